@@ -1,0 +1,138 @@
+#include <thread>
+
+#include "bindings/bindings.h"
+#include "common/error.h"
+#include "interval/interval.h"
+
+namespace warpstack::bindings {
+namespace {
+
+constexpr const char* cause_fields[num_stall_causes] = {"stall_dep", "stall_l1", "stall_l2",
+                                                        "stall_dram"};
+
+using ColumnField = std::pair<const char*, std::vector<double> IntervalColumns::*>;
+constexpr ColumnField column_fields[] = {
+    {"instructions", &IntervalColumns::instructions},
+    {"stall_cycles", &IntervalColumns::stall_cycles},
+    {"memory_instructions", &IntervalColumns::memory_instructions},
+    {"read_misses", &IntervalColumns::read_misses},
+    {"write_requests", &IntervalColumns::write_requests},
+    {"dram_requests", &IntervalColumns::dram_requests},
+    {"llc_miss_ratio", &IntervalColumns::llc_miss_ratio},
+    {"read_bytes", &IntervalColumns::read_bytes},
+    {"write_bytes", &IntervalColumns::write_bytes},
+    {"dram_bytes", &IntervalColumns::dram_bytes},
+};
+
+IntervalColumns columns_from_dict(const py::dict& fields) {
+  IntervalColumns columns;
+  for (const auto& [name, member] : column_fields) {
+    columns.*member = vector_of(fields[name].cast<Contiguous<double>>());
+  }
+  for (std::size_t c = 0; c < num_stall_causes; ++c) {
+    columns.stall_by_cause[c] = vector_of(fields[cause_fields[c]].cast<Contiguous<double>>());
+  }
+  columns.cause_row = vector_of(fields["cause_row"].cast<Contiguous<std::int64_t>>());
+  for (const auto& [name, member] : column_fields) {
+    if ((columns.*member).size() != columns.size()) {
+      throw InputError(std::string(name) + " has " + std::to_string((columns.*member).size()) +
+                       " entries where instructions has " + std::to_string(columns.size()));
+    }
+  }
+  return columns;
+}
+
+/// The columns as read-only NumPy views that keep the profile alive.
+py::dict columns_to_dict(const py::object& self) {
+  const auto& columns = self.cast<const IntervalColumns&>();
+  py::dict fields;
+  for (const auto& [name, member] : column_fields) {
+    fields[name] = view_of(std::span<const double>(columns.*member), self);
+  }
+  for (std::size_t c = 0; c < num_stall_causes; ++c) {
+    fields[cause_fields[c]] = view_of(std::span<const double>(columns.stall_by_cause[c]), self);
+  }
+  fields["cause_row"] = view_of(std::span<const std::int64_t>(columns.cause_row), self);
+  return fields;
+}
+
+ClassLatencies class_latencies(const py::dict& fields) {
+  ClassLatencies result;
+  for (std::size_t c = 0; c < num_op_classes; ++c) {
+    const std::string name(name_of(static_cast<OpClass>(c)));
+    if (fields.contains(name)) result.of_class[c] = fields[name.c_str()].cast<double>();
+  }
+  result.shared_memory = fields["shared_memory"].cast<double>();
+  return result;
+}
+
+}  // namespace
+
+void bind_interval(py::module_& module) {
+  py::class_<IntervalColumns>(module, "IntervalColumns")
+      .def(py::init(&columns_from_dict), py::arg("columns"))
+      .def_property_readonly("columns", &columns_to_dict)
+      .def("__len__", &IntervalColumns::size);
+
+  module.def(
+      "nominal_latencies",
+      [](const KernelTrace& trace) { return array_of(nominal_latencies(trace)); }, py::arg("trace"));
+  module.def(
+      "latencies",
+      [](const KernelTrace& trace, const MemoryProfile& memory, const py::dict& classes, double l1,
+         double l2, double dram) {
+        return array_of(latencies(trace, memory, class_latencies(classes), {l1, l2, dram}));
+      },
+      py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
+      py::arg("dram"));
+  module.def(
+      "summarize_warps",
+      [](const KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,
+         unsigned num_threads) {
+        const Latencies values = vector_of(latency);
+        if (values.size() != trace.instructions().size()) {
+          throw InputError("there is not one latency per row of the instruction table");
+        }
+        if (num_threads == 0) num_threads = std::max(std::thread::hardware_concurrency(), 1u);
+        std::vector<WarpSummary> warps;
+        {
+          const py::gil_scoped_release unlocked;
+          warps = summarize_warps(trace, values, issue_rate, num_threads, python_interrupt());
+        }
+        py::dict result;
+        result["block"] =
+            column_of<std::uint32_t>(warps, [](const WarpSummary& w) { return w.position.block; });
+        result["warp"] =
+            column_of<std::uint32_t>(warps, [](const WarpSummary& w) { return w.position.warp; });
+        result["instructions"] =
+            column_of<std::uint64_t>(warps, [](const WarpSummary& w) { return w.instructions; });
+        result["cycles"] = column_of<double>(warps, [](const WarpSummary& w) { return w.cycles; });
+        return result;
+      },
+      py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
+      py::arg("num_threads") = 0);
+  module.def(
+      "build_intervals",
+      [](const KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,
+         const Contiguous<double>& latency, const MemoryProfile& memory, double issue_rate,
+         double merge_threshold, bool observed_misses, double l1_unit_bytes, double l2_unit_bytes) {
+        const Latencies values = vector_of(latency);
+        if (values.size() != trace.instructions().size()) {
+          throw InputError("there is not one latency per row of the instruction table");
+        }
+        IntervalOptions options;
+        options.issue_rate = issue_rate;
+        options.merge_threshold = merge_threshold;
+        options.miss_source =
+            observed_misses ? MissSource::observed_warp : MissSource::per_instruction;
+        options.l1_unit_bytes = l1_unit_bytes;
+        options.l2_unit_bytes = l2_unit_bytes;
+        const py::gil_scoped_release unlocked;
+        return build_intervals(trace, {warp.first, warp.second}, values, memory, options);
+      },
+      py::arg("trace"), py::arg("warp"), py::arg("latencies"), py::arg("memory"), py::kw_only(),
+      py::arg("issue_rate"), py::arg("merge_threshold"), py::arg("observed_misses"),
+      py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"));
+}
+
+}  // namespace warpstack::bindings

@@ -1,0 +1,299 @@
+#include <string>
+
+#include "bindings/bindings.h"
+#include "common/error.h"
+#include "trace/accelsim_reader.h"
+#include "trace/column_batch.h"
+#include "trace/program.h"
+
+namespace warpstack::bindings {
+namespace {
+
+py::dict instruction_table(const KernelTrace& trace) {
+  const auto& rows = trace.instructions();
+  const auto texts = [&rows](auto get) {
+    py::list list;
+    for (const StaticInstruction& row : rows) list.append(py::str(std::string(get(row))));
+    return list;
+  };
+  py::list destinations;
+  py::list sources;
+  for (const StaticInstruction& row : rows) {
+    destinations.append(row.destinations);
+    sources.append(row.sources);
+  }
+  using Row = StaticInstruction;
+  py::dict table;
+  table["pc"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.pc; });
+  table["source_line"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.source_line; });
+  table["opcode"] = texts([](const Row& r) { return r.opcode; });
+  table["known_opcode"] = column_of<std::uint8_t>(rows, [](const Row& r) { return r.known_opcode; });
+  table["op_class"] = texts([](const Row& r) { return name_of(r.op_class); });
+  table["space"] = texts([](const Row& r) { return name_of(r.space); });
+  table["kind"] = texts([](const Row& r) { return name_of(r.kind); });
+  table["cache_operator"] = texts([](const Row& r) { return name_of(r.cache_operator); });
+  table["width"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.width; });
+  table["destinations"] = destinations;
+  table["sources"] = sources;
+  table["executions"] =
+      column_of<std::uint64_t>(trace.row_counts(), [](const RowCounts& c) { return c.issued; });
+  return table;
+}
+
+/// The value of an enumeration whose name_of() is `text`.
+template <typename Enum>
+Enum enum_of(const std::string& text, std::size_t count, const char* what) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (name_of(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
+  }
+  throw InputError(std::string("unknown ") + what + " \"" + text + "\"");
+}
+
+/// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
+py::dict warp_columns(const py::object& self, const WarpPosition& position) {
+  const auto& trace = self.cast<const KernelTrace&>();
+  if (position.block >= trace.blocks().size() ||
+      position.warp >= trace.blocks().record(position.block).warps.size()) {
+    throw InputError("there is no such warp in the trace");
+  }
+  auto* scratch = new std::vector<std::byte>;
+  const py::capsule scratch_owner(
+      scratch, [](void* p) { delete static_cast<std::vector<std::byte>*>(p); });
+  const ColumnView view = trace.warp(position, *scratch);
+  const py::handle owner = trace.blocks().spilled() ? py::handle(scratch_owner) : py::handle(self);
+  py::dict columns;
+  columns["instruction"] = view_of(view.instruction, owner);
+  columns["active_mask"] = view_of(view.active_mask, owner);
+  columns["memory_static"] = view_of(view.memory_static, owner);
+  columns["memory_count"] = view_of(view.memory_count, owner);
+  columns["sector"] = view_of(view.sector, owner);
+  columns["store_bytes"] = view_of(view.store_bytes, owner);
+  return columns;
+}
+
+py::dict batch_to_dict(BlockBatch&& batch) {
+  py::dict result;
+  result["block"] = array_of(std::move(batch.block));
+  result["warp"] = array_of(std::move(batch.warp));
+  result["instructions"] = array_of(std::move(batch.instructions));
+  result["memory"] = array_of(std::move(batch.memory));
+  result["sectors"] = array_of(std::move(batch.sectors));
+  result["stores"] = array_of(std::move(batch.stores));
+  result["instruction"] = array_of(std::move(batch.columns.instruction));
+  result["active_mask"] = array_of(std::move(batch.columns.active_mask));
+  result["memory_static"] = array_of(std::move(batch.columns.memory_static));
+  result["memory_count"] = array_of(std::move(batch.columns.memory_count));
+  result["sector"] = array_of(std::move(batch.columns.sector));
+  result["store_bytes"] = array_of(std::move(batch.columns.store_bytes));
+  return result;
+}
+
+void add_batch_from_dict(TraceBuilder& builder, const py::dict& batch) {
+  const auto u64 = [&batch](const char* key) { return batch[key].cast<Contiguous<std::uint64_t>>(); };
+  const auto u32 = [&batch](const char* key) { return batch[key].cast<Contiguous<std::uint32_t>>(); };
+  const auto block = u64("block"), instructions = u64("instructions"), memory = u64("memory"),
+             sectors = u64("sectors"), stores = u64("stores"), sector = u64("sector");
+  const auto warp = u32("warp"), instruction = u32("instruction"), mask = u32("active_mask"),
+             memory_static = u32("memory_static"), store_bytes = u32("store_bytes");
+  const auto memory_count = batch["memory_count"].cast<Contiguous<std::uint16_t>>();
+  const BlockBatchView view{
+      span_of(block),
+      span_of(warp),
+      span_of(instructions),
+      span_of(memory),
+      span_of(sectors),
+      span_of(stores),
+      {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
+       span_of(sector), span_of(store_bytes)}};
+  const py::gil_scoped_release unlocked;
+  add_batch(builder, view);
+}
+
+void append_program_from_list(TraceBuilder& builder, const py::list& steps) {
+  struct Arrays {
+    Contiguous<std::uint8_t> issued;
+    Contiguous<std::uint32_t> mask;
+    Contiguous<std::uint64_t> addresses;
+  };
+  std::vector<Arrays> arrays;
+  std::vector<ProgramStep> program;
+  arrays.reserve(steps.size());
+  for (const py::handle step : steps) {
+    const auto [row, issued, mask, addresses] =
+        step.cast<std::tuple<std::uint32_t, py::object, py::object, py::object>>();
+    Arrays& held = arrays.emplace_back();
+    ProgramStep& next = program.emplace_back();
+    next.row = row;
+    if (!issued.is_none()) next.issued = span_of(held.issued = issued.cast<decltype(held.issued)>());
+    if (!mask.is_none()) next.mask = span_of(held.mask = mask.cast<decltype(held.mask)>());
+    if (!addresses.is_none()) {
+      next.addresses = span_of(held.addresses = addresses.cast<decltype(held.addresses)>());
+    }
+  }
+  const py::gil_scoped_release unlocked;
+  append_program(builder, program);
+}
+
+StaticInstruction instruction_from_row(const py::dict& row) {
+  StaticInstruction instruction;
+  instruction.pc = row["pc"].cast<std::uint32_t>();
+  instruction.source_line = row["source_line"].cast<std::uint32_t>();
+  instruction.opcode = row["opcode"].cast<std::string>();
+  instruction.known_opcode = row["known_opcode"].cast<bool>();
+  instruction.op_class =
+      enum_of<OpClass>(row["op_class"].cast<std::string>(), num_op_classes, "operation class");
+  instruction.space = enum_of<MemorySpace>(row["space"].cast<std::string>(), 5, "memory space");
+  instruction.kind = enum_of<MemoryKind>(row["kind"].cast<std::string>(), 6, "memory access kind");
+  instruction.cache_operator =
+      enum_of<CacheOperator>(row["cache_operator"].cast<std::string>(), 4, "cache operator");
+  instruction.width = row["width"].cast<std::uint32_t>();
+  instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
+  instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
+  for (const auto* registers : {&instruction.destinations, &instruction.sources}) {
+    for (const std::uint16_t reg : *registers) {
+      if (reg >= zero_register) throw InputError("a register number is beyond 254");
+    }
+  }
+  return instruction;
+}
+
+KernelHeader header_from_dict(const py::dict& fields) {
+  KernelHeader header;
+  header.name = fields["name"].cast<std::string>();
+  header.launch_id = fields["launch_id"].cast<std::uint64_t>();
+  header.grid = fields["grid"].cast<Dim3>();
+  header.block = fields["block"].cast<Dim3>();
+  header.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
+  header.registers_per_thread = fields["registers_per_thread"].cast<std::uint64_t>();
+  header.binary_version = fields["binary_version"].cast<std::uint64_t>();
+  header.stream = fields["stream"].cast<std::uint64_t>();
+  header.shared_window = fields["shared_window"].cast<std::uint64_t>();
+  header.local_window = fields["local_window"].cast<std::uint64_t>();
+  header.source = fields["source"].cast<std::string>();
+  return header;
+}
+
+py::dict header_to_dict(const KernelHeader& header) {
+  py::dict fields;
+  fields["name"] = header.name;
+  fields["launch_id"] = header.launch_id;
+  fields["grid"] = header.grid;
+  fields["block"] = header.block;
+  fields["shared_memory_bytes"] = header.shared_memory_bytes;
+  fields["registers_per_thread"] = header.registers_per_thread;
+  fields["binary_version"] = header.binary_version;
+  fields["stream"] = header.stream;
+  fields["shared_window"] = header.shared_window;
+  fields["local_window"] = header.local_window;
+  fields["source"] = header.source;
+  return fields;
+}
+
+}  // namespace
+
+void bind_trace(py::module_& module) {
+  py::class_<StorageBudget, std::shared_ptr<StorageBudget>>(module, "StorageBudget")
+      .def(py::init<std::uint64_t, std::string>(), py::arg("limit"), py::arg("spill_folder"));
+
+  py::class_<KernelTrace>(module, "KernelTrace")
+      .def_property_readonly("header",
+                             [](const KernelTrace& t) { return header_to_dict(t.header()); })
+      .def_property_readonly("digest", &KernelTrace::digest)
+      .def_property_readonly("num_registers", &KernelTrace::num_registers)
+      .def_property_readonly("num_warps", &KernelTrace::num_warps)
+      .def_property_readonly("num_instructions",
+                             [](const KernelTrace& t) { return t.totals().instructions; })
+      .def_property_readonly("num_sectors", [](const KernelTrace& t) { return t.totals().sectors; })
+      .def_property_readonly("num_memory_instructions", &KernelTrace::num_memory_instructions)
+      .def_property_readonly("num_missing_blocks", &KernelTrace::num_missing_blocks)
+      .def_property_readonly("num_traced_blocks",
+                             [](const KernelTrace& t) { return t.blocks().size(); })
+      .def_property_readonly("num_blocks", [](const KernelTrace& t) { return t.header().num_blocks(); })
+      .def_property_readonly("warps_per_block",
+                             [](const KernelTrace& t) { return t.header().warps_per_block(); })
+      .def_property_readonly("threads_per_block",
+                             [](const KernelTrace& t) { return t.header().threads_per_block(); })
+      .def_property_readonly("bytes", [](const KernelTrace& t) { return t.blocks().bytes(); })
+      .def_property_readonly("in_file", [](const KernelTrace& t) { return t.blocks().spilled(); })
+      .def_property_readonly("unknown_opcodes", &KernelTrace::unknown_opcodes)
+      .def("dpki", &KernelTrace::dpki, py::arg("line_bytes"),
+           py::call_guard<py::gil_scoped_release>())
+      .def("instruction_table", &instruction_table)
+      .def("block_warps",
+           [](const KernelTrace& t, std::size_t block) {
+             if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");
+             const BlockRecord& record = t.blocks().record(block);
+             return std::pair(record.linear_index, record.warps);
+           })
+      .def("warp_columns",
+           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
+             return warp_columns(self, {block, warp});
+           })
+      .def(
+          "read_batch",
+          [](const KernelTrace& t, std::size_t first, std::size_t last) {
+            BlockBatch batch;
+            {
+              const py::gil_scoped_release unlocked;
+              batch = read_batch(t, first, std::min(last, t.blocks().size()));
+            }
+            return batch_to_dict(std::move(batch));
+          },
+          py::arg("first"), py::arg("last"));
+
+  py::class_<AccelSimReader>(module, "AccelSimReader")
+      .def(py::init<std::string, std::shared_ptr<StorageBudget>>(), py::arg("file_name"),
+           py::arg("budget"))
+      .def("feed",
+           [](AccelSimReader& reader, const py::buffer& data) {
+             const py::buffer_info info = data.request();
+             const std::string_view text(static_cast<const char*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+             const py::gil_scoped_release unlocked;
+             reader.feed(text);
+           })
+      .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>());
+
+  py::class_<TraceBuilder>(module, "TraceBuilder")
+      .def(py::init([](const py::dict& header, std::shared_ptr<StorageBudget> budget) {
+             return std::make_unique<TraceBuilder>(header_from_dict(header), std::move(budget));
+           }),
+           py::arg("header"), py::arg("budget"))
+      .def(
+          "intern",
+          [](TraceBuilder& builder, std::uint32_t pc, std::string opcode,
+             const std::vector<std::uint16_t>& destinations,
+             const std::vector<std::uint16_t>& sources) {
+            return builder.intern(
+                make_static_instruction(pc, std::move(opcode), destinations, sources));
+          },
+          py::arg("pc"), py::arg("opcode"), py::arg("destinations"), py::arg("sources"))
+      .def("intern_row",
+           [](TraceBuilder& builder, const py::dict& row) {
+             return builder.intern(instruction_from_row(row));
+           })
+      .def("append_program", &append_program_from_list)
+      .def("add_batch", &add_batch_from_dict)
+      .def("finish", &TraceBuilder::finish);
+
+  module.def(
+      "decode_opcode",
+      [](const std::string& opcode, std::size_t num_sources) {
+        const DecodedOpcode decoded = decode_opcode(opcode);
+        const OperandWidths widths = operand_widths(opcode, decoded, num_sources);
+        py::dict result;
+        result["op_class"] = name_of(decoded.op_class);
+        result["space"] = name_of(decoded.space);
+        result["kind"] = name_of(decoded.kind);
+        result["cache_operator"] = name_of(decoded.cache_operator);
+        result["width"] = decoded.width;
+        result["destination_registers"] = widths.destination;
+        result["source_registers"] = std::vector<std::uint32_t>(
+            widths.source.begin(),
+            widths.source.begin() + static_cast<std::ptrdiff_t>(std::min(num_sources, max_operands)));
+        return result;
+      },
+      py::arg("opcode"), py::arg("num_sources") = 0);
+}
+
+}  // namespace warpstack::bindings

@@ -1,0 +1,360 @@
+#include "interval/interval.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "common/error.h"
+
+namespace warpstack {
+namespace {
+
+/// Registers of all rows in two flat arrays, for the inner loop.
+class RegisterTable {
+ public:
+  explicit RegisterTable(const std::vector<StaticInstruction>& instructions) {
+    for (const StaticInstruction& instruction : instructions) {
+      rows_.push_back({static_cast<std::uint32_t>(registers_.size()),
+                       static_cast<std::uint16_t>(instruction.sources.size()),
+                       static_cast<std::uint16_t>(instruction.destinations.size())});
+      registers_.insert(registers_.end(), instruction.sources.begin(), instruction.sources.end());
+      registers_.insert(registers_.end(), instruction.destinations.begin(),
+                        instruction.destinations.end());
+    }
+  }
+
+  [[nodiscard]] std::span<const std::uint16_t> sources(std::uint32_t row) const {
+    return {registers_.data() + rows_[row].begin, rows_[row].num_sources};
+  }
+  [[nodiscard]] std::span<const std::uint16_t> destinations(std::uint32_t row) const {
+    return {registers_.data() + rows_[row].begin + rows_[row].num_sources,
+            rows_[row].num_destinations};
+  }
+
+ private:
+  struct Row {
+    std::uint32_t begin;
+    std::uint16_t num_sources;
+    std::uint16_t num_destinations;
+  };
+  std::vector<Row> rows_;
+  std::vector<std::uint16_t> registers_;
+};
+
+/// When the registers of one warp are written, and by whom.
+class Scoreboard {
+ public:
+  explicit Scoreboard(std::uint32_t num_registers) : done_(num_registers), row_(num_registers) {}
+
+  void reset() { std::ranges::fill(done_, -1.0); }
+
+  /// The cycle after the last of these registers is written; 0 when none is pending.
+  [[nodiscard]] double ready(std::span<const std::uint16_t> registers) const {
+    double latest = -1;
+    for (const std::uint16_t reg : registers) latest = std::max(latest, done_[reg]);
+    return latest + 1;
+  }
+  /// The row that wrote the register that is ready last; the first such register on a tie.
+  [[nodiscard]] std::uint32_t last_writer(std::span<const std::uint16_t> registers) const {
+    std::uint16_t last = registers[0];
+    for (const std::uint16_t reg : registers) {
+      if (done_[reg] > done_[last]) last = reg;
+    }
+    return row_[last];
+  }
+  void write(std::span<const std::uint16_t> registers, double done) {
+    for (const std::uint16_t reg : registers) done_[reg] = done;
+  }
+  void write(std::span<const std::uint16_t> registers, double done, std::uint32_t row) {
+    for (const std::uint16_t reg : registers) {
+      done_[reg] = done;
+      row_[reg] = row;
+    }
+  }
+
+ private:
+  std::vector<double> done_;
+  std::vector<std::uint32_t> row_;
+};
+
+WarpSummary summarize(const ColumnView& warp, const RegisterTable& registers,
+                      const Latencies& latencies, double issue_step, Scoreboard& scoreboard) {
+  scoreboard.reset();
+  double issue = 0;
+  for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
+    const std::uint32_t row = warp.instruction[k];
+    if (k > 0) issue += issue_step;
+    issue = std::max(issue, scoreboard.ready(registers.sources(row)));
+    if (warp.active_mask[k] != 0) {
+      scoreboard.write(registers.destinations(row), issue + latencies[row]);
+    }
+  }
+  return {{}, warp.instruction.size(), issue + issue_step};
+}
+
+}  // namespace
+
+Latencies nominal_latencies(const KernelTrace& trace) {
+  constexpr double arithmetic = 25;  // GPUMech, Table I: normal instructions
+  constexpr double l2_hit = 120;     // GPUMech, Table I
+  Latencies result;
+  for (const StaticInstruction& instruction : trace.instructions()) {
+    result.push_back(instruction.uses_caches() ? l2_hit : arithmetic);
+  }
+  return result;
+}
+
+Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
+                    const ClassLatencies& classes, const MemoryLatencies& levels) {
+  Latencies result;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const StaticInstruction& instruction = trace.instructions()[row];
+    const InstructionCounters& counters = memory.per_row[row];
+    if (!instruction.is_memory()) {
+      result.push_back(classes.of(instruction.op_class));
+    } else if (!instruction.uses_caches()) {
+      const double wavefronts = counters.active_executions == 0
+                                    ? 1.0
+                                    : static_cast<double>(counters.shared_wavefronts) /
+                                          static_cast<double>(counters.active_executions);
+      result.push_back(classes.shared_memory + wavefronts - 1);
+    } else {
+      const auto count = [&counters](MissEvent event) {
+        return static_cast<double>(counters.events[static_cast<std::size_t>(event)]);
+      };
+      const double l1 = count(MissEvent::l1_hit);
+      const double l2 = count(MissEvent::l2_hit);
+      const double dram = count(MissEvent::dram);
+      const double all = l1 + l2 + dram;
+      result.push_back(all == 0 ? levels.l1
+                                : (l1 * levels.l1 + l2 * levels.l2 +
+                                   dram * (levels.l2 + levels.dram)) / all);
+    }
+  }
+  return result;
+}
+
+std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latencies& latencies,
+                                         double issue_rate, unsigned num_threads,
+                                         const InterruptCheck& interrupt) {
+  const BlockStorage& blocks = trace.blocks();
+  std::vector<std::size_t> first_warp(blocks.size() + 1, 0);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    first_warp[b + 1] = first_warp[b] + blocks.record(b).warps.size();
+  }
+  const RegisterTable registers(trace.instructions());
+  std::vector<WarpSummary> summaries(first_warp.back());
+  std::atomic<std::size_t> next_block{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto work = [&](bool may_interrupt) {
+    try {
+      Scoreboard scoreboard(trace.num_registers());
+      std::vector<std::byte> scratch;
+      for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
+        if (may_interrupt && interrupt && b % 64 == 0) interrupt();
+        for (std::uint32_t w = 0; w < blocks.record(b).warps.size(); ++w) {
+          const WarpPosition position{static_cast<std::uint32_t>(b), w};
+          const ColumnCounts& begin = blocks.record(b).begin[w];
+          ColumnCounts end = begin;
+          end.instructions = blocks.record(b).begin[w + 1].instructions;
+          WarpSummary& summary = summaries[first_warp[b] + w];
+          summary = summarize(blocks.read(b, begin, end, scratch), registers, latencies,
+                              1 / issue_rate, scoreboard);
+          summary.position = position;
+        }
+      }
+    } catch (...) {
+      next_block = blocks.size();
+      const std::scoped_lock lock(failure_mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (unsigned t = 1; t < num_threads; ++t) helpers.emplace_back(work, false);
+  work(true);
+  helpers.clear();
+  if (failure) std::rethrow_exception(failure);
+  std::erase_if(summaries, [](const WarpSummary& summary) { return summary.instructions == 0; });
+  return summaries;
+}
+
+namespace {
+
+/// Means per active execution of one row: what an access of it does on average.
+struct AccessMeans {
+  double l2_requests = 0;
+  double l2_bytes = 0;
+  double dram_requests = 0;
+  double dram_bytes = 0;
+};
+
+/// Sums over the interval that is being built.
+struct OpenInterval {
+  double instructions = 0;
+  double stall_cycles = 0;
+  std::array<double, num_stall_causes> stall{};
+  std::int64_t cause_row = -1;
+  double memory_instructions = 0;
+  double read_misses = 0;
+  double write_requests = 0;
+  double dram_requests = 0;
+  double read_bytes = 0;
+  double write_bytes = 0;
+  double dram_bytes = 0;
+};
+
+class IntervalBuilder {
+ public:
+  IntervalBuilder(const KernelTrace& trace, const MemoryProfile& memory,
+                  const IntervalOptions& options)
+      : trace_(trace), memory_(memory), options_(options) {}
+
+  void add_instruction(std::uint32_t row, std::uint32_t active_mask) {
+    open_.instructions += 1;
+    const StaticInstruction& instruction = trace_.instructions()[row];
+    if (!instruction.uses_caches() || active_mask == 0) return;
+    const AccessMeans means = options_.miss_source == MissSource::observed_warp
+                                  ? observed(row)
+                                  : mean_over_warps(row);
+    if (instruction.reads_memory()) {
+      open_.memory_instructions += 1;
+      open_.read_misses += means.l2_requests;
+      open_.read_bytes += means.l2_bytes;
+    } else {
+      open_.write_requests += means.l2_requests;
+      open_.write_bytes += means.l2_bytes;
+    }
+    open_.dram_requests += means.dram_requests;
+    open_.dram_bytes += means.dram_bytes;
+  }
+
+  /// Cycles in which the warp waits for the result of an instruction of `row`.
+  void add_stall(double cycles, std::uint32_t row) {
+    const auto cause = [this](StallCause c) -> double& {
+      return open_.stall[static_cast<std::size_t>(c)];
+    };
+    open_.cause_row = row;
+    open_.stall_cycles += cycles;
+    if (!trace_.instructions()[row].uses_caches()) {
+      cause(StallCause::dependence) += cycles;
+      return;
+    }
+    // GPUMech, Section VII: the stall is divided as the miss events of the instruction are.
+    const auto& events = memory_.per_row[row].events;
+    const double all = static_cast<double>(events[0] + events[1] + events[2]);
+    if (all == 0) {
+      cause(StallCause::l1) += cycles;
+      return;
+    }
+    cause(StallCause::l1) += cycles * static_cast<double>(events[0]) / all;
+    cause(StallCause::l2) += cycles * static_cast<double>(events[1]) / all;
+    cause(StallCause::dram) += cycles * static_cast<double>(events[2]) / all;
+  }
+
+  void end_interval() {
+    const auto ratio = [](double sum, double count, double otherwise) {
+      return count > 0 ? sum / count : otherwise;
+    };
+    columns_.instructions.push_back(open_.instructions);
+    columns_.stall_cycles.push_back(open_.stall_cycles);
+    for (std::size_t c = 0; c < num_stall_causes; ++c) {
+      columns_.stall_by_cause[c].push_back(open_.stall[c]);
+    }
+    columns_.cause_row.push_back(open_.cause_row);
+    columns_.memory_instructions.push_back(open_.memory_instructions);
+    columns_.read_misses.push_back(open_.read_misses);
+    columns_.write_requests.push_back(open_.write_requests);
+    columns_.dram_requests.push_back(open_.dram_requests);
+    columns_.llc_miss_ratio.push_back(
+        ratio(open_.dram_requests, open_.read_misses + open_.write_requests, 0));
+    columns_.read_bytes.push_back(ratio(open_.read_bytes, open_.read_misses, sector_bytes));
+    columns_.write_bytes.push_back(ratio(open_.write_bytes, open_.write_requests, sector_bytes));
+    columns_.dram_bytes.push_back(ratio(open_.dram_bytes, open_.dram_requests, sector_bytes));
+    open_ = OpenInterval{};
+  }
+
+  IntervalColumns take() { return std::move(columns_); }
+
+ private:
+  [[nodiscard]] AccessMeans mean_over_warps(std::uint32_t row) const {
+    const InstructionCounters& counters = memory_.per_row[row];
+    if (counters.active_executions == 0) return {};
+    return means(static_cast<double>(counters.active_executions),
+                 static_cast<double>(counters.l2_requests),
+                 static_cast<double>(counters.l2_request_sectors),
+                 static_cast<double>(counters.dram_requests),
+                 static_cast<double>(counters.dram_sectors));
+  }
+
+  AccessMeans observed(std::uint32_t row) {
+    if (next_observed_ == memory_.observed.size() || memory_.observed[next_observed_].row != row) {
+      throw InputError(
+          "the memory profile did not observe this warp; simulate the caches again with the warp as "
+          "`observe`, or take the misses per instruction");
+    }
+    const ObservedAccess& access = memory_.observed[next_observed_++];
+    return means(1, access.l2_requests, access.l2_request_sectors, access.dram_requests,
+                 access.dram_sectors);
+  }
+
+  [[nodiscard]] AccessMeans means(double executions, double l2_requests, double l2_sectors,
+                                  double dram_requests, double dram_sectors) const {
+    const auto bytes = [executions](double unit, double requests, double sectors) {
+      return (unit > 0 ? unit * requests : sectors * sector_bytes) / executions;
+    };
+    return {l2_requests / executions, bytes(options_.l1_unit_bytes, l2_requests, l2_sectors),
+            dram_requests / executions, bytes(options_.l2_unit_bytes, dram_requests, dram_sectors)};
+  }
+
+  const KernelTrace& trace_;
+  const MemoryProfile& memory_;
+  const IntervalOptions& options_;
+  IntervalColumns columns_;
+  OpenInterval open_;
+  std::size_t next_observed_ = 0;
+};
+
+}  // namespace
+
+IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
+                                const Latencies& latencies, const MemoryProfile& memory,
+                                const IntervalOptions& options) {
+  if (position.block >= trace.blocks().size() ||
+      position.warp >= trace.blocks().record(position.block).warps.size()) {
+    throw InputError("there is no warp " + std::to_string(position.warp) + " in block " +
+                     std::to_string(position.block) + " of the trace");
+  }
+  const RegisterTable registers(trace.instructions());
+  Scoreboard scoreboard(trace.num_registers());
+  scoreboard.reset();
+  IntervalBuilder builder(trace, memory, options);
+  std::vector<std::byte> scratch;
+  const ColumnView warp = trace.warp(position, scratch);
+  const double issue_step = 1 / options.issue_rate;
+  double issue = 0;
+  for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
+    const std::uint32_t row = warp.instruction[k];
+    if (k > 0) {
+      const auto sources = registers.sources(row);
+      const double next = issue + issue_step;
+      const double ready = scoreboard.ready(sources);
+      issue = std::max(next, ready);
+      if (ready > next) {
+        builder.add_stall(ready - next, scoreboard.last_writer(sources));
+        if (ready - next > options.merge_threshold) builder.end_interval();
+      }
+    }
+    builder.add_instruction(row, warp.active_mask[k]);
+    if (warp.active_mask[k] != 0) {
+      scoreboard.write(registers.destinations(row), issue + latencies[row], row);
+    }
+  }
+  if (!warp.instruction.empty()) builder.end_interval();
+  return builder.take();
+}
+
+}  // namespace warpstack

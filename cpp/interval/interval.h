@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/interrupt.h"
+#include "memory/memory_system.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack {
+
+/// Latency of each row of a kernel's instruction table, in SM cycles.
+using Latencies = std::vector<double>;
+
+/// Latencies that do not depend on the caches, in SM cycles.
+struct ClassLatencies {
+  std::array<double, num_op_classes> of_class{};
+  double shared_memory = 0;  ///< one wavefront
+
+  [[nodiscard]] double of(OpClass op_class) const {
+    return of_class[static_cast<std::size_t>(op_class)];
+  }
+};
+
+/// Round trips of the three miss events, in SM cycles, without contention.
+struct MemoryLatencies {
+  double l1 = 0;
+  double l2 = 0;
+  double dram = 0;  ///< beyond L2
+};
+
+/// Fixed latencies for comparing warps with one another, whatever the GPU: those of GPUMech's Table I,
+/// every access an L2 hit. Selection by them is a one-time cost per trace (MDM, Section II).
+Latencies nominal_latencies(const KernelTrace& trace);
+
+/// Latencies on one GPU: operation classes as configured, memory instructions the average over their
+/// miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
+/// global or local instruction that was never active counts as an L1 hit.
+Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
+                    const ClassLatencies& classes, const MemoryLatencies& levels);
+
+/// One warp alone on an SM.
+struct WarpSummary {
+  WarpPosition position;
+  std::uint64_t instructions = 0;
+  double cycles = 0;  ///< issue and stall cycles; cycles / instructions is its CPI
+};
+
+/// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
+/// selection). Warps without instructions are left out. Uses `num_threads` threads; the result does
+/// not depend on their number.
+std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latencies& latencies,
+                                         double issue_rate, unsigned num_threads = 1,
+                                         const InterruptCheck& interrupt = {});
+
+/// Why cycles were lost: the memory level follows the miss events of the instruction waited for.
+enum class StallCause : std::uint8_t { dependence, l1, l2, dram };
+inline constexpr std::size_t num_stall_causes = 4;
+
+/// What the requests of an interval mean in bytes.
+struct RequestBytes {
+  double read = 0;   ///< per read request between SM and L2
+  double write = 0;  ///< per write request between SM and L2
+  double dram = 0;   ///< per request that reaches DRAM
+};
+
+/// The intervals of one warp in columns; entry i describes interval i. Counts are per warp.
+struct IntervalColumns {
+  std::vector<double> instructions;
+  std::vector<double> stall_cycles;
+  std::array<std::vector<double>, num_stall_causes> stall_by_cause;  ///< sum: stall_cycles
+  /// Row of the instruction that the last stall of the interval waited for; -1: none.
+  std::vector<std::int64_t> cause_row;
+  std::vector<double> memory_instructions;  ///< active loads of global and local memory
+  std::vector<double> read_misses;          ///< read requests that leave the SM
+  std::vector<double> write_requests;       ///< write and atomic requests that leave the SM
+  std::vector<double> dram_requests;        ///< of both, those that reach DRAM
+  std::vector<double> llc_miss_ratio;       ///< dram_requests / (read_misses + write_requests)
+  std::vector<double> read_bytes;           ///< per request
+  std::vector<double> write_bytes;
+  std::vector<double> dram_bytes;
+
+  [[nodiscard]] std::size_t size() const { return instructions.size(); }
+};
+
+/// Where the misses of a warp's accesses come from.
+enum class MissSource : std::uint8_t {
+  per_instruction,  ///< mean over all warps of the instruction's active executions
+  observed_warp,    ///< the warp's own accesses, in MemoryProfile::observed
+};
+
+struct IntervalOptions {
+  double issue_rate = 1;
+  /// Stalls of at most this many cycles do not end an interval; they add to its stall cycles.
+  double merge_threshold = 0;
+  MissSource miss_source = MissSource::per_instruction;
+  /// Bytes of a request when L1 (L2) fills whole lines; 0: as the memory stage counted its sectors.
+  double l1_unit_bytes = 0;
+  double l2_unit_bytes = 0;
+};
+
+/// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done + 1
+/// over the producers of k+1's sources), done = issue + latency; an interval ends where issue(k+1)
+/// is later than issue(k) + 1/r. Instructions without an active lane issue but write no register.
+IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition warp,
+                                const Latencies& latencies, const MemoryProfile& memory,
+                                const IntervalOptions& options);
+
+}  // namespace warpstack

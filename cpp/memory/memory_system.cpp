@@ -1,0 +1,335 @@
+#include "memory/memory_system.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+
+#include "common/error.h"
+#include "memory/schedule.h"
+
+namespace warpstack {
+namespace {
+
+std::uint64_t count_of(unsigned mask) { return static_cast<std::uint64_t>(std::popcount(mask)); }
+
+/// The sectors that an instruction touches in one line.
+struct LineAccess {
+  std::uint64_t line = 0;
+  SectorMask mask = 0;
+  ByteMasks bytes{};  ///< of written sectors
+};
+
+/// Groups the sectors of an instruction by line, in order of first touch.
+class LineGrouper {
+ public:
+  explicit LineGrouper(std::uint32_t line_bytes) : sectors_per_line_(line_bytes / sector_bytes) {}
+
+  std::span<LineAccess> group(const MemoryAccess& access) {
+    lines_.clear();
+    std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < access.sectors.size(); ++i) {
+      const std::uint64_t line = access.sectors[i] / sectors_per_line_;
+      const std::uint64_t sector = access.sectors[i] % sectors_per_line_;
+      // Only a line inside the range seen so far can have come before.
+      const bool is_new = lines_.empty() || line > highest || line < lowest;
+      highest = std::max(highest, line);
+      lowest = std::min(lowest, line);
+      LineAccess& group = is_new ? lines_.emplace_back(LineAccess{line}) : find_or_add(line);
+      group.mask |= static_cast<SectorMask>(1u << sector);
+      if (!access.store_bytes.empty()) group.bytes[sector] = access.store_bytes[i];
+    }
+    return lines_;
+  }
+
+ private:
+  LineAccess& find_or_add(std::uint64_t line) {
+    for (std::size_t i = lines_.size(); i-- > 0;) {
+      if (lines_[i].line == line) return lines_[i];
+    }
+    return lines_.emplace_back(LineAccess{line});
+  }
+
+  std::uint64_t sectors_per_line_;
+  std::vector<LineAccess> lines_;
+};
+
+/// What L2 did for one request of an SM.
+struct L2Outcome {
+  std::uint64_t dram_sectors = 0;  ///< fetched, or for a write miss without a fetch, written
+  bool missed = false;             ///< a sector was not in L2
+};
+
+/// L2 and DRAM as the SMs see them: takes sectors of an L1 line, whatever the L2 line is.
+class L2Port {
+ public:
+  L2Port(Cache& cache, std::uint32_t l1_line_bytes, MemoryTotals& totals)
+      : cache_(cache),
+        l1_sectors_(l1_line_bytes / sector_bytes),
+        l2_sectors_(cache.config().line_bytes / sector_bytes),
+        totals_(totals) {}
+
+  L2Outcome read(std::uint64_t l1_line, SectorMask mask) {
+    L2Outcome outcome;
+    for_each_piece(l1_line, mask, {}, [&](std::uint64_t line, SectorMask part, const ByteMasks&) {
+      Cache::Eviction eviction;
+      const Cache::ReadResult result = cache_.read(line, part, eviction);
+      ++totals_.l2_read_requests;
+      totals_.l2_read_request_hits += result.hit == part;
+      totals_.l2_read_sectors += count_of(part);
+      totals_.l2_read_sector_hits += count_of(result.hit);
+      settle(result.fetch, eviction, outcome);
+      outcome.missed |= result.hit != part;
+    });
+    return outcome;
+  }
+
+  L2Outcome write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
+    L2Outcome outcome;
+    for_each_piece(l1_line, mask, bytes,
+                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
+                     Cache::Eviction eviction;
+                     const Cache::WriteResult result = cache_.write(line, part, part_bytes, eviction);
+                     ++totals_.l2_write_requests;
+                     totals_.l2_write_sectors += count_of(part);
+                     totals_.l2_write_sector_hits += count_of(result.hit);
+                     totals_.dram_write_sectors += count_of(result.forward);
+                     settle(result.fetch, eviction, outcome);
+                     if (!result.fetch) outcome.dram_sectors += count_of(part & ~result.hit);
+                     outcome.missed |= result.hit != part;
+                   });
+    return outcome;
+  }
+
+  /// Atomics read the old value, so that a miss always fetches.
+  L2Outcome read_modify_write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
+    L2Outcome outcome;
+    for_each_piece(l1_line, mask, bytes,
+                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
+                     Cache::Eviction eviction;
+                     const Cache::ReadResult read = cache_.read(line, part, eviction);
+                     const Cache::WriteResult write = cache_.write(line, part, part_bytes, eviction);
+                     totals_.l2_atomic_sectors += count_of(part);
+                     totals_.l2_atomic_sector_hits += count_of(read.hit);
+                     totals_.dram_write_sectors += count_of(write.forward);
+                     settle(read.fetch, eviction, outcome);
+                     outcome.missed |= read.hit != part;
+                   });
+    return outcome;
+  }
+
+ private:
+  void settle(SectorMask fetch, const Cache::Eviction& eviction, L2Outcome& outcome) {
+    totals_.dram_read_sectors += count_of(fetch);
+    totals_.dram_write_sectors += count_of(eviction.dirty);
+    outcome.dram_sectors += count_of(fetch);
+  }
+
+  template <typename Visit>
+  void for_each_piece(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes, Visit visit) {
+    if (l1_sectors_ == l2_sectors_) {
+      visit(l1_line, mask, bytes);
+      return;
+    }
+    while (mask != 0) {
+      const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
+      const std::uint64_t l2_line = (l1_line * l1_sectors_ + first) / l2_sectors_;
+      SectorMask part = 0;
+      ByteMasks part_bytes{};
+      for (std::uint32_t s = first; s < l1_sectors_; ++s) {
+        const std::uint64_t sector = l1_line * l1_sectors_ + s;
+        if (!(mask >> s & 1) || sector / l2_sectors_ != l2_line) continue;
+        part |= static_cast<SectorMask>(1u << sector % l2_sectors_);
+        part_bytes[sector % l2_sectors_] = bytes[s];
+        mask &= static_cast<SectorMask>(~(1u << s));
+      }
+      visit(l2_line, part, part_bytes);
+    }
+  }
+
+  Cache& cache_;
+  std::uint64_t l1_sectors_;
+  std::uint64_t l2_sectors_;
+  MemoryTotals& totals_;
+};
+
+/// What one access of a warp did to the memory system.
+struct AccessOutcome {
+  std::uint64_t requests = 0;
+  ObservedAccess seen;
+};
+
+/// Sends the accesses of SMs through their L1 caches and on to L2.
+class AccessPath {
+ public:
+  AccessPath(const MemoryConfig& config, const std::vector<StaticInstruction>& instructions, Cache& l2,
+             MemoryTotals& totals)
+      : instructions_(instructions),
+        grouper_(config.l1.line_bytes),
+        l2_(l2, config.l1.line_bytes, totals),
+        totals_(totals) {}
+
+  AccessOutcome access(const MemoryAccess& access, Cache& l1) {
+    const StaticInstruction& instruction = instructions_[access.row];
+    AccessOutcome outcome;
+    outcome.seen.row = access.row;
+    for (const LineAccess& line : grouper_.group(access)) {
+      ++outcome.requests;
+      if (instruction.is_atomic()) {
+        l1.invalidate(line.line, line.mask);
+        leave(outcome.seen, count_of(line.mask),
+              l2_.read_modify_write(line.line, line.mask, line.bytes));
+      } else if (instruction.kind == MemoryKind::store) {
+        store(line, l1, outcome.seen);
+      } else {
+        load(line, l1, instruction.cache_operator == CacheOperator::bypass_l1, outcome.seen);
+      }
+    }
+    return outcome;
+  }
+
+ private:
+  void load(const LineAccess& line, Cache& l1, bool bypass, ObservedAccess& seen) {
+    ++totals_.l1_read_requests;
+    totals_.l1_read_sectors += count_of(line.mask);
+    if (bypass) {
+      leave(seen, count_of(line.mask), l2_.read(line.line, line.mask));
+      return;
+    }
+    Cache::Eviction eviction;
+    const Cache::ReadResult result = l1.read(line.line, line.mask, eviction);
+    totals_.l1_read_sector_hits += count_of(result.hit);
+    totals_.l1_read_request_hits += result.hit == line.mask;
+    write_back(eviction);
+    if (result.fetch) leave(seen, count_of(result.fetch), l2_.read(line.line, result.fetch));
+  }
+
+  void store(const LineAccess& line, Cache& l1, ObservedAccess& seen) {
+    ++totals_.l1_write_requests;
+    totals_.l1_write_sectors += count_of(line.mask);
+    Cache::Eviction eviction;
+    const Cache::WriteResult result = l1.write(line.line, line.mask, line.bytes, eviction);
+    totals_.l1_write_sector_hits += count_of(result.hit);
+    write_back(eviction);
+    if (result.fetch) leave(seen, count_of(result.fetch), l2_.read(line.line, result.fetch));
+    if (result.forward) {
+      leave(seen, count_of(result.forward), l2_.write(line.line, result.forward, line.bytes));
+    }
+  }
+
+  void write_back(const Cache::Eviction& eviction) {
+    if (eviction.dirty) l2_.write(eviction.line, eviction.dirty, eviction.bytes);
+  }
+
+  static void leave(ObservedAccess& seen, std::uint64_t sectors, const L2Outcome& l2) {
+    ++seen.l2_requests;
+    seen.l2_request_sectors += static_cast<std::uint32_t>(sectors);
+    seen.dram_requests += l2.missed;
+    seen.dram_sectors += static_cast<std::uint32_t>(l2.dram_sectors);
+    seen.event = std::max(seen.event, l2.missed ? MissEvent::dram : MissEvent::l2_hit);
+  }
+
+  const std::vector<StaticInstruction>& instructions_;
+  LineGrouper grouper_;
+  L2Port l2_;
+  MemoryTotals& totals_;
+};
+
+/// Blocks of each SM: round robin by block number, in increasing order.
+std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
+                                                      std::uint32_t num_sms) {
+  std::vector<std::vector<std::uint32_t>> blocks(num_sms);
+  for (std::uint32_t b = 0; b < trace.blocks().size(); ++b) {
+    blocks[trace.blocks().record(b).linear_index % num_sms].push_back(b);
+  }
+  return blocks;
+}
+
+}  // namespace
+
+InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
+  executions += other.executions;
+  active_executions += other.active_executions;
+  sectors += other.sectors;
+  requests += other.requests;
+  l2_requests += other.l2_requests;
+  l2_request_sectors += other.l2_request_sectors;
+  dram_requests += other.dram_requests;
+  dram_sectors += other.dram_sectors;
+  shared_wavefronts += other.shared_wavefronts;
+  for (std::size_t e = 0; e < num_miss_events; ++e) events[e] += other.events[e];
+  return *this;
+}
+
+void MemoryConfig::validate() const {
+  if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
+  l1.validate("L1 cache");
+  l2.validate("L2 cache");
+}
+
+MemorySystem::MemorySystem(const MemoryConfig& config)
+    : config_((config.validate(), config)), l2_(config.l2) {}
+
+MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosition> observed,
+                                const InterruptCheck& interrupt) {
+  MemoryProfile profile;
+  profile.occupancy = occupancy(trace.header(), config_.sm);
+  const std::vector<StaticInstruction>& instructions = trace.instructions();
+  profile.per_row.resize(instructions.size());
+  for (std::size_t row = 0; row < instructions.size(); ++row) {
+    const RowCounts& counts = trace.row_counts()[row];
+    InstructionCounters& counters = profile.per_row[row];
+    counters.executions = counts.issued;
+    counters.active_executions = counts.active;
+    counters.shared_wavefronts = counts.shared_wavefronts;
+    if (!instructions[row].uses_caches()) continue;
+    if (instructions[row].is_atomic()) {
+      profile.totals.atomic_instructions += counts.issued;
+    } else if (instructions[row].kind == MemoryKind::store) {
+      profile.totals.store_instructions += counts.issued;
+    } else {
+      profile.totals.load_instructions += counts.issued;
+    }
+  }
+
+  const RowFlags flags(instructions);
+  std::vector<SmSchedule> schedules;
+  std::vector<Cache> l1;
+  for (std::vector<std::uint32_t>& blocks : assign_blocks(trace, config_.num_sms)) {
+    if (blocks.empty()) continue;
+    schedules.emplace_back(trace, flags, std::move(blocks), profile.occupancy.blocks_per_sm);
+    l1.emplace_back(config_.l1);
+  }
+  AccessPath path(config_, instructions, l2_, profile.totals);
+
+  std::vector<std::size_t> running(schedules.size());
+  for (std::size_t sm = 0; sm < running.size(); ++sm) running[sm] = sm;
+  for (std::uint64_t turn = 0; !running.empty(); ++turn) {
+    if (interrupt && turn % 4096 == 0) interrupt();
+    bool finished = false;
+    for (std::size_t& sm : running) {
+      const MemoryAccess* access = schedules[sm].next();
+      if (access == nullptr) {
+        sm = schedules.size();
+        finished = true;
+        continue;
+      }
+      const AccessOutcome outcome = path.access(*access, l1[sm]);
+      InstructionCounters& counters = profile.per_row[access->row];
+      counters.sectors += access->sectors.size();
+      counters.requests += outcome.requests;
+      counters.l2_requests += outcome.seen.l2_requests;
+      counters.l2_request_sectors += outcome.seen.l2_request_sectors;
+      counters.dram_requests += outcome.seen.dram_requests;
+      counters.dram_sectors += outcome.seen.dram_sectors;
+      ++counters.events[static_cast<std::size_t>(outcome.seen.event)];
+      if (observed && schedules[sm].warp() == *observed) profile.observed.push_back(outcome.seen);
+    }
+    if (finished) std::erase(running, schedules.size());
+  }
+  profile.totals.l2_dirty_sectors = l2_.dirty_sectors();
+  return profile;
+}
+
+}  // namespace warpstack

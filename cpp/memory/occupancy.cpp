@@ -1,0 +1,65 @@
+#include "memory/occupancy.h"
+
+#include <limits>
+#include <string>
+
+#include "common/error.h"
+
+namespace warpstack {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::string_view name_of(OccupancyLimit limit) {
+  static constexpr std::string_view names[] = {"warps_per_sm", "threads_per_sm", "blocks_per_sm",
+                                               "registers_per_sm", "shared_memory_kib_per_sm"};
+  return names[static_cast<std::size_t>(limit)];
+}
+
+Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
+  const std::uint64_t warps = kernel.warps_per_block();
+  std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
+  OccupancyLimit limit = OccupancyLimit::blocks;
+  const auto bound = [&](OccupancyLimit resource, std::uint64_t available, std::uint64_t needed) {
+    if (needed == 0) return;
+    const std::uint64_t blocks = available / needed;
+    if (blocks == 0) {
+      throw InputError("kernel " + kernel.name + " does not fit on an SM: a thread block needs " +
+                       std::to_string(needed) + " of " + std::string(name_of(resource)) +
+                       ", which offers " + std::to_string(available) + " (in threads, warps, "
+                       "registers or bytes); raise " + std::string(name_of(resource)));
+    }
+    if (blocks < best) {
+      best = blocks;
+      limit = resource;
+    }
+  };
+  bound(OccupancyLimit::blocks, sm.blocks, 1);
+  bound(OccupancyLimit::warps, sm.warps, warps);
+  bound(OccupancyLimit::threads, sm.threads, kernel.threads_per_block());
+  if (sm.registers) {
+    bound(OccupancyLimit::registers, *sm.registers,
+          warps * round_up(kernel.registers_per_thread * warp_size, sm.register_allocation_unit));
+  }
+  if (sm.shared_memory_bytes) {
+    // A block that asks for no shared memory is not charged for the system's share either: with it
+    // the block-slot limit could never be reached on the GPUs that reserve some.
+    const std::uint64_t needed =
+        kernel.shared_memory_bytes == 0
+            ? 0
+            : round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
+                       sm.shared_memory_allocation_bytes);
+    bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes, needed);
+  }
+  Occupancy result;
+  result.blocks_per_sm = static_cast<std::uint32_t>(best);
+  result.warps_per_block = static_cast<std::uint32_t>(warps);
+  result.limit = limit;
+  return result;
+}
+
+}  // namespace warpstack

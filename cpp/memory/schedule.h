@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/kernel_trace.h"
+
+namespace warpstack {
+
+/// One executed access to global or local memory by a warp.
+struct MemoryAccess {
+  std::uint32_t row = 0;                        ///< in the static instruction table
+  std::span<const std::uint64_t> sectors;       ///< touched sectors, at least one
+  std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
+};
+
+/// Which rows of the instruction table a WarpStream yields and which have store masks.
+struct RowFlags {
+  explicit RowFlags(const std::vector<StaticInstruction>& instructions);
+  std::vector<std::uint8_t> uses_caches;
+  std::vector<std::uint8_t> writes;
+};
+
+/// The accesses of one warp in program order: instructions of global and local space with at least one
+/// active lane. A file-backed trace is read in windows, so that a resident warp costs a few kilobytes
+/// whatever its length.
+class WarpStream {
+ public:
+  WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position);
+  // Spans point into the stream's own buffer: it moves, but does not copy.
+  WarpStream(WarpStream&&) = default;
+  WarpStream& operator=(WarpStream&&) = default;
+
+  [[nodiscard]] bool done() const { return done_; }
+  /// The access at the cursor; only while not done(). Valid until advance().
+  [[nodiscard]] const MemoryAccess& current() const { return current_; }
+  void advance();
+  [[nodiscard]] WarpPosition position() const { return position_; }
+
+ private:
+  bool load_window();
+
+  const KernelTrace* trace_;
+  const RowFlags* flags_;
+  WarpPosition position_;
+  ColumnCounts window_end_;  ///< one past the window, within the block
+  ColumnView window_;
+  std::size_t memory_ = 0;  ///< positions in the window
+  std::size_t sector_ = 0;
+  std::size_t store_ = 0;
+  bool done_ = false;
+  MemoryAccess current_;
+  std::vector<std::byte> scratch_;
+};
+
+/// The order of the accesses of one SM (GPUMech, Section V-A; cache paper, Section 2.4): at most
+/// `blocks_per_sm` thread blocks are resident; in a round each resident warp issues its next access, in
+/// the order of block slots and warps; after a round, blocks without further accesses give their slots
+/// to the SM's next blocks.
+class SmSchedule {
+ public:
+  /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` must outlive
+  /// the schedule.
+  SmSchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
+             std::uint32_t blocks_per_sm);
+
+  /// Moves to the SM's next access. Returns null when there is none.
+  const MemoryAccess* next();
+  /// The warp of the access that next() returned last.
+  [[nodiscard]] WarpPosition warp() const { return issued_->position(); }
+
+ private:
+  using Slot = std::vector<WarpStream>;  ///< the unfinished warps of a block
+  void end_round();
+  void fill(Slot& slot);
+
+  const KernelTrace* trace_;
+  const RowFlags* flags_;
+  std::vector<std::uint32_t> blocks_;
+  std::size_t next_block_ = 0;
+  std::vector<Slot> slots_;
+  std::size_t slot_ = 0;
+  std::size_t warp_ = 0;
+  WarpStream* issued_ = nullptr;
+};
+
+}  // namespace warpstack

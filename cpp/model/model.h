@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "interval/interval.h"
+
+namespace warpstack {
+
+enum class Scheduler : std::uint8_t { gto, lrr };
+
+/// What the models read of a GPU. Cycles are SM cycles, bandwidths aggregates of the whole GPU.
+struct ModelParameters {
+  double issue_rate = 1;  ///< warp instructions per cycle per SM
+  Scheduler scheduler = Scheduler::gto;
+  double clock_ghz = 1;
+  double l1_mshrs = 1;  ///< per SM; with a streaming L1, the entries of the SM's NoC queue
+  double l2_latency = 0;
+  double dram_latency = 0;  ///< beyond L2
+  double noc_bandwidth_gbs = 1;
+  double dram_bandwidth_gbs = 1;
+};
+
+/// A set of thread blocks that run at the same time: `count` times the representative warp passes
+/// with `warps` warps on the fullest SM and `active_sms` SMs at work.
+struct Wave {
+  double count = 1;
+  double warps = 1;        ///< W: on the fullest SM
+  double active_sms = 1;   ///< S
+  double total_warps = 1;  ///< over all SMs
+};
+
+/// Components of a CPI stack (GPUMech, Table III; MDM, Figure 14).
+enum class StackComponent : std::uint8_t { base, dep, l1, l2, dram, mshr, noc, queue };
+inline constexpr std::size_t num_stack_components = 8;
+using Stack = std::array<double, num_stack_components>;
+std::string_view name_of(StackComponent component);
+
+/// What a model says of one kernel.
+struct ModelResult {
+  double cycles = 0;             ///< of all waves, for warps like the representative one
+  double warp_instructions = 0;  ///< in these waves, over all SMs
+  double sm_instructions = 0;    ///< in these waves, on the fullest SM
+  Stack stack{};                 ///< cycles per instruction of the fullest SM
+  double cpi = 0;                ///< the stack's sum: cycles / sm_instructions
+};
+
+/// One row of the model family (MDM, Table V; GPUMech, Table II).
+struct Model;
+
+/// The models' names in table order.
+std::vector<std::string_view> model_names();
+/// Looks a model up. Throws InputError that lists the names.
+const Model& find_model(std::string_view name);
+
+/// Evaluates a model over the intervals of the representative warp. Throws InputError when the profile
+/// has no instructions or a parameter is not positive.
+ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
+                     std::span<const Wave> waves, const ModelParameters& parameters);
+
+/// Waves of a launch: whole ones that fill every SM, then the rest (fewer blocks per SM, perhaps
+/// fewer SMs).
+std::vector<Wave> waves_of(std::uint64_t num_blocks, std::uint32_t warps_per_block,
+                           std::uint32_t blocks_per_sm, std::uint32_t num_sms);
+
+/// P(every warp is suspended) of the Markov chain of Chen and Aamodt (HPCA 2009) over the number of
+/// suspended warps: in each issue slot a ready warp issues, if there is one, and becomes suspended
+/// with probability `suspend`; each suspended warp wakes with probability `wake`.
+double markov_all_suspended(unsigned warps, double suspend, double wake);
+
+}  // namespace warpstack

@@ -1,0 +1,117 @@
+#include "trace/access.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace warpstack {
+namespace {
+
+/// Collects the unique sectors of one warp instruction in order of first touch.
+class SectorCollector {
+ public:
+  SectorCollector(std::vector<std::uint64_t>& sectors, std::vector<std::uint32_t>* bytes)
+      : sectors_(sectors), bytes_(bytes), first_(sectors.size()), byte_first_(bytes ? bytes->size() : 0) {}
+
+  void touch(std::uint64_t address, std::uint32_t width) {
+    const std::uint64_t last = (address + width - 1) / sector_bytes;
+    for (std::uint64_t sector = address / sector_bytes; sector <= last; ++sector) {
+      const std::uint64_t begin = std::max(address, sector * sector_bytes) % sector_bytes;
+      const std::uint64_t end = std::min(address + width, (sector + 1) * sector_bytes);
+      const std::uint64_t length = end - (sector * sector_bytes + begin);
+      const auto mask = static_cast<std::uint32_t>(((std::uint64_t{1} << length) - 1) << begin);
+      const std::size_t index = find_or_append(sector);
+      if (bytes_) (*bytes_)[byte_first_ + index] |= mask;
+    }
+  }
+
+  [[nodiscard]] std::uint32_t count() const {
+    return static_cast<std::uint32_t>(sectors_.size() - first_);
+  }
+
+ private:
+  std::size_t find_or_append(std::uint64_t sector) {
+    // Neighbouring lanes mostly share a sector or move on in one direction; only a sector inside the
+    // range seen so far needs a search.
+    if (sector > highest_ || sector < lowest_) {
+      highest_ = std::max(highest_, sector);
+      lowest_ = std::min(lowest_, sector);
+    } else {
+      for (std::size_t i = sectors_.size(); i-- > first_;) {
+        if (sectors_[i] == sector) return i - first_;
+      }
+    }
+    sectors_.push_back(sector);
+    if (bytes_) bytes_->push_back(0);
+    return sectors_.size() - 1 - first_;
+  }
+
+  std::vector<std::uint64_t>& sectors_;
+  std::vector<std::uint32_t>* bytes_;
+  std::size_t first_;
+  std::size_t byte_first_;
+  std::uint64_t highest_ = 0;
+  std::uint64_t lowest_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+}  // namespace
+
+std::uint32_t coalesce(const LaneAddresses& lanes, std::vector<std::uint64_t>& sectors,
+                       std::vector<std::uint32_t>* store_bytes) {
+  SectorCollector collector(sectors, store_bytes);
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    collector.touch(lanes.address[std::countr_zero(rest)], lanes.width);
+  }
+  return collector.count();
+}
+
+std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint64_t warp,
+                             std::vector<std::uint64_t>& sectors,
+                             std::vector<std::uint32_t>* store_bytes) {
+  SectorCollector collector(sectors, store_bytes);
+  const std::uint64_t base = local_region_sector * sector_bytes + warp * warp_size * window_bytes;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
+    const std::uint64_t offset = lanes.address[lane] % window_bytes;
+    // Word by word, because neighbouring words of one lane lie a whole row apart.
+    for (std::uint64_t byte = offset; byte < offset + lanes.width;) {
+      const std::uint64_t word = byte / 4;
+      const std::uint64_t end = std::min((word + 1) * 4, offset + lanes.width);
+      collector.touch(base + (word * warp_size + lane) * 4 + byte % 4,
+                      static_cast<std::uint32_t>(end - byte));
+      byte = end;
+    }
+  }
+  return collector.count();
+}
+
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes) {
+  constexpr std::uint32_t num_banks = 32;
+  const std::uint32_t words_per_lane = std::max(lanes.width / 4, 1u);
+  const std::uint32_t lanes_per_group = std::max(warp_size / words_per_lane, 1u);
+  std::uint32_t wavefronts = 0;
+  for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
+    const std::uint64_t group_mask = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
+    std::array<std::uint64_t, warp_size * 2> words;
+    std::size_t num_words = 0;
+    for (auto rest = static_cast<std::uint32_t>(lanes.mask & group_mask); rest != 0;
+         rest &= rest - 1) {
+      const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+      for (std::uint64_t word = address / 4; word <= (address + lanes.width - 1) / 4; ++word) {
+        words[num_words++] = word;
+      }
+    }
+    if (num_words == 0) continue;
+    std::sort(words.begin(), words.begin() + num_words);
+    std::array<std::uint32_t, num_banks> load{};
+    std::uint32_t worst = 0;
+    for (std::size_t i = 0; i < num_words; ++i) {
+      if (i > 0 && words[i] == words[i - 1]) continue;  // broadcast
+      worst = std::max(worst, ++load[words[i] % num_banks]);
+    }
+    wavefronts += worst;
+  }
+  return wavefronts;
+}
+
+}  // namespace warpstack

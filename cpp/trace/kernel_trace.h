@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/access.h"
+#include "trace/block_storage.h"
+#include "trace/static_instruction.h"
+
+namespace warpstack {
+
+using Dim3 = std::array<std::uint64_t, 3>;
+
+/// What is known of a launch before its first instruction.
+struct KernelHeader {
+  std::string name;  ///< as in the trace (mangled)
+  std::uint64_t launch_id = 0;
+  Dim3 grid{1, 1, 1};
+  Dim3 block{1, 1, 1};
+  std::uint64_t shared_memory_bytes = 0;  ///< static and dynamic, per thread block
+  std::uint64_t registers_per_thread = 0;
+  std::uint64_t binary_version = 0;  ///< compute capability of the machine code, 80 for 8.0
+  std::uint64_t stream = 0;
+  /// First byte of the windows through which generic addresses reach shared and local memory;
+  /// 0: unknown, every generic access is global.
+  std::uint64_t shared_window = 0;
+  std::uint64_t local_window = 0;
+  std::string source;  ///< what made the trace: "accelsim", "builder", "ptx"
+
+  [[nodiscard]] std::uint64_t num_blocks() const { return grid[0] * grid[1] * grid[2]; }
+  [[nodiscard]] std::uint64_t threads_per_block() const { return block[0] * block[1] * block[2]; }
+  [[nodiscard]] std::uint64_t warps_per_block() const {
+    return (threads_per_block() + warp_size - 1) / warp_size;
+  }
+  /// Throws InputError on dimensions that no GPU accepts.
+  void validate() const;
+
+  bool operator==(const KernelHeader&) const = default;
+};
+
+/// Names a warp of a trace: position of its block in the trace, position in the block.
+struct WarpPosition {
+  std::uint32_t block = 0;
+  std::uint32_t warp = 0;
+  bool operator==(const WarpPosition&) const = default;
+};
+
+/// How often a row of the instruction table was issued.
+struct RowCounts {
+  std::uint64_t issued = 0;
+  std::uint64_t active = 0;             ///< with at least one active lane; memory instructions only
+  std::uint64_t shared_wavefronts = 0;  ///< sum over shared-memory instructions
+
+  bool operator==(const RowCounts&) const = default;
+};
+
+/// The immutable trace of one kernel launch, in columns. Blocks that were not traced are absent.
+class KernelTrace {
+ public:
+  KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
+              std::vector<RowCounts> row_counts, std::uint32_t num_registers,
+              std::unique_ptr<BlockStorage> blocks, std::string digest);
+
+  [[nodiscard]] const KernelHeader& header() const { return header_; }
+  [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
+  /// Size of a scoreboard: registers are numbered 0 to num_registers() - 1.
+  [[nodiscard]] std::uint32_t num_registers() const { return num_registers_; }
+  [[nodiscard]] const BlockStorage& blocks() const { return *blocks_; }
+  [[nodiscard]] const std::string& digest() const { return digest_; }
+  [[nodiscard]] const std::vector<RowCounts>& row_counts() const { return row_counts_; }
+  /// Opcodes outside the table, with the number of issued warp instructions of each.
+  [[nodiscard]] std::map<std::string, std::uint64_t> unknown_opcodes() const;
+
+  [[nodiscard]] std::uint64_t num_warps() const { return num_warps_; }
+  [[nodiscard]] const ColumnCounts& totals() const { return totals_; }
+  /// Issued warp instructions of global, local and generic space.
+  [[nodiscard]] std::uint64_t num_memory_instructions() const { return num_memory_instructions_; }
+  [[nodiscard]] std::uint64_t num_missing_blocks() const {
+    return header_.num_blocks() - blocks_->size();
+  }
+
+  /// Columns of one warp. `scratch` holds them when the trace lives in a file.
+  [[nodiscard]] ColumnView warp(const WarpPosition& position, std::vector<std::byte>& scratch) const;
+  /// Columns of a whole block.
+  [[nodiscard]] ColumnView block(std::size_t index, std::vector<std::byte>& scratch) const;
+
+  /// Load warp instructions that touch more than one line of `line_bytes`, per 1000 warp
+  /// instructions (MDM, Section I: "DPKI").
+  [[nodiscard]] double dpki(std::uint32_t line_bytes) const;
+
+ private:
+  KernelHeader header_;
+  std::vector<StaticInstruction> instructions_;
+  std::vector<RowCounts> row_counts_;
+  std::uint32_t num_registers_;
+  std::unique_ptr<BlockStorage> blocks_;
+  std::string digest_;
+  std::uint64_t num_warps_ = 0;
+  std::uint64_t num_memory_instructions_ = 0;
+  ColumnCounts totals_;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/digest.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack {
+
+/// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers, patterns
+/// and functional simulation all end here, so that coalescing, the resolution of generic addresses and
+/// the renumbering of registers exist once.
+class TraceBuilder {
+ public:
+  /// Throws InputError when the header is impossible. Messages do not know the file: callers add it.
+  TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
+
+  [[nodiscard]] const KernelHeader& header() const { return header_; }
+
+  /// Row of an instruction in the static table; a new instruction gets the next row.
+  std::uint32_t intern(StaticInstruction instruction);
+  [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
+    return instructions_[row];
+  }
+
+  /// Opens the block with this linear index. Blocks come in increasing order.
+  void begin_block(std::uint64_t linear_index);
+  /// Opens a warp of the open block, numbered within the block.
+  void begin_warp(std::uint32_t warp);
+  /// Appends an issued instruction to the open warp. `lanes` holds the addresses of a memory
+  /// instruction and is null for others; without an active lane there is no access.
+  void append(std::uint32_t row, std::uint32_t active_mask, const LaneAddresses* lanes = nullptr) {
+    append_to(open_columns_, open_warp_id_, row, active_mask, lanes);
+  }
+  /// Appends finished columns of the open warp.
+  void append_columns(const ColumnView& columns);
+  /// Instructions of the open warp so far.
+  [[nodiscard]] std::uint64_t open_warp_instructions() const {
+    return open_columns_.instruction.size() - open_record_.begin.back().instructions;
+  }
+  /// Stores the open block.
+  void end_block();
+
+  /// Appends an issued instruction to columns of the caller's, for traces whose warps interleave.
+  /// `warp_id` numbers the warp in the launch; it places local memory.
+  void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
+                 std::uint32_t active_mask, const LaneAddresses* lanes);
+
+  /// Stores a block whose packed columns come from a file; throws InputError when they contradict each
+  /// other or the static table.
+  void add_block(BlockRecord record, const ColumnView& columns);
+
+  /// Renumbers registers densely and seals the trace. The builder is empty afterwards.
+  KernelTrace finish();
+
+ private:
+  void count_access(std::uint32_t row, std::uint32_t count);
+  void begin_record(BlockRecord& record, std::uint64_t linear_index);
+  void store(BlockRecord record, const ColumnView& columns);
+  void check_columns(const BlockRecord& record, const ColumnView& columns) const;
+  std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
+  [[nodiscard]] MemorySpace space_of_lane(std::uint64_t address) const;
+  std::uint32_t renumber_registers();
+
+  KernelHeader header_;
+  std::unique_ptr<BlockStorage> blocks_;
+  std::vector<StaticInstruction> instructions_;
+  std::vector<RowCounts> row_counts_;
+  std::unordered_map<std::string, std::uint32_t> rows_;
+  std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
+  BlockRecord open_record_;
+  ColumnBuffers open_columns_;
+  std::uint64_t open_warp_id_ = 0;
+  std::uint64_t next_block_ = 0;
+  Digest digest_;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,420 @@
+"""Descriptions of GPUs: the only configuration that the stages read."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from warpstack.errors import InputError
+
+__all__ = ["Gpu", "gpu", "gpus"]
+
+
+def _description_folder() -> Path:
+    """Return the folder of the descriptions: in the package, or in the source tree it runs from."""
+    installed = Path(__file__).parent / "data" / "gpus"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "data" / "gpus"
+
+
+_FOLDER = _description_folder()
+
+
+def _number(
+    doc: str,
+    unit: str = "",
+    *,
+    at_least: float = 0,
+    default: Any = dataclasses.MISSING,
+) -> Any:
+    metadata = {"doc": doc, "unit": unit, "at_least": at_least, "choices": None}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
+    metadata = {"doc": doc, "unit": "", "at_least": None, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """A GPU, as the stages see it.
+
+    Cycles are cycles of the SM clock, bandwidths are aggregates of the whole GPU. Descriptions come from
+    `warpstack.gpu` (by name or file), from `Gpu.from_gpgpusim`, or from `replace` on another one.
+
+    Raises
+    ------
+    InputError
+        If a value is of the wrong type, out of range or contradicts another one.
+
+    Notes
+    -----
+    `Gpu.fields` lists every field with its unit and meaning; ``warpstack gpus --fields`` prints it.
+    """
+
+    name: str
+    description: str = ""
+
+    num_sms: int = _number("streaming multiprocessors", at_least=1)
+    clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6)
+    issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-6)
+    scheduler: str = _choice("warp scheduler: greedy then oldest, or loose round robin", "gto", "lrr")
+
+    warps_per_sm: int = _number("warp slots per SM", at_least=1)
+    threads_per_sm: int = _number("resident threads per SM", at_least=1)
+    blocks_per_sm: int = _number("resident thread blocks per SM", at_least=1)
+    registers_per_sm: int = _number("32-bit registers per SM", at_least=1)
+    register_allocation_unit: int = _number(
+        "registers of a warp are rounded up to a multiple of this", at_least=1, default=256
+    )
+    shared_memory_kib_per_sm: float = _number("shared memory for thread blocks, per SM", "KiB")
+    shared_memory_allocation_bytes: int = _number(
+        "shared memory of a block is rounded up to a multiple of this", "bytes", at_least=1, default=256
+    )
+    shared_memory_reserved_bytes: int = _number(
+        "shared memory that the system adds to each block that uses some", "bytes", default=0
+    )
+
+    l1_size_kib: float = _number("L1 data cache per SM", "KiB", at_least=1e-6)
+    l1_ways: int = _number("L1 associativity", at_least=1)
+    l1_line_bytes: int = _number("L1 line", "bytes", at_least=32)
+    l1_sector_bytes: int = _number("L1 fill unit; equal to the line: not sectored", "bytes", at_least=32)
+    l1_mshrs: int = _number("L1 miss status holding registers per SM", at_least=1)
+    l1_latency: float = _number("load-to-use latency of an L1 hit", "cycles")
+    l1_write_policy: str = _choice(
+        "what a store does to lower levels", "write_through", "write_back", default="write_through"
+    )
+    l1_write_miss: str = _choice(
+        "what a store miss does in L1",
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        default="no_allocate",
+    )
+    noc_queue_entries: int = _number(
+        "requests that the NoC queue of an SM holds; takes the place of the MSHRs in the models when L1 "
+        "is a streaming cache (MDM, footnote 2); 0: L1 is not a streaming cache",
+        default=0,
+    )
+
+    l2_size_kib: float = _number("L2 cache, all slices together", "KiB", at_least=1e-6)
+    l2_ways: int = _number("L2 associativity", at_least=1)
+    l2_line_bytes: int = _number("L2 line", "bytes", at_least=32)
+    l2_sector_bytes: int = _number("L2 fill unit; equal to the line: not sectored", "bytes", at_least=32)
+    l2_slices: int = _number("L2 slices", at_least=1)
+    l2_slice_interleave_bytes: int = _number(
+        "consecutive addresses in one slice", "bytes", at_least=32, default=256
+    )
+    l2_latency: float = _number("round trip of an L2 hit", "cycles")
+    l2_write_policy: str = _choice(
+        "what a store does to DRAM", "write_through", "write_back", default="write_back"
+    )
+    l2_write_miss: str = _choice(
+        "what a store miss does in L2",
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        default="fetch_on_write",
+    )
+
+    dram_latency: float = _number("what a DRAM access adds to an L2 hit", "cycles")
+    noc_bandwidth_gbs: float = _number("between all SMs and L2, one direction", "GB/s", at_least=1e-6)
+    dram_bandwidth_gbs: float = _number("of all channels", "GB/s", at_least=1e-6)
+
+    integer_latency: float = _number("integer and move instructions", "cycles")
+    fp32_latency: float = _number("single precision", "cycles")
+    fp16_latency: float = _number("half precision", "cycles")
+    fp64_latency: float = _number("double precision", "cycles")
+    sfu_latency: float = _number("special functions and conversions", "cycles")
+    tensor_latency: float = _number("matrix instructions", "cycles")
+    uniform_latency: float = _number("uniform datapath", "cycles")
+    control_latency: float = _number("branches", "cycles")
+    barrier_latency: float = _number("barriers and fences, without waiting", "cycles")
+    shuffle_latency: float = _number("shuffles and matches", "cycles")
+    constant_latency: float = _number("constant loads that hit", "cycles")
+    texture_latency: float = _number("texture and surface accesses", "cycles")
+    shared_memory_latency: float = _number("shared memory without bank conflicts", "cycles")
+
+    #: Where each value comes from, by field name. Not part of the GPU's identity.
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    #: Options of the file this description was read from that have no meaning here.
+    unused_options: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for field in _value_fields():
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name), self.name))
+        self._check_geometry()
+
+    def _check_geometry(self) -> None:
+        for level, slices, interleave in (
+            ("l1", 1, self.l1_line_bytes),
+            ("l2", self.l2_slices, self.l2_slice_interleave_bytes),
+        ):
+            size = getattr(self, f"{level}_size_kib") * 1024
+            ways, line, sector = (
+                getattr(self, f"{level}_{part}") for part in ("ways", "line_bytes", "sector_bytes")
+            )
+            where = f"GPU {self.name}"
+            if line % 32 or line > 256:
+                raise InputError(f"{where}: {level}_line_bytes = {line} is not a multiple of 32 up to 256")
+            if sector % 32 or line % sector:
+                raise InputError(
+                    f"{where}: {level}_sector_bytes = {sector} is not a multiple of 32 that divides "
+                    f"{level}_line_bytes = {line}"
+                )
+            unit = line * ways * slices
+            if size % unit:
+                near = max(round(size / unit), 1) * unit / 1024
+                parts = f"{level}_line_bytes * {level}_ways" + (" * l2_slices" if slices > 1 else "")
+                raise InputError(
+                    f"{where}: {level}_size_kib = {size / 1024:g} is not a multiple of {parts} = "
+                    f"{unit / 1024:g} KiB; the nearest that is: {near:g}"
+                )
+            if interleave % line:
+                raise InputError(
+                    f"{where}: l2_slice_interleave_bytes = {interleave} is not a multiple of "
+                    f"l2_line_bytes = {line}"
+                )
+
+    def replace(self, **changes: Any) -> Gpu:
+        """Return a copy with some fields changed.
+
+        Parameters
+        ----------
+        **changes
+            New values by field name.
+
+        Returns
+        -------
+        Gpu
+            The changed description; the sources of changed fields are dropped.
+
+        Raises
+        ------
+        InputError
+            If a field does not exist (the message suggests the nearest) or a value is out of range.
+
+        Examples
+        --------
+        >>> import warpstack as ws
+        >>> ws.gpu("pascal-mdm").replace(num_sms=56, l1_mshrs=64).num_sms
+        56
+        """
+        check_field_names(changes, f"GPU {self.name}")
+        sources = {k: v for k, v in self.sources.items() if k not in changes}
+        return dataclasses.replace(self, **changes, sources=sources)
+
+    @classmethod
+    def fields(cls) -> dict[str, str]:
+        """Return the meaning of each field with its unit, by field name."""
+        units = {f.name: f.metadata["unit"] for f in _value_fields()}
+        docs = {f.name: f.metadata["doc"] for f in _value_fields()}
+        return {name: doc + (f" [{units[name]}]" if units[name] else "") for name, doc in docs.items()}
+
+    def values(self) -> dict[str, Any]:
+        """Return every value by field name, without name, description and sources."""
+        return {f.name: getattr(self, f.name) for f in _value_fields()}
+
+    @cached_property
+    def digest(self) -> str:
+        """Content digest of the values, 16 hexadecimal digits; the name does not count."""
+        text = json.dumps(self.values(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Gpu:
+        """Read a YAML description.
+
+        Each entry is ``field: value`` or ``field: {value: ..., source: ...}``. ``based_on: NAME`` takes
+        the fields that the file leaves out from a named description or another file.
+
+        Raises
+        ------
+        InputError
+            If the file is not a description: unknown fields (the message suggests the nearest), missing
+            fields, wrong values.
+        """
+        return _read_yaml(Path(path))
+
+    @classmethod
+    def from_gpgpusim(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Gpu:
+        """Read a GPGPU-Sim or Accel-Sim configuration.
+
+        Parameters
+        ----------
+        path
+            A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives the
+            latencies of machine instructions.
+        name
+            Name of the description; by default the name of the folder.
+
+        Returns
+        -------
+        Gpu
+            `Gpu.sources` says which option each value comes from, `Gpu.unused_options` names the options
+            that have no meaning here.
+
+        Warns
+        -----
+        UnusedOptionWarning
+            Once, naming the options that are not used.
+
+        Raises
+        ------
+        InputError
+            If the file lacks an option that a field needs or an option is malformed.
+        """
+        from warpstack.gpgpusim import read_config
+
+        return read_config(Path(path), name)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = "".join(
+            f"<tr><td>{f.name}</td><td>{html.escape(str(getattr(self, f.name)))}</td>"
+            f"<td>{f.metadata['unit']}</td><td>{html.escape(self.sources.get(f.name, ''))}</td></tr>"
+            for f in _value_fields()
+        )
+        return (
+            f"<table><caption>{html.escape(self.name)}: {html.escape(self.description)}</caption>"
+            f"<tr><th>field</th><th>value</th><th>unit</th><th>source</th></tr>{rows}</table>"
+        )
+
+
+@cache
+def _value_fields() -> tuple[dataclasses.Field[Any], ...]:
+    return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
+
+
+def check_field_names(names: Iterable[str], where: str) -> None:
+    """Raise `InputError` for the first name that is no field of `Gpu`, and suggest the nearest."""
+    known = [f.name for f in _value_fields()] + ["name", "description"]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; `warpstack gpus --fields` lists the fields"
+            raise InputError(f"{where}: there is no field {name}{hint}")
+
+
+def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
+    """Return the value in its field's type, or raise `InputError`."""
+    where = f"GPU {gpu_name}: {field.name} = {value!r}"
+    choices = field.metadata["choices"]
+    if choices is not None:
+        if value not in choices:
+            raise InputError(f"{where} is not one of {', '.join(choices)}")
+        return value
+    if isinstance(value, (str, bool)) or value is None:
+        raise InputError(f"{where} is not a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where} is not a number") from None
+    if not math.isfinite(number):
+        raise InputError(f"{where} is not finite")
+    if number < field.metadata["at_least"]:
+        raise InputError(f"{where} is less than {field.metadata['at_least']:g}")
+    if field.type == "int":
+        if number != int(number):
+            raise InputError(f"{where} is not a whole number")
+        if number >= 2**31:
+            raise InputError(f"{where} is too large")
+        return int(number)
+    return number
+
+
+def _read_yaml(path: Path) -> Gpu:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read the GPU description: {error}") from None
+    try:
+        entries = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise InputError(f"{path}{line}: not valid YAML: {problem}") from None
+    if not isinstance(entries, dict):
+        raise InputError(f"{path}: not a GPU description: expected lines `field: value`")
+    base = entries.pop("based_on", None)
+    check_field_names(entries, str(path))
+    values: dict[str, Any] = {"name": path.stem}
+    sources: dict[str, str] = {}
+    if base is not None:
+        nested = path.parent / str(base)
+        parent = gpu(nested if nested.suffix in (".yaml", ".yml") and nested != path else str(base))
+        values.update(parent.values())
+        sources.update(parent.sources)
+    for field, entry in entries.items():
+        if isinstance(entry, dict):
+            if set(entry) - {"value", "source"} or "value" not in entry:
+                raise InputError(f"{path}: {field}: expected {{value: ..., source: ...}}, got {entry}")
+            values[field] = entry["value"]
+            sources[field] = str(entry.get("source", ""))
+        else:
+            values[field] = entry
+            sources.pop(field, None)
+    required = [f.name for f in _value_fields() if f.default is dataclasses.MISSING]
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise InputError(f"{path}: missing fields: {', '.join(missing)}; add them or a line based_on: NAME")
+    for text_field in ("name", "description"):
+        values[text_field] = " ".join(str(values.get(text_field, "")).split())
+    try:
+        return Gpu(**values, sources=sources)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def gpus() -> list[str]:
+    """Return the names of the descriptions that come with the package."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+@cache
+def _named(name: str) -> Gpu:
+    return _read_yaml(_FOLDER / f"{name}.yaml")
+
+
+def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
+    """Return a GPU description by name, or read one from a YAML file.
+
+    Parameters
+    ----------
+    name_or_path
+        One of `warpstack.gpus()`, or the path of a file that ends in ``.yaml`` or ``.yml``.
+
+    Raises
+    ------
+    InputError
+        If there is no such description (the message lists the names) or the file is malformed.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> ws.gpu("pascal-mdm").l1_mshrs
+    128
+    """
+    text = os.fspath(name_or_path)
+    if text.endswith((".yaml", ".yml")):
+        return _read_yaml(Path(text))
+    if text in gpus():
+        return _named(text)
+    near = difflib.get_close_matches(text, gpus(), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InputError(
+        f"there is no GPU {text!r}{hint}; the descriptions are {', '.join(gpus())}, "
+        "or give the path of a .yaml file"
+    )
