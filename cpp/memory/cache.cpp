@@ -45,20 +45,23 @@ Cache::Cache(const CacheConfig& config)
     : config_(config),
       sets_per_slice_(config.num_sets() / config.slices),
       lines_per_interleave_(config.slice_interleave_bytes / config.line_bytes),
+      by_sets_(sets_per_slice_),
+      by_interleave_(lines_per_interleave_),
+      by_slices_(config.slices),
       sectors_per_unit_(config.sector_bytes / sector_bytes),
-      line_(config.num_lines(), no_line),
-      last_use_(config.num_lines(), 0),
-      state_(config.num_lines()) {
-  if (config.write_miss == WriteMiss::write_validate) bytes_.resize(config.num_lines());
+      ways_(config.num_lines()) {
+  if (config.write_miss != WriteMiss::write_validate) return;
+  bytes_.resize(config.num_lines());
+  for (std::size_t i = 0; i < ways_.size(); ++i) ways_[i].bytes = static_cast<std::uint32_t>(i);
 }
 
 std::uint64_t Cache::set_of(std::uint64_t line) const {
-  if (config_.slices == 1) return line % sets_per_slice_;
-  const std::uint64_t chunk = line / lines_per_interleave_;
-  const std::uint64_t slice = chunk % config_.slices;
-  const std::uint64_t local =
-      chunk / config_.slices * lines_per_interleave_ + line % lines_per_interleave_;
-  return slice * sets_per_slice_ + local % sets_per_slice_;
+  if (config_.slices == 1) return by_sets_.remainder(line);
+  const std::uint64_t chunk = by_interleave_.quotient(line);
+  const std::uint64_t chunk_in_slice = by_slices_.quotient(chunk);
+  const std::uint64_t slice = chunk - chunk_in_slice * config_.slices;
+  const std::uint64_t local = chunk_in_slice * lines_per_interleave_ + by_interleave_.remainder(line);
+  return slice * sets_per_slice_ + by_sets_.remainder(local);
 }
 
 SectorMask Cache::widen(SectorMask mask) const {
@@ -71,112 +74,109 @@ SectorMask Cache::widen(SectorMask mask) const {
   return static_cast<SectorMask>(widened);
 }
 
-std::size_t Cache::find(std::uint64_t line, std::uint64_t set) const {
-  const std::size_t first = set * config_.ways;
-  for (std::size_t slot = first; slot < first + config_.ways; ++slot) {
-    if (line_[slot] == line) return slot;
+Cache::Way* Cache::find(Way* set, std::uint64_t line) {
+  for (Way* way = set; way != set + config_.ways; ++way) {
+    if (way->line == line) return way;
   }
-  return not_found;
+  return nullptr;
 }
 
-std::size_t Cache::allocate(std::uint64_t line, std::uint64_t set, Eviction& eviction) {
-  const auto begin = last_use_.begin() + static_cast<std::ptrdiff_t>(set * config_.ways);
-  const auto victim = static_cast<std::size_t>(std::min_element(begin, begin + config_.ways) -
-                                               last_use_.begin());
-  State& state = state_[victim];
-  if (state.dirty) {
-    eviction.line = line_[victim];
-    eviction.dirty = state.dirty;
-    for_each_sector(state.dirty, [&](int s) {
-      eviction.bytes[s] = state.partial >> s & 1 ? bytes_[victim][s] : all_bytes;
+void Cache::move_to_front(Way* set, Way* way) {
+  if (way == set) return;
+  const Way used = *way;
+  std::copy_backward(set, way, way + 1);
+  *set = used;
+}
+
+Cache::Way* Cache::make_room(Way* set, std::uint64_t line, Eviction& eviction) {
+  Way* victim = set + config_.ways - 1;
+  if (victim->dirty) {
+    eviction.line = victim->line;
+    eviction.dirty = victim->dirty;
+    for_each_sector(victim->dirty, [&](int s) {
+      eviction.bytes[s] = victim->partial >> s & 1 ? bytes_[victim->bytes][s] : all_bytes;
     });
   }
-  line_[victim] = line;
-  state = State{};
-  return victim;
+  *victim = {line, 0, 0, 0, victim->bytes};
+  move_to_front(set, victim);
+  return set;
 }
 
 Cache::ReadResult Cache::read(std::uint64_t line, SectorMask mask, Eviction& eviction) {
-  const std::uint64_t set = set_of(line);
-  std::size_t slot = find(line, set);
-  if (slot == not_found) slot = allocate(line, set, eviction);
-  touch(slot);
-  State& state = state_[slot];
+  Way* set = set_begin(line);
+  if (Way* found = find(set, line)) {
+    move_to_front(set, found);
+  } else {
+    make_room(set, line, eviction);
+  }
+  Way& way = *set;
   ReadResult result;
-  result.hit = mask & state.valid;
+  result.hit = mask & way.valid;
   // A partly valid sector misses: the bytes around the written ones come from below.
-  result.fetch = widen(mask & ~state.valid) & ~state.valid;
-  state.valid |= result.fetch;
-  state.partial &= ~result.fetch;
+  result.fetch = widen(mask & ~way.valid) & ~way.valid;
+  way.valid |= result.fetch;
+  way.partial &= ~result.fetch;
   return result;
 }
 
 Cache::WriteResult Cache::write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
                                 Eviction& eviction) {
-  const std::uint64_t set = set_of(line);
-  std::size_t slot = find(line, set);
+  Way* set = set_begin(line);
   WriteResult result;
-  const bool through = config_.write_policy == WritePolicy::write_through;
-  if (slot != not_found) {
-    result.hit = mask & (state_[slot].valid | state_[slot].partial);
-    touch(slot);
+  Way* found = find(set, line);
+  if (found) {
+    result.hit = mask & (found->valid | found->partial);
+    move_to_front(set, found);
   }
+  const bool through = config_.write_policy == WritePolicy::write_through;
   SectorMask written = mask;
   if (config_.write_miss == WriteMiss::no_allocate) {
     written = result.hit;
     result.forward = through ? mask : mask & ~result.hit;
-    if (slot == not_found) return result;
+    if (!found) return result;
   } else {
     if (through) result.forward = mask;
-    if (slot == not_found) {
-      slot = allocate(line, set, eviction);
-      touch(slot);
-    }
+    if (!found) make_room(set, line, eviction);
   }
-  State& state = state_[slot];
-  const SectorMask absent = written & ~(state.valid | state.partial);
+  Way& way = *set;
   if (config_.write_miss == WriteMiss::fetch_on_write) {
-    result.fetch = widen(absent) & ~state.valid;
-    state.valid |= result.fetch;
+    result.fetch = widen(written & ~way.valid) & ~way.valid;
+    way.valid |= result.fetch;
   } else if (config_.write_miss == WriteMiss::write_validate) {
-    for_each_sector(written & ~state.valid, [&](int s) {
-      std::uint32_t& valid_bytes = bytes_[slot][s];
-      if (!(state.partial >> s & 1)) valid_bytes = 0;
-      valid_bytes |= bytes[s];
+    for_each_sector(written & ~way.valid, [&](int s) {
       const auto bit = static_cast<SectorMask>(1u << s);
+      std::uint32_t& valid_bytes = bytes_[way.bytes][s];
+      valid_bytes = (way.partial & bit ? valid_bytes : 0) | bytes[s];
       if (valid_bytes == all_bytes) {
-        state.partial &= ~bit;
-        state.valid |= bit;
+        way.partial &= ~bit;
+        way.valid |= bit;
       } else {
-        state.partial |= bit;
+        way.partial |= bit;
       }
     });
   }
   // Without sectors a line has one dirty bit.
-  if (!through) state.dirty |= widen(written) & (state.valid | state.partial);
+  if (!through) way.dirty |= widen(written) & (way.valid | way.partial);
   return result;
 }
 
 void Cache::invalidate(std::uint64_t line, SectorMask mask) {
-  const std::size_t slot = find(line, set_of(line));
-  if (slot == not_found) return;
-  const SectorMask lost = widen(mask);
-  State& state = state_[slot];
-  state.valid &= ~lost;
-  state.partial &= ~lost;
-  state.dirty &= ~lost;
+  Way* way = find(set_begin(line), line);
+  if (!way) return;
+  const SectorMask kept = ~widen(mask);
+  way->valid &= kept;
+  way->partial &= kept;
+  way->dirty &= kept;
 }
 
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
-  for (const State& state : state_) count += static_cast<std::uint64_t>(std::popcount(state.dirty));
+  for (const Way& way : ways_) count += count_sectors(way.dirty);
   return count;
 }
 
 void Cache::clear() {
-  std::ranges::fill(line_, no_line);
-  std::ranges::fill(last_use_, 0);
-  std::ranges::fill(state_, State{});
+  for (Way& way : ways_) way = {no_line, 0, 0, 0, way.bytes};
 }
 
 }  // namespace warpstack

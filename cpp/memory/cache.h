@@ -14,6 +14,18 @@ using SectorMask = std::uint8_t;
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
 
+/// Number of sectors in a mask. A table, because portable builds have no population count instruction.
+inline std::uint32_t count_sectors(SectorMask mask) {
+  static constexpr auto counts = [] {
+    std::array<std::uint8_t, 256> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      table[i] = static_cast<std::uint8_t>(std::popcount(i));
+    }
+    return table;
+  }();
+  return counts[mask];
+}
+
 enum class WritePolicy : std::uint8_t { write_through, write_back };
 enum class WriteMiss : std::uint8_t {
   no_allocate,     ///< the write goes on to the next level
@@ -37,14 +49,31 @@ struct CacheConfig {
   [[nodiscard]] std::uint64_t num_sets() const { return num_lines() / ways; }
 };
 
+/// Division by a number that is fixed early, quick for powers of two.
+class Divisor {
+ public:
+  explicit Divisor(std::uint64_t value)
+      : value_(value), shift_(std::has_single_bit(value) ? std::countr_zero(value) : -1) {}
+  [[nodiscard]] std::uint64_t quotient(std::uint64_t n) const {
+    return shift_ >= 0 ? n >> shift_ : n / value_;
+  }
+  [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
+    return shift_ >= 0 ? n & (value_ - 1) : n % value_;
+  }
+
+ private:
+  std::uint64_t value_;
+  int shift_;
+};
+
 /// A set-associative LRU cache of lines with a state per 32-byte sector: contents only, no time.
 class Cache {
  public:
   /// What a line loses to make room.
   struct Eviction {
-    std::uint64_t line = 0;
-    SectorMask dirty = 0;    ///< sectors to write back
-    ByteMasks bytes{};       ///< their valid bytes
+    std::uint64_t line;
+    SectorMask dirty = 0;  ///< sectors to write back; line and bytes have a value only if there are any
+    ByteMasks bytes;       ///< valid bytes of these sectors
   };
   struct ReadResult {
     SectorMask hit = 0;    ///< of the requested sectors
@@ -75,28 +104,31 @@ class Cache {
   [[nodiscard]] std::uint64_t set_of(std::uint64_t line) const;
 
  private:
-  struct State {
+  /// A line and the state of its sectors.
+  struct Way {
+    std::uint64_t line = no_line;
     SectorMask valid = 0;    ///< every byte is valid
     SectorMask partial = 0;  ///< some bytes are valid (write_validate)
     SectorMask dirty = 0;
+    std::uint32_t bytes = 0;  ///< index of the byte masks of partial sectors
   };
   static constexpr std::uint64_t no_line = ~std::uint64_t{0};
-  static constexpr std::size_t not_found = ~std::size_t{0};
 
-  [[nodiscard]] std::size_t find(std::uint64_t line, std::uint64_t set) const;
-  std::size_t allocate(std::uint64_t line, std::uint64_t set, Eviction& eviction);
+  [[nodiscard]] Way* set_begin(std::uint64_t line) { return &ways_[set_of(line) * config_.ways]; }
+  Way* find(Way* set, std::uint64_t line);
+  Way* make_room(Way* set, std::uint64_t line, Eviction& eviction);
+  static void move_to_front(Way* set, Way* way);
   [[nodiscard]] SectorMask widen(SectorMask mask) const;
-  void touch(std::size_t slot) { last_use_[slot] = ++clock_; }
 
   CacheConfig config_;
   std::uint64_t sets_per_slice_;
   std::uint64_t lines_per_interleave_;
+  Divisor by_sets_;
+  Divisor by_interleave_;
+  Divisor by_slices_;
   std::uint32_t sectors_per_unit_;
-  std::uint64_t clock_ = 0;
-  std::vector<std::uint64_t> line_;      ///< [set * ways + way]
-  std::vector<std::uint64_t> last_use_;  ///< 0: empty
-  std::vector<State> state_;
-  std::vector<ByteMasks> bytes_;  ///< of partial sectors; empty unless write_validate
+  std::vector<Way> ways_;         ///< set by set, in each set the last used first
+  std::vector<ByteMasks> bytes_;  ///< one per way; empty unless write_validate
 };
 
 }  // namespace warpstack

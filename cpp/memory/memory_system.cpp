@@ -11,13 +11,10 @@
 namespace warpstack {
 namespace {
 
-std::uint64_t count_of(unsigned mask) { return static_cast<std::uint64_t>(std::popcount(mask)); }
-
 /// The sectors that an instruction touches in one line.
 struct LineAccess {
-  std::uint64_t line = 0;
-  SectorMask mask = 0;
-  ByteMasks bytes{};  ///< of written sectors
+  std::uint64_t line;
+  SectorMask mask;
 };
 
 /// Groups the sectors of an instruction by line, in order of first touch.
@@ -25,34 +22,42 @@ class LineGrouper {
  public:
   explicit LineGrouper(std::uint32_t line_bytes) : sectors_per_line_(line_bytes / sector_bytes) {}
 
-  std::span<LineAccess> group(const MemoryAccess& access) {
+  std::span<const LineAccess> group(const MemoryAccess& access) {
     lines_.clear();
+    bytes_.clear();
     std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < access.sectors.size(); ++i) {
-      const std::uint64_t line = access.sectors[i] / sectors_per_line_;
-      const std::uint64_t sector = access.sectors[i] % sectors_per_line_;
+      const std::uint64_t line = sectors_per_line_.quotient(access.sectors[i]);
+      const std::uint64_t sector = sectors_per_line_.remainder(access.sectors[i]);
       // Only a line inside the range seen so far can have come before.
-      const bool is_new = lines_.empty() || line > highest || line < lowest;
+      std::size_t index = lines_.size();
+      if (line <= highest && line >= lowest) index = find(line);
       highest = std::max(highest, line);
       lowest = std::min(lowest, line);
-      LineAccess& group = is_new ? lines_.emplace_back(LineAccess{line}) : find_or_add(line);
-      group.mask |= static_cast<SectorMask>(1u << sector);
-      if (!access.store_bytes.empty()) group.bytes[sector] = access.store_bytes[i];
+      if (index == lines_.size()) {
+        lines_.push_back({line, 0});
+        if (!access.store_bytes.empty()) bytes_.emplace_back();
+      }
+      lines_[index].mask |= static_cast<SectorMask>(1u << sector);
+      if (!access.store_bytes.empty()) bytes_[index][sector] = access.store_bytes[i];
     }
     return lines_;
   }
+  /// Byte masks of the written sectors of a line that group() returned.
+  [[nodiscard]] const ByteMasks& bytes(std::size_t index) const { return bytes_[index]; }
 
  private:
-  LineAccess& find_or_add(std::uint64_t line) {
+  [[nodiscard]] std::size_t find(std::uint64_t line) const {
     for (std::size_t i = lines_.size(); i-- > 0;) {
-      if (lines_[i].line == line) return lines_[i];
+      if (lines_[i].line == line) return i;
     }
-    return lines_.emplace_back(LineAccess{line});
+    return lines_.size();
   }
 
-  std::uint64_t sectors_per_line_;
+  Divisor sectors_per_line_;
   std::vector<LineAccess> lines_;
+  std::vector<ByteMasks> bytes_;
 };
 
 /// What L2 did for one request of an SM.
@@ -72,13 +77,14 @@ class L2Port {
 
   L2Outcome read(std::uint64_t l1_line, SectorMask mask) {
     L2Outcome outcome;
-    for_each_piece(l1_line, mask, {}, [&](std::uint64_t line, SectorMask part, const ByteMasks&) {
+    static constexpr ByteMasks none{};
+    for_each_piece(l1_line, mask, none, [&](std::uint64_t line, SectorMask part, const ByteMasks&) {
       Cache::Eviction eviction;
       const Cache::ReadResult result = cache_.read(line, part, eviction);
       ++totals_.l2_read_requests;
       totals_.l2_read_request_hits += result.hit == part;
-      totals_.l2_read_sectors += count_of(part);
-      totals_.l2_read_sector_hits += count_of(result.hit);
+      totals_.l2_read_sectors += count_sectors(part);
+      totals_.l2_read_sector_hits += count_sectors(result.hit);
       settle(result.fetch, eviction, outcome);
       outcome.missed |= result.hit != part;
     });
@@ -92,11 +98,11 @@ class L2Port {
                      Cache::Eviction eviction;
                      const Cache::WriteResult result = cache_.write(line, part, part_bytes, eviction);
                      ++totals_.l2_write_requests;
-                     totals_.l2_write_sectors += count_of(part);
-                     totals_.l2_write_sector_hits += count_of(result.hit);
-                     totals_.dram_write_sectors += count_of(result.forward);
+                     totals_.l2_write_sectors += count_sectors(part);
+                     totals_.l2_write_sector_hits += count_sectors(result.hit);
+                     totals_.dram_write_sectors += count_sectors(result.forward);
                      settle(result.fetch, eviction, outcome);
-                     if (!result.fetch) outcome.dram_sectors += count_of(part & ~result.hit);
+                     if (!result.fetch) outcome.dram_sectors += count_sectors(static_cast<SectorMask>(part & ~result.hit));
                      outcome.missed |= result.hit != part;
                    });
     return outcome;
@@ -110,9 +116,9 @@ class L2Port {
                      Cache::Eviction eviction;
                      const Cache::ReadResult read = cache_.read(line, part, eviction);
                      const Cache::WriteResult write = cache_.write(line, part, part_bytes, eviction);
-                     totals_.l2_atomic_sectors += count_of(part);
-                     totals_.l2_atomic_sector_hits += count_of(read.hit);
-                     totals_.dram_write_sectors += count_of(write.forward);
+                     totals_.l2_atomic_sectors += count_sectors(part);
+                     totals_.l2_atomic_sector_hits += count_sectors(read.hit);
+                     totals_.dram_write_sectors += count_sectors(write.forward);
                      settle(read.fetch, eviction, outcome);
                      outcome.missed |= read.hit != part;
                    });
@@ -121,9 +127,9 @@ class L2Port {
 
  private:
   void settle(SectorMask fetch, const Cache::Eviction& eviction, L2Outcome& outcome) {
-    totals_.dram_read_sectors += count_of(fetch);
-    totals_.dram_write_sectors += count_of(eviction.dirty);
-    outcome.dram_sectors += count_of(fetch);
+    totals_.dram_read_sectors += count_sectors(fetch);
+    totals_.dram_write_sectors += count_sectors(eviction.dirty);
+    outcome.dram_sectors += count_sectors(fetch);
   }
 
   template <typename Visit>
@@ -174,47 +180,48 @@ class AccessPath {
     const StaticInstruction& instruction = instructions_[access.row];
     AccessOutcome outcome;
     outcome.seen.row = access.row;
-    for (const LineAccess& line : grouper_.group(access)) {
-      ++outcome.requests;
+    const std::span<const LineAccess> lines = grouper_.group(access);
+    outcome.requests = lines.size();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
       if (instruction.is_atomic()) {
-        l1.invalidate(line.line, line.mask);
-        leave(outcome.seen, count_of(line.mask),
-              l2_.read_modify_write(line.line, line.mask, line.bytes));
+        l1.invalidate(lines[i].line, lines[i].mask);
+        leave(outcome.seen, lines[i].mask,
+              l2_.read_modify_write(lines[i].line, lines[i].mask, grouper_.bytes(i)));
       } else if (instruction.kind == MemoryKind::store) {
-        store(line, l1, outcome.seen);
+        store(lines[i], grouper_.bytes(i), l1, outcome.seen);
       } else {
-        load(line, l1, instruction.cache_operator == CacheOperator::bypass_l1, outcome.seen);
+        load(lines[i], l1, instruction.cache_operator == CacheOperator::bypass_l1, outcome.seen);
       }
     }
     return outcome;
   }
 
  private:
-  void load(const LineAccess& line, Cache& l1, bool bypass, ObservedAccess& seen) {
+  void load(const LineAccess& access, Cache& l1, bool bypass, ObservedAccess& seen) {
     ++totals_.l1_read_requests;
-    totals_.l1_read_sectors += count_of(line.mask);
+    totals_.l1_read_sectors += count_sectors(access.mask);
     if (bypass) {
-      leave(seen, count_of(line.mask), l2_.read(line.line, line.mask));
+      leave(seen, access.mask, l2_.read(access.line, access.mask));
       return;
     }
     Cache::Eviction eviction;
-    const Cache::ReadResult result = l1.read(line.line, line.mask, eviction);
-    totals_.l1_read_sector_hits += count_of(result.hit);
-    totals_.l1_read_request_hits += result.hit == line.mask;
+    const Cache::ReadResult result = l1.read(access.line, access.mask, eviction);
+    totals_.l1_read_sector_hits += count_sectors(result.hit);
+    totals_.l1_read_request_hits += result.hit == access.mask;
     write_back(eviction);
-    if (result.fetch) leave(seen, count_of(result.fetch), l2_.read(line.line, result.fetch));
+    if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
   }
 
-  void store(const LineAccess& line, Cache& l1, ObservedAccess& seen) {
+  void store(const LineAccess& access, const ByteMasks& bytes, Cache& l1, ObservedAccess& seen) {
     ++totals_.l1_write_requests;
-    totals_.l1_write_sectors += count_of(line.mask);
+    totals_.l1_write_sectors += count_sectors(access.mask);
     Cache::Eviction eviction;
-    const Cache::WriteResult result = l1.write(line.line, line.mask, line.bytes, eviction);
-    totals_.l1_write_sector_hits += count_of(result.hit);
+    const Cache::WriteResult result = l1.write(access.line, access.mask, bytes, eviction);
+    totals_.l1_write_sector_hits += count_sectors(result.hit);
     write_back(eviction);
-    if (result.fetch) leave(seen, count_of(result.fetch), l2_.read(line.line, result.fetch));
+    if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
     if (result.forward) {
-      leave(seen, count_of(result.forward), l2_.write(line.line, result.forward, line.bytes));
+      leave(seen, result.forward, l2_.write(access.line, result.forward, bytes));
     }
   }
 
@@ -222,9 +229,9 @@ class AccessPath {
     if (eviction.dirty) l2_.write(eviction.line, eviction.dirty, eviction.bytes);
   }
 
-  static void leave(ObservedAccess& seen, std::uint64_t sectors, const L2Outcome& l2) {
+  static void leave(ObservedAccess& seen, SectorMask sectors, const L2Outcome& l2) {
     ++seen.l2_requests;
-    seen.l2_request_sectors += static_cast<std::uint32_t>(sectors);
+    seen.l2_request_sectors += count_sectors(sectors);
     seen.dram_requests += l2.missed;
     seen.dram_sectors += static_cast<std::uint32_t>(l2.dram_sectors);
     seen.event = std::max(seen.event, l2.missed ? MissEvent::dram : MissEvent::l2_hit);

@@ -1,0 +1,47 @@
+"""warpstack: from a GPU kernel's warp traces to its performance and the reasons for it.
+
+Examples
+--------
+>>> import warpstack as ws
+>>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+>>> table = ws.predict(kernel, ws.gpu("pascal-mdm"), models=["gpumech", "mdm"])
+>>> list(table["model"])
+['gpumech', 'mdm']
+"""
+
+from warpstack import models, patterns, plot
+from warpstack._core import __version__
+from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
+from warpstack.gpu import Gpu, gpu, gpus
+from warpstack.interval import IntervalProfile, interval_profile, representative_warp
+from warpstack.io import load, save
+from warpstack.memory import MemoryProfile, MemorySystem, occupancy, simulate_caches
+from warpstack.models import Prediction, application_totals, predict
+from warpstack.trace import App, KernelTrace
+
+__all__ = [
+    "App",
+    "Gpu",
+    "InputError",
+    "IntervalProfile",
+    "KernelTrace",
+    "MemoryProfile",
+    "MemorySystem",
+    "Prediction",
+    "TraceWarning",
+    "UnusedOptionWarning",
+    "__version__",
+    "application_totals",
+    "gpu",
+    "gpus",
+    "interval_profile",
+    "load",
+    "models",
+    "occupancy",
+    "patterns",
+    "plot",
+    "predict",
+    "representative_warp",
+    "save",
+    "simulate_caches",
+]

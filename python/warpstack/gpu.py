@@ -319,7 +319,7 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
         raise InputError(f"{where} is not a number")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where} is not a number") from None
     if not math.isfinite(number):
         raise InputError(f"{where} is not finite")
@@ -334,7 +334,10 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     return number
 
 
-def _read_yaml(path: Path) -> Gpu:
+def _read_yaml(path: Path, readers: tuple[Path, ...] = ()) -> Gpu:
+    """Read a description; `readers` are the files that are based on it."""
+    if path.resolve() in readers:
+        raise InputError(f"{path}: based_on leads back to this file")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -353,8 +356,10 @@ def _read_yaml(path: Path) -> Gpu:
     values: dict[str, Any] = {"name": path.stem}
     sources: dict[str, str] = {}
     if base is not None:
-        nested = path.parent / str(base)
-        parent = gpu(nested if nested.suffix in (".yaml", ".yml") and nested != path else str(base))
+        if str(base).endswith((".yaml", ".yml")):
+            parent = _read_yaml(path.parent / str(base), (*readers, path.resolve()))
+        else:
+            parent = gpu(str(base))
         values.update(parent.values())
         sources.update(parent.sources)
     for field, entry in entries.items():
@@ -389,12 +394,13 @@ def _named(name: str) -> Gpu:
 
 
 def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
-    """Return a GPU description by name, or read one from a YAML file.
+    """Return a GPU description by name, or read one from a file.
 
     Parameters
     ----------
     name_or_path
-        One of `warpstack.gpus()`, or the path of a file that ends in ``.yaml`` or ``.yml``.
+        One of `warpstack.gpus()`, the path of a YAML description (``.yaml``, ``.yml``), or that of a
+        GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
 
     Raises
     ------
@@ -410,11 +416,15 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     text = os.fspath(name_or_path)
     if text.endswith((".yaml", ".yml")):
         return _read_yaml(Path(text))
+    if text.endswith(".config"):
+        from warpstack.gpgpusim import read_config
+
+        return read_config(Path(text), None)
     if text in gpus():
         return _named(text)
     near = difflib.get_close_matches(text, gpus(), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise InputError(
         f"there is no GPU {text!r}{hint}; the descriptions are {', '.join(gpus())}, "
-        "or give the path of a .yaml file"
+        "or give the path of a .yaml or gpgpusim.config file"
     )

@@ -1,0 +1,438 @@
+"""The command line: ``warpstack info | predict | caches | convert | gpus``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from warpstack import __version__, models
+from warpstack.errors import InputError
+from warpstack.gpu import Gpu, check_field_names, gpu, gpus
+from warpstack.interval import MISS_SOURCES, SELECTIONS
+from warpstack.io import load, save
+from warpstack.memory import simulate_caches
+from warpstack.trace import App
+
+DEFAULT_GPU = "pascal-mdm"
+#: The models that MDM compares (Table V).
+DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+#: More kernels than this are too many for one picture: they are added up.
+MAX_PANELS = 16
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status: 0, or 2 after bad input."""
+    arguments = _parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            arguments.run(arguments)
+            sys.stdout.flush()
+    except InputError as error:
+        _say("error", str(error))
+        return 2
+    except BrokenPipeError:
+        # The reader has seen enough; nothing is left to say, not even at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _say("error", "interrupted")
+        return 130
+    return 0
+
+
+def _say(kind: str, message: str) -> None:
+    print(f"warpstack: {kind}: " + " ".join(message.split()), file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say("warning", str(message))
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    app = _load(arguments)
+    table = app.info()
+    if arguments.opcodes:
+        counts = pd.concat([kernel.instructions for kernel in app.kernels])
+        groups = counts.groupby(["opcode", "op_class"], sort=False)["executions"].sum()
+        table = groups.sort_values(ascending=False, kind="stable").reset_index()
+    _print(arguments, table, {"dpki": "{:.1f}"})
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    wanted = models.model_list(_split(arguments.models or DEFAULT_MODELS))
+    target = _gpu(arguments)
+    _check_picture(arguments.plot)
+    _report_unused(arguments.set, models.fields_used(wanted), "the models " + ", ".join(wanted))
+    app = _load(arguments)
+    predictions = models.predict(
+        app,
+        target,
+        wanted,
+        selection=arguments.selection,
+        misses=arguments.misses,
+        merge_threshold=arguments.merge_threshold,
+        flush_l2=arguments.flush_l2,
+        progress=True,
+    )
+    if arguments.json:
+        print(json.dumps(models.as_records(predictions), indent=1))
+    elif arguments.csv:
+        print(predictions.to_csv(index=False), end="")
+    else:
+        print(f"{app.name} on {target.name}: {target.description}\n")
+        print(_stack_table(predictions.drop(columns=["gpu", "trace_digest", "gpu_digest", "version"])))
+        if len(app) > 1:
+            print("\nAll kernels: sum of instructions / sum of cycles\n")
+            print(_stack_table(models.application_totals(predictions).drop(columns="gpu")))
+    if arguments.plot:
+        _draw(predictions, Path(arguments.plot))
+
+
+def _caches(arguments: argparse.Namespace) -> None:
+    target = _gpu(arguments)
+    cache_fields = models.fields_used("naive_interval") - {
+        name for name in Gpu.fields() if name.endswith("_latency") or name == "issue_width"
+    }
+    _report_unused(arguments.set, cache_fields, "cache simulation")
+    app = _load(arguments)
+    profiles = simulate_caches(app, target, flush_l2=arguments.flush_l2, progress=True)
+    if arguments.per_pc:
+        tables = []
+        for profile in profiles:
+            table = profile.per_pc
+            table.insert(0, "kernel", profile.kernel.launch_id)
+            tables.append(table)
+        _print(arguments, pd.concat(tables), dict.fromkeys(("l1_hit", "l2_hit", "dram"), "{:.3f}"))
+        return
+    rows = [
+        {"kernel": p.kernel.launch_id, "name": p.kernel.short_name, **p.totals, **p.occupancy}
+        for p in profiles
+    ]
+    table = pd.DataFrame(rows)
+    if arguments.json or arguments.csv:
+        _print(arguments, table)
+        return
+    for name in ("l1_read", "l1_write", "l2_read", "l2_write"):
+        hits, all_sectors = table[f"{name}_sector_hits"], table[f"{name}_sectors"]
+        table[f"{name}_hits_%"] = (100 * hits / all_sectors.where(all_sectors > 0)).astype(float)
+    shown = ["kernel", "name"]
+    for name in ("l1_read", "l1_write", "l2_read", "l2_write"):
+        shown += [f"{name}_sectors", f"{name}_hits_%"]
+    shown += ["dram_read_sectors", "dram_write_sectors"]
+    print(f"{app.name} on {target.name}: 32-byte sectors\n")
+    _print(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
+
+
+def _convert(arguments: argparse.Namespace) -> None:
+    app = _load(arguments)
+    save(app, arguments.output, overwrite=arguments.overwrite, progress=True)
+    size = sum(file.stat().st_size for file in Path(arguments.output).rglob("*") if file.is_file())
+    print(
+        f"{arguments.output}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
+        f"instructions, {size / 2**20:.2f} MiB"
+    )
+
+
+def _gpus(arguments: argparse.Namespace) -> None:
+    if arguments.fields:
+        table = pd.DataFrame({"field": Gpu.fields().keys(), "meaning": Gpu.fields().values()})
+    elif arguments.name:
+        one = gpu(arguments.name)
+        values = one.values()
+        table = pd.DataFrame(
+            {
+                "field": values.keys(),
+                "value": [_plain(value) for value in values.values()],
+                "source": [one.sources.get(field, "") for field in values],
+            }
+        )
+    else:
+        every = [gpu(name) for name in gpus()]
+        table = pd.DataFrame(
+            {
+                "name": [g.name for g in every],
+                "num_sms": [g.num_sms for g in every],
+                "clock_ghz": [g.clock_ghz for g in every],
+                "l2_mib": [g.l2_size_kib / 1024 for g in every],
+                "dram_bandwidth_gbs": [g.dram_bandwidth_gbs for g in every],
+                "description": [g.description for g in every],
+            }
+        )
+    _print(arguments, table, left=("name", "description", "field", "meaning", "value", "source"))
+
+
+# --- what the commands share --------------------------------------------------------------------
+
+
+def _load(arguments: argparse.Namespace) -> App:
+    return load(
+        arguments.trace,
+        kernels=_launches(arguments.kernels),
+        memory_limit_mib=arguments.memory_limit,
+        progress=True,
+    )
+
+
+def _launches(text: str | None) -> list[int] | None:
+    """Read a choice of launches such as ``1,4-6``."""
+    if text is None:
+        return None
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError(f"--kernels {text}: expected launch numbers such as 1,4-6")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def _split(values: Sequence[str]) -> list[str]:
+    return [name for value in values for name in value.split(",") if name]
+
+
+def _gpu(arguments: argparse.Namespace) -> Gpu:
+    description = gpu(arguments.gpu)
+    changes: dict[str, Any] = {}
+    for setting in arguments.set:
+        field, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting}: expected field=value")
+        check_field_names([field], f"--set {setting}")
+        try:
+            changes[field] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            changes[field] = text
+    return description.replace(**changes) if changes else description
+
+
+def _report_unused(settings: Sequence[str], used: set[str], what: str) -> None:
+    for setting in settings:
+        field = setting.partition("=")[0]
+        if field not in used and field not in ("name", "description"):
+            _say("note", f"--set {setting} has no effect on {what}")
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _print(
+    arguments: argparse.Namespace,
+    table: pd.DataFrame,
+    formats: dict[str, str] | None = None,
+    left: Sequence[str] = ("name", "opcode", "op_class", "space", "kind"),
+) -> None:
+    """Print a table as text, JSON or CSV."""
+    if arguments.json:
+        records = table.astype(object).where(table.notna(), None).to_dict("records")
+        print(json.dumps(records, indent=1))
+    elif arguments.csv:
+        print(table.to_csv(index=False), end="")
+    else:
+        print(_text_table(table, formats or {}, left))
+
+
+def _text_table(table: pd.DataFrame, formats: dict[str, str], left: Sequence[str]) -> str:
+    def cell(column: str, value: Any) -> str:
+        if isinstance(value, float) and value != value:
+            return "-"
+        if column in formats:
+            return formats[column].format(value)
+        if isinstance(value, tuple):
+            return "x".join(map(str, value))
+        return _plain(value)
+
+    columns = [str(column) for column in table.columns]
+    body = [
+        [cell(c, v) for c, v in zip(columns, row, strict=True)]
+        for row in table.itertuples(index=False, name=None)
+    ]
+    widths = [max(len(r[i]) for r in [columns, *body]) for i in range(len(columns))]
+    lines = []
+    for row in [columns, *body]:
+        cells = [
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, text, width in zip(columns, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _stack_table(predictions: pd.DataFrame) -> str:
+    """Return predictions as text, the parts of the stack under their short names."""
+    stack = {f"cpi_{component}": component for component in models.STACK_COMPONENTS}
+    table = predictions.rename(columns=stack)
+    formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *stack.values()], "{:.3f}")}
+    return _text_table(table, formats, ("name", "model"))
+
+
+def _check_picture(path: str | None) -> None:
+    """Refuse a picture that could not be written before any work is done."""
+    if path is None:
+        return
+    import matplotlib.pyplot as plt
+
+    target = Path(path)
+    supported = plt.figure().canvas.get_supported_filetypes()
+    plt.close()
+    if target.suffix.lstrip(".").lower() not in supported:
+        raise InputError(
+            f"--plot {path}: the file name must end in one of "
+            + ", ".join(f".{ending}" for ending in sorted(supported))
+        )
+    if not target.resolve().parent.is_dir():
+        raise InputError(f"--plot {path}: there is no folder {target.resolve().parent}")
+
+
+def _draw(predictions: pd.DataFrame, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    from warpstack import plot
+
+    kernels = predictions["kernel"].nunique()
+    if kernels > MAX_PANELS:
+        totals = models.application_totals(predictions)
+        title = f"{totals['gpu'].iloc[0]}, {kernels} kernels together (above the bars: IPC of the GPU)"
+        figure = plot.cpi_stack(totals, title=title).figure
+    else:
+        figure = plot.cpi_stacks(predictions)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"--plot {path}: cannot be written: {error}") from None
+    finally:
+        plt.close("all")
+    print(f"\nCPI stacks: {path}", file=sys.stderr)
+
+
+# --- arguments ----------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> Any:
+        _say("error", f"{message} (see {self.prog} --help)")
+        self.exit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="warpstack",
+        description="Predict how fast a traced GPU kernel runs on a GPU, and why.",
+    )
+    parser.add_argument("--version", action="version", version=f"warpstack {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    with _command(commands, "info", _info, "what a trace contains") as info:
+        _add_trace(info)
+        info.add_argument("--opcodes", action="store_true", help="count warp instructions by opcode")
+        _add_output(info)
+
+    with _command(commands, "predict", _predict, "IPC and CPI stacks of kernels") as predict:
+        _add_trace(predict)
+        _add_gpu(predict)
+        predict.add_argument(
+            "--models",
+            "--model",
+            "-m",
+            action="extend",
+            nargs="+",
+            default=None,
+            metavar="MODEL",
+            help=f"{', '.join(models.names())}, or all (default: {' '.join(DEFAULT_MODELS)})",
+        )
+        predict.add_argument("--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)")
+        predict.add_argument(
+            "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
+        )
+        predict.add_argument(
+            "--misses", choices=MISS_SOURCES, default="per_pc", help="where an interval's misses come from"
+        )
+        predict.add_argument(
+            "--merge-threshold",
+            type=float,
+            default=0,
+            metavar="CYCLES",
+            help="shorter stalls do not end an interval (default: 0)",
+        )
+        predict.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+        _add_output(predict)
+
+    with _command(commands, "caches", _caches, "hits and traffic of L1, L2 and DRAM") as caches:
+        _add_trace(caches)
+        _add_gpu(caches)
+        caches.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
+        caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+        _add_output(caches)
+
+    with _command(commands, "convert", _convert, "save a trace as Parquet files") as convert:
+        _add_trace(convert)
+        convert.add_argument("output", help="folder to write")
+        convert.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
+    with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
+        listing.add_argument("name", nargs="?", help="show this description with its sources")
+        listing.add_argument("--fields", action="store_true", help="what each field means")
+        _add_output(listing)
+    return parser
+
+
+@contextlib.contextmanager
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], summary: str
+) -> Iterator[argparse.ArgumentParser]:
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.set_defaults(run=run)
+    yield parser
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "trace", help="kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
+    )
+    parser.add_argument("--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)")
+    parser.add_argument(
+        "--memory-limit",
+        type=float,
+        metavar="MIB",
+        help="keep longer traces in a temporary file (default: a quarter of the memory)",
+    )
+
+
+def _add_gpu(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gpu",
+        default=DEFAULT_GPU,
+        help=f"name (see warpstack gpus), .yaml file or gpgpusim.config (default: {DEFAULT_GPU})",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the GPU (see warpstack gpus --fields); may be repeated",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="print JSON")
+    group.add_argument("--csv", action="store_true", help="print CSV")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

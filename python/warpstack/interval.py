@@ -1,0 +1,412 @@
+"""The interval stage: the representative warp and its intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.cluster.vq import kmeans2
+
+from warpstack import _core
+from warpstack.errors import InputError
+from warpstack.gpu import Gpu
+from warpstack.memory import MemoryProfile, MemorySystem, occupancy
+from warpstack.trace import KernelTrace
+
+__all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_summaries"]
+
+#: How `representative_warp` chooses (GPUMech, Section III-C and Figure 7).
+SELECTIONS = ("clustering", "max", "min")
+#: Where the misses of an interval come from.
+MISS_SOURCES = ("per_pc", "representative")
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Thread blocks that run at the same time.
+
+    Attributes
+    ----------
+    count
+        How often such a wave runs.
+    warps
+        Warps on the fullest SM (W).
+    active_sms
+        SMs at work (S).
+    total_warps
+        Warps on all SMs together.
+    """
+
+    count: float
+    warps: float
+    active_sms: float
+    total_warps: float
+
+    def _to_core(self) -> _core.Wave:
+        return _core.Wave(self.count, self.warps, self.active_sms, self.total_warps)
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """Thread blocks to divide into waves."""
+
+    num_blocks: int
+    warps_per_block: int
+    blocks_per_sm: int
+
+
+class IntervalProfile:
+    """The intervals of a representative warp and the launch they stand for: what the models read.
+
+    Made by `warpstack.interval_profile`, or by `from_arrays`.
+
+    Attributes
+    ----------
+    kernel, name
+        Launch number and readable name.
+    representative
+        Position of the warp in the trace (block, warp); None for a hand-made profile.
+    num_instructions
+        Warp instructions that a prediction accounts for; None: those of the waves.
+    """
+
+    def __init__(
+        self,
+        core: _core.IntervalColumns,
+        launch: _Launch | tuple[Wave, ...],
+        *,
+        kernel: int = 0,
+        name: str = "",
+        trace_digest: str = "",
+        representative: tuple[int, int] | None = None,
+        num_instructions: int | None = None,
+    ) -> None:
+        self._core = core
+        self._launch = launch
+        self.kernel = kernel
+        self.name = name
+        self.trace_digest = trace_digest
+        self.representative = representative
+        self.num_instructions = num_instructions
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        instructions: npt.ArrayLike,
+        stall_cycles: npt.ArrayLike,
+        read_misses: npt.ArrayLike = 0,
+        write_requests: npt.ArrayLike = 0,
+        dram_requests: npt.ArrayLike | None = None,
+        memory_instructions: npt.ArrayLike | None = None,
+        llc_miss_ratio: npt.ArrayLike | None = None,
+        warps: float = 1,
+        active_sms: float = 1,
+        request_bytes: npt.ArrayLike = 128,
+        stall_causes: npt.ArrayLike | None = None,
+        name: str = "hand-made",
+    ) -> IntervalProfile:
+        """Make a profile by hand. Arrays have one entry per interval; numbers count for all of them.
+
+        Parameters
+        ----------
+        instructions
+            Instructions of each interval, at least 1.
+        stall_cycles
+            SM cycles from the last issue slot of the interval to the first of the next.
+        read_misses, write_requests
+            Requests of one warp that leave the SM: L1 read misses, and writes.
+        dram_requests
+            Of both, those that reach DRAM; by default `llc_miss_ratio` of them.
+        memory_instructions
+            Loads of one warp (GPUMech, Eq. 20); by default one in an interval with read misses.
+        llc_miss_ratio
+            Fraction of the requests that miss in L2; by default what `dram_requests` says.
+        warps, active_sms
+            Warps per SM and SMs with work: one wave, all SMs alike.
+        request_bytes
+            Bytes of a request: the line, when L1 is not sectored.
+        stall_causes
+            Shares of each stall due to (dep, l1, l2, dram), shape (intervals, 4), rows sum to 1. By default
+            stalls of intervals with read misses divide over l2 and dram by the miss ratio, others are
+            dependences on arithmetic.
+        name
+            A name for tables.
+
+        Raises
+        ------
+        InputError
+            If an array has another length, or a value is negative, not finite or contradicts another.
+        """
+        count = np.atleast_1d(np.asarray(instructions, dtype=float)).shape[0]
+
+        def column(field: str, values: npt.ArrayLike, *, least: float = 0) -> npt.NDArray[np.float64]:
+            array = np.asarray(values, dtype=float)
+            if array.ndim > 1 or array.size not in (1, count):
+                raise InputError(f"{field} has the shape {array.shape} where instructions has {count} entries")
+            if not np.isfinite(array).all() or (array < least).any():
+                raise InputError(f"{field} = {array} has values that are not finite or less than {least:g}")
+            return np.array(np.broadcast_to(array.reshape(-1), (count,)))
+
+        issued = column("instructions", instructions, least=1)
+        stall = column("stall_cycles", stall_cycles)
+        reads = column("read_misses", read_misses)
+        writes = column("write_requests", write_requests)
+        requests = reads + writes
+        if llc_miss_ratio is None:
+            dram = column("dram_requests", 0 if dram_requests is None else dram_requests)
+            ratio = np.divide(dram, requests, out=np.zeros(count), where=requests > 0)
+        else:
+            ratio = column("llc_miss_ratio", llc_miss_ratio)
+            dram = column("dram_requests", ratio * requests if dram_requests is None else dram_requests)
+        if (ratio > 1).any() or (dram > requests * (1 + 1e-9)).any():
+            raise InputError("more requests reach DRAM than leave the SM")
+        if memory_instructions is None:
+            memory_instructions = (reads > 0).astype(float)
+        size = column("request_bytes", request_bytes)
+        if stall_causes is None:
+            memory = (reads > 0).astype(float)
+            zero = np.zeros(count)
+            shares = np.stack([1 - memory, zero, memory * (1 - ratio), memory * ratio], axis=1)
+        else:
+            shares = np.broadcast_to(np.asarray(stall_causes, dtype=float), (count, 4))
+            if (shares < 0).any() or not np.allclose(shares.sum(axis=1), 1):
+                raise InputError("stall_causes: the shares of each interval are not positive or do not sum to 1")
+        for field, number in (("warps", warps), ("active_sms", active_sms)):
+            if not (math.isfinite(number) and number >= 1):
+                raise InputError(f"{field} = {number} is less than 1")
+        core = _core.IntervalColumns(
+            {
+                "instructions": issued,
+                "stall_cycles": stall,
+                **{f"stall_{c}": stall * shares[:, i] for i, c in enumerate(("dep", "l1", "l2", "dram"))},
+                "cause_row": np.full(count, -1, dtype=np.int64),
+                "memory_instructions": column("memory_instructions", memory_instructions),
+                "read_misses": reads,
+                "write_requests": writes,
+                "dram_requests": dram,
+                "llc_miss_ratio": ratio,
+                "read_bytes": size,
+                "write_bytes": size,
+                "dram_bytes": size,
+            }
+        )
+        wave = Wave(1, float(warps), float(active_sms), float(warps) * float(active_sms))
+        return cls(core, (wave,), name=name)
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        """One row per interval of the representative warp; counts are per warp.
+
+        ``instructions``, ``stall_cycles`` and its parts ``stall_dep``, ``stall_l1``, ``stall_l2``,
+        ``stall_dram``; ``memory_instructions`` (active loads of global and local memory), ``read_misses``,
+        ``write_requests``, ``dram_requests``, ``llc_miss_ratio``, bytes per request ``read_bytes``,
+        ``write_bytes``, ``dram_bytes``, and ``cause_row``, the row of the instruction table that the stall
+        waited for (-1: none).
+        """
+        return pd.DataFrame(self._core.columns)
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def waves(self, gpu: Gpu) -> list[Wave]:
+        """Return the waves in which a GPU runs the launch, whole ones first."""
+        if isinstance(self._launch, tuple):
+            return list(self._launch)
+        launch = self._launch
+        waves = _core.waves_of(
+            launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
+        )
+        return [Wave(w.count, w.warps, w.active_sms, w.total_warps) for w in waves]
+
+    def __repr__(self) -> str:
+        table = self.intervals
+        return (
+            f"<IntervalProfile of {self.name}: {len(self)} intervals, {table['instructions'].sum():g} "
+            f"instructions and {table['stall_cycles'].sum():g} stall cycles of a warp>"
+        )
+
+
+def warp_summaries(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> pd.DataFrame:
+    """Run the interval algorithm over every warp.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    latencies
+        Cycles of each row of the instruction table; by default fixed nominal ones, the same for every GPU.
+
+    Returns
+    -------
+    DataFrame
+        One row per warp with instructions: ``block`` and ``warp`` (positions in the trace),
+        ``instructions``, ``cycles`` alone on an SM that issues one instruction per cycle (GPUMech, Eq. 5).
+    """
+    values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
+    return pd.DataFrame(_core.summarize_warps(kernel._core, np.asarray(values, dtype=float)))
+
+
+def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> tuple[int, int]:
+    """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
+
+    The choice depends on the trace alone: every instruction has a nominal latency (MDM, Section II).
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    selection
+        ``clustering``: k-means with two clusters over IPC and instruction count, each divided by its mean;
+        the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with the highest or
+        lowest IPC alone. Ties go to the first warp of the trace.
+
+    Returns
+    -------
+    tuple of int
+        Position of the warp: block in the trace, warp in the block.
+
+    Raises
+    ------
+    InputError
+        If the selection is unknown or no warp has an instruction.
+    """
+    if selection not in SELECTIONS:
+        raise InputError(f"selection = {selection!r} is not one of {', '.join(SELECTIONS)}")
+    warps = warp_summaries(kernel)
+    if warps.empty:
+        raise InputError(f"kernel {kernel.launch_id} ({kernel.name}): no warp has an instruction")
+    ipc = (warps["instructions"] / warps["cycles"]).to_numpy()
+    if selection == "max":
+        chosen = int(np.argmax(ipc))
+    elif selection == "min":
+        chosen = int(np.argmin(ipc))
+    else:
+        count = warps["instructions"].to_numpy(dtype=float)
+        chosen = _nearest_to_main_centre(np.stack([ipc / ipc.mean(), count / count.mean()], axis=1))
+    return int(warps["block"].iloc[chosen]), int(warps["warp"].iloc[chosen])
+
+
+def _nearest_to_main_centre(features: npt.NDArray[np.float64]) -> int:
+    """Return the row nearest the centre of the larger of two k-means clusters."""
+    # Starting from the row nearest the mean and the row farthest from it makes the result the same on
+    # every run, and separates outliers from the majority, which is what the two clusters are for.
+    distance = np.square(features - features.mean(axis=0)).sum(axis=1)
+    start = features[[int(np.argmin(distance)), int(np.argmax(distance))]]
+    if (start[0] == start[1]).all():
+        return 0
+    centres, labels = kmeans2(features, start, iter=50, minit="matrix", missing="warn")
+    main = int(np.argmax(np.bincount(labels, minlength=2)))
+    members = np.flatnonzero(labels == main)
+    # Equal warps must tie exactly, so that the first one wins whatever the rounding of the centre.
+    distance = np.square(features[members] - centres[main]).sum(axis=1)
+    return int(members[np.argmin(distance)])
+
+
+def interval_profile(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    memory: MemoryProfile | None = None,
+    *,
+    selection: str = "clustering",
+    representative: tuple[int, int] | None = None,
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+) -> IntervalProfile:
+    """Build the intervals of a kernel's representative warp.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    gpu
+        The GPU: latencies, issue width, occupancy.
+    memory
+        What the caches did with the kernel; simulated now when None.
+    selection
+        How to choose the representative warp; see `representative_warp`.
+    representative
+        The warp itself (block, warp), when the choice has been made.
+    misses
+        ``per_pc``: an access misses as often as the mean of its instruction over all warps.
+        ``representative``: as the warp's own accesses did, which `memory` must have observed.
+    merge_threshold
+        Stalls of at most this many cycles do not end an interval but add to its stall cycles (GPUMech's
+        scripts merge below 10; Eq. 4 says 0).
+
+    Returns
+    -------
+    IntervalProfile
+
+    Raises
+    ------
+    InputError
+        If an argument is unknown, or a thread block does not fit on an SM.
+    """
+    if misses not in MISS_SOURCES:
+        raise InputError(f"misses = {misses!r} is not one of {', '.join(MISS_SOURCES)}")
+    if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
+        raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
+    warp = representative_warp(kernel, selection) if representative is None else representative
+    observed = misses == "representative"
+    if memory is None:
+        memory = MemorySystem(gpu).run(kernel, observe=warp if observed else None)
+    elif memory.kernel.digest != kernel.digest:
+        raise InputError(f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}")
+    latencies = _core.latencies(
+        kernel._core, memory._core, class_latencies(gpu), gpu.l1_latency, gpu.l2_latency, gpu.dram_latency
+    )
+    core = _core.build_intervals(
+        kernel._core,
+        warp,
+        latencies,
+        memory._core,
+        issue_rate=gpu.issue_width,
+        merge_threshold=float(merge_threshold),
+        observed_misses=observed,
+        l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
+        l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
+    )
+    resident = occupancy(kernel, gpu)
+    launch = _Launch(kernel.num_blocks, kernel.warps_per_block, resident["blocks_per_sm"])
+    # Blocks that were not traced count as blocks like the others.
+    scale = kernel.num_blocks / (kernel.num_blocks - kernel.num_missing_blocks)
+    return IntervalProfile(
+        core,
+        launch,
+        kernel=kernel.launch_id,
+        name=kernel.short_name,
+        trace_digest=kernel.digest,
+        representative=warp,
+        num_instructions=round(kernel.num_instructions * scale),
+    )
+
+
+def class_latencies(gpu: Gpu) -> dict[str, float]:
+    """Return the latencies of the operation classes by the names that the core uses."""
+    return {
+        "integer": gpu.integer_latency,
+        "fp32": gpu.fp32_latency,
+        "fp16": gpu.fp16_latency,
+        "fp64": gpu.fp64_latency,
+        "sfu": gpu.sfu_latency,
+        "tensor": gpu.tensor_latency,
+        "uniform": gpu.uniform_latency,
+        "control": gpu.control_latency,
+        "barrier": gpu.barrier_latency,
+        "shuffle": gpu.shuffle_latency,
+        "constant_load": gpu.constant_latency,
+        "texture": gpu.texture_latency,
+        "unknown": gpu.integer_latency,
+        "shared_memory": gpu.shared_memory_latency,
+    }
+
+
+def _unit_bytes(line: int, sector: int) -> float:
+    """Return the bytes of every request of a cache that moves whole lines; 0: its sectors are counted."""
+    return float(line) if line == sector else 0.0
+

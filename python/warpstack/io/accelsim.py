@@ -1,0 +1,172 @@
+"""Accel-Sim traces: ``kernelslist.g`` and ``kernel-N.traceg``, as the NVBit tracer writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from warpstack import _core
+from warpstack.errors import InputError
+from warpstack.io.common import LoadOptions, Progress, progress_bar
+from warpstack.trace import App, KernelTrace
+
+_COMPRESSIONS = ("", ".xz", ".gz", ".zst")
+_KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
+_KERNEL_NUMBER = re.compile(r"kernel-(\d+)")
+_CHUNK_BYTES = 1 << 22
+
+
+def matches(path: Path) -> bool:
+    """Whether the path is a kernel list, a kernel, or a folder with either."""
+    if path.is_dir():
+        return bool(_lists_in(path) or _kernels_in(path))
+    return _is_list(path) or _KERNEL_FILE.fullmatch(path.name) is not None
+
+
+def read(path: Path, options: LoadOptions) -> App:
+    """Read a list, a kernel or a folder."""
+    if path.is_dir():
+        lists = _lists_in(path)
+        if len(lists) > 1:
+            names = ", ".join(file.name for file in lists)
+            raise InputError(f"{path}: several kernel lists ({names}); give one of them")
+        files = _files_of_list(lists[0]) if lists else _kernels_in(path)
+        name = path.resolve().name
+    elif _is_list(path):
+        files = _files_of_list(path)
+        name = path.resolve().parent.name
+    else:
+        files = [path]
+        name = path.name.split(".trace")[0]
+    if options.kernels is not None:
+        numbers = {file: _KERNEL_NUMBER.search(file.name) for file in files}
+        files = [f for f, number in numbers.items() if number is None or options.wants(int(number[1]))]
+    total = sum(file.stat().st_size for file in files)
+    with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
+        kernels = [KernelTrace(_read_kernel(file, options.budget, bar)) for file in files]
+    return _selected(App(kernels, name), options)
+
+
+def _selected(app: App, options: LoadOptions) -> App:
+    return app if options.kernels is None else app.select(sorted(options.kernels))
+
+
+def _is_list(path: Path) -> bool:
+    return path.name.startswith("kernelslist")
+
+
+def _lists_in(folder: Path) -> list[Path]:
+    """Return the grouped lists of a folder; the tracer's own lists only when there is none."""
+    lists = sorted(f for f in folder.iterdir() if f.is_file() and _is_list(f))
+    grouped = [f for f in lists if f.name.endswith(".g")]
+    main = [f for f in grouped if f.name == "kernelslist.g"]
+    return main or grouped or lists
+
+
+def _kernels_in(folder: Path) -> list[Path]:
+    """Return the kernels of a folder in launch order, one file per kernel."""
+    found: dict[str, Path] = {}
+    for file in sorted(folder.iterdir()):
+        match = _KERNEL_FILE.fullmatch(file.name)
+        if not match or not file.is_file():
+            continue
+        # A grouped trace beside the raw one it was made from is the same kernel.
+        stem = match["stem"].removesuffix("g")
+        if stem not in found or match["stem"].endswith("g"):
+            found[stem] = file
+
+    def order(file: Path) -> tuple[int, str]:
+        number = _KERNEL_NUMBER.search(file.name)
+        return (int(number[1]) if number else 0, file.name)
+
+    return sorted(found.values(), key=order)
+
+
+def _files_of_list(path: Path) -> list[Path]:
+    """Return the kernel files that a list names; their compression may have changed since."""
+    files = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read the kernel list: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        entry = line.strip()
+        match = _KERNEL_FILE.fullmatch(entry)
+        if not match:
+            continue  # memory copies and commands without influence on kernels
+        stems = [match["stem"]]
+        if match["stem"].endswith(".trace"):
+            stems.insert(0, match["stem"] + "g")
+        named = [path.parent / entry]
+        named += [path.parent / (stem + suffix) for stem in stems for suffix in _COMPRESSIONS]
+        existing = next((file for file in named if file.is_file()), None)
+        if existing is None:
+            raise InputError(
+                f"{path}:{number}: {entry} is not there (nor .xz, .gz, .zst of it); restore the file or "
+                "remove the line"
+            )
+        files.append(existing)
+    if not files:
+        raise InputError(f"{path}: the list names no kernel (lines like kernel-1.traceg)")
+    return files
+
+
+class _CountingFile(io.RawIOBase):
+    """A file that reports how much of it was read, for progress on compressed files."""
+
+    def __init__(self, path: Path, bar: Progress) -> None:
+        self._file = path.open("rb")
+        self._bar = bar
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        count = self._file.readinto(buffer)
+        self._bar.update(count)
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def _open(path: Path, bar: Progress) -> Iterator[IO[bytes]]:
+    raw = io.BufferedReader(_CountingFile(path, bar), buffer_size=1 << 20)
+    with raw:
+        if path.suffix == ".xz":
+            yield lzma.open(raw)
+        elif path.suffix == ".gz":
+            yield gzip.open(raw)
+        elif path.suffix == ".zst":
+            yield pa.CompressedInputStream(raw, "zstd")
+        else:
+            yield raw
+
+
+def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _core.KernelTrace:
+    reader = _core.AccelSimReader(str(path), budget)
+    try:
+        # Decompression of the next piece overlaps with parsing of this one.
+        with _open(path, bar) as stream, ThreadPoolExecutor(max_workers=1) as pool:
+            pending = pool.submit(stream.read, _CHUNK_BYTES)
+            while chunk := pending.result():
+                pending = pool.submit(stream.read, _CHUNK_BYTES)
+                reader.feed(chunk)
+        return reader.finish()
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise InputError(f"{path}: cannot be decompressed, it is cut or damaged: {reason}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None

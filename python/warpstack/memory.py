@@ -1,0 +1,229 @@
+"""The memory stage: functional simulation of a GPU's caches."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, overload
+
+import pandas as pd
+
+from warpstack import _core
+from warpstack.errors import InputError
+from warpstack.gpu import Gpu
+from warpstack.io.common import progress_bar
+from warpstack.trace import App, KernelTrace
+
+__all__ = ["MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
+
+
+class MemoryProfile:
+    """What the caches did with one kernel.
+
+    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums that hold
+    among them.
+    """
+
+    def __init__(self, core: _core.MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
+        self._core = core
+        self.kernel = kernel
+        self.gpu = gpu
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """Counters of the kernel by name, in 32-byte sectors unless the name says otherwise."""
+        return self._core.totals
+
+    @cached_property
+    def per_pc(self) -> pd.DataFrame:
+        """Counters of each memory instruction over all warps.
+
+        One row per static instruction with an address operand; columns ``pc``, ``opcode``, ``space``,
+        ``kind``, the counters, and the miss-event distribution of its active executions ``l1_hit``,
+        ``l2_hit``, ``dram`` (fractions that sum to 1, or NaN when it was never active).
+        """
+        table = self.kernel.instructions[["pc", "opcode", "op_class", "space", "kind"]]
+        table = pd.concat([table, pd.DataFrame(self._core.per_row)], axis=1)
+        table = table[table["op_class"] == "memory"].drop(columns="op_class")
+        events = ["l1_hit_events", "l2_hit_events", "dram_events"]
+        total = table[events].sum(axis=1).astype(float)
+        total[total == 0] = float("nan")
+        for column in events:
+            table[column.removesuffix("_events")] = table[column] / total
+        return table
+
+    @property
+    def occupancy(self) -> dict[str, Any]:
+        """Resident blocks and warps per SM and the field that limits them; see `occupancy`."""
+        return self._core.occupancy
+
+    def hit_rates(self) -> dict[str, float]:
+        """Return sector hit rates by level and direction; NaN without accesses."""
+        return {
+            name: self.totals[f"{name}_sector_hits"] / self.totals[f"{name}_sectors"]
+            if self.totals[f"{name}_sectors"]
+            else float("nan")
+            for name in ("l1_read", "l1_write", "l2_read", "l2_write")
+        }
+
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{name} hits {100 * rate:.1f} %" for name, rate in self.hit_rates().items())
+        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.name}: {rates}>"
+
+    def _repr_html_(self) -> str:
+        return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
+
+
+class MemorySystem:
+    """The caches of a GPU, whose L2 keeps its contents from kernel to kernel.
+
+    Parameters
+    ----------
+    gpu
+        The GPU.
+
+    Raises
+    ------
+    InputError
+        If the cache geometry is impossible.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self._core = _core.MemorySystem(gpu.num_sms, _sm_limits(gpu), _l1(gpu), _l2(gpu))
+
+    def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
+        """Run a kernel with empty L1 caches.
+
+        Parameters
+        ----------
+        kernel
+            The kernel.
+        observe
+            A warp (position of its block in the trace, position in the block) whose own misses are recorded.
+
+        Raises
+        ------
+        InputError
+            If a thread block does not fit on an SM.
+        """
+        return MemoryProfile(self._core.run(kernel._core, observe), kernel, self.gpu)
+
+    def flush_l2(self) -> None:
+        """Empty L2, as profilers do before they replay a kernel."""
+        self._core.flush_l2()
+
+
+@overload
+def simulate_caches(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    *,
+    flush_l2: bool = ...,
+    observe: tuple[int, int] | None = ...,
+    progress: bool = ...,
+) -> MemoryProfile: ...
+@overload
+def simulate_caches(
+    kernel: App, gpu: Gpu, *, flush_l2: bool = ..., observe: None = ..., progress: bool = ...
+) -> list[MemoryProfile]: ...
+def simulate_caches(
+    kernel: KernelTrace | App,
+    gpu: Gpu,
+    *,
+    flush_l2: bool = False,
+    observe: tuple[int, int] | None = None,
+    progress: bool = False,
+) -> MemoryProfile | list[MemoryProfile]:
+    """Simulate the contents of the L1 caches and of L2.
+
+    Thread blocks go to SMs round robin; each resident warp issues one access in turn; the SMs take turns
+    (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or an application: its kernels then run in order on one memory system, each with empty L1
+        caches and the L2 that the previous one left.
+    gpu
+        The GPU.
+    flush_l2
+        Empty L2 before each kernel too.
+    observe
+        For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    MemoryProfile or list of MemoryProfile
+        One for a kernel, a list in order for an application.
+
+    Raises
+    ------
+    InputError
+        If a thread block does not fit on an SM.
+    """
+    system = MemorySystem(gpu)
+    if isinstance(kernel, KernelTrace):
+        return system.run(kernel, observe=observe)
+    if observe is not None:
+        raise InputError("observe names a warp of one kernel; give a kernel, not an application")
+    profiles = []
+    with progress_bar(progress, len(kernel), "simulating caches", "kernel") as bar:
+        for one in kernel.kernels:
+            if flush_l2:
+                system.flush_l2()
+            profiles.append(system.run(one))
+            bar.update(1)
+    return profiles
+
+
+def occupancy(kernel: KernelTrace, gpu: Gpu) -> dict[str, Any]:
+    """Return how many thread blocks of the kernel an SM holds at once.
+
+    Returns
+    -------
+    dict
+        ``blocks_per_sm``, ``warps_per_block``, ``warps_per_sm`` and ``limit``, the field of `Gpu` that
+        decides (cache paper, Eq. 3 to 6).
+
+    Raises
+    ------
+    InputError
+        If not even one block fits.
+    """
+    return _core.occupancy(kernel._core, _sm_limits(gpu))
+
+
+def _sm_limits(gpu: Gpu) -> dict[str, int]:
+    return {
+        "warps": gpu.warps_per_sm,
+        "threads": gpu.threads_per_sm,
+        "blocks": gpu.blocks_per_sm,
+        "registers": gpu.registers_per_sm,
+        "shared_memory_bytes": int(gpu.shared_memory_kib_per_sm * 1024),
+        "register_allocation_unit": gpu.register_allocation_unit,
+        "shared_memory_allocation_bytes": gpu.shared_memory_allocation_bytes,
+        "shared_memory_reserved_bytes": gpu.shared_memory_reserved_bytes,
+    }
+
+
+def _cache(gpu: Gpu, level: str, slices: int, interleave: int) -> dict[str, Any]:
+    return {
+        "size_bytes": int(getattr(gpu, f"{level}_size_kib") * 1024),
+        "ways": getattr(gpu, f"{level}_ways"),
+        "line_bytes": getattr(gpu, f"{level}_line_bytes"),
+        "sector_bytes": getattr(gpu, f"{level}_sector_bytes"),
+        "write_policy": getattr(gpu, f"{level}_write_policy"),
+        "write_miss": getattr(gpu, f"{level}_write_miss"),
+        "slices": slices,
+        "slice_interleave_bytes": interleave,
+    }
+
+
+def _l1(gpu: Gpu) -> dict[str, Any]:
+    return _cache(gpu, "l1", 1, gpu.l1_line_bytes)
+
+
+def _l2(gpu: Gpu) -> dict[str, Any]:
+    return _cache(gpu, "l2", gpu.l2_slices, gpu.l2_slice_interleave_bytes)

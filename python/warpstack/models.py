@@ -1,0 +1,299 @@
+"""The model stage: what MDM, GPUMech and their variants predict from an interval profile."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from warpstack import _core
+from warpstack._core import __version__
+from warpstack.errors import InputError
+from warpstack.gpu import Gpu
+from warpstack.interval import IntervalProfile, interval_profile, representative_warp
+from warpstack.io.common import progress_bar
+from warpstack.memory import MemorySystem
+from warpstack.trace import App, KernelTrace, kernels_of
+
+__all__ = [
+    "STACK_COMPONENTS",
+    "Prediction",
+    "application_totals",
+    "evaluate",
+    "fields_used",
+    "names",
+    "predict",
+]
+
+#: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
+STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+
+_STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of one kernel.
+
+    Attributes
+    ----------
+    model, kernel, name
+        The model, and the kernel's launch number and readable name.
+    instructions
+        Warp instructions of the kernel.
+    cycles
+        SM cycles from its first to its last instruction.
+    ipc
+        Warp instructions per cycle of the whole GPU: ``instructions / cycles`` (MDM, Eq. 1).
+    cpi
+        Cycles per warp instruction of one SM, the fullest: where all SMs do the same, active SMs / `ipc`.
+    cpi_stack
+        `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``, ``l2``,
+        ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for MSHRs), ``noc`` and
+        ``queue`` (waiting for NoC and DRAM bandwidth).
+    """
+
+    model: str
+    kernel: int
+    name: str
+    instructions: float
+    cycles: float
+    ipc: float
+    cpi: float
+    cpi_stack: dict[str, float]
+
+
+def names() -> list[str]:
+    """Return the names of the models, simplest first."""
+    return _core.model_names()
+
+
+def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Prediction:
+    """Evaluate one model.
+
+    Parameters
+    ----------
+    profile
+        Intervals of the representative warp, with the launch they stand for.
+    gpu
+        SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of the
+        profile: for other latencies or caches, build it again.
+    model
+        One of `names`. ``docs/models.md`` gives the equations.
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    InputError
+        If the model is unknown (the message lists the names).
+    """
+    waves = [wave._to_core() for wave in profile.waves(gpu)]
+    parameters = {
+        "issue_width": gpu.issue_width,
+        "scheduler": gpu.scheduler,
+        "clock_ghz": gpu.clock_ghz,
+        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
+        "l2_latency": gpu.l2_latency,
+        "dram_latency": gpu.dram_latency,
+        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
+        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
+    }
+    result = _core.evaluate(model, profile._core, waves, parameters)
+    # The waves are made of warps like the representative one; the kernel's own warps may be longer or
+    # shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
+    ipc = result["warp_instructions"] / result["cycles"]
+    instructions = (
+        result["warp_instructions"] if profile.num_instructions is None else profile.num_instructions
+    )
+    return Prediction(
+        model=model,
+        kernel=profile.kernel,
+        name=profile.name,
+        instructions=instructions,
+        cycles=instructions / ipc,
+        ipc=ipc,
+        cpi=result["cpi"],
+        cpi_stack=result["cpi_stack"],
+    )
+
+
+def model_list(models: str | Iterable[str]) -> list[str]:
+    """Return the models that a caller named; ``all`` stands for every one.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or there is none.
+    """
+    wanted = [models] if isinstance(models, str) else list(models)
+    if wanted == ["all"]:
+        return names()
+    if not wanted:
+        raise InputError("models: no model given")
+    for model in wanted:
+        if model not in names():
+            raise InputError(f"unknown model {model!r}; the models are {', '.join(names())}, or all")
+    return wanted
+
+
+def predict(
+    app_or_kernel: App | KernelTrace,
+    gpu: Gpu,
+    models: str | Iterable[str] = ("mdm",),
+    *,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Predict the performance of kernels.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    gpu
+        The GPU.
+    models
+        Names of models, or ``all``.
+    selection, misses, merge_threshold
+        As for `warpstack.interval_profile`.
+    flush_l2
+        Empty L2 between kernels.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        One row per kernel and model: ``kernel``, ``name``, ``gpu``, ``model``, ``instructions``, ``cycles``,
+        ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
+        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a thread block does not fit on an SM.
+    """
+    wanted = model_list(models)
+    system = MemorySystem(gpu)
+    kernels = kernels_of(app_or_kernel)
+    rows = []
+    with progress_bar(progress, len(kernels), "predicting", "kernel") as bar:
+        for kernel in kernels:
+            warp = representative_warp(kernel, selection)
+            if flush_l2:
+                system.flush_l2()
+            memory = system.run(kernel, observe=warp if misses == "representative" else None)
+            profile = interval_profile(
+                kernel,
+                gpu,
+                memory,
+                representative=warp,
+                misses=misses,
+                merge_threshold=merge_threshold,
+            )
+            for model in wanted:
+                prediction = evaluate(profile, gpu, model)
+                rows.append(
+                    {
+                        "kernel": prediction.kernel,
+                        "name": prediction.name,
+                        "gpu": gpu.name,
+                        "model": model,
+                        "instructions": int(prediction.instructions),
+                        "cycles": prediction.cycles,
+                        "ipc": prediction.ipc,
+                        "cpi": prediction.cpi,
+                        **{f"cpi_{k}": prediction.cpi_stack[k] for k in STACK_COMPONENTS},
+                        "trace_digest": kernel.digest,
+                        "gpu_digest": gpu.digest,
+                        "version": __version__,
+                    }
+                )
+            bar.update(1)
+    return pd.DataFrame(rows)
+
+
+def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Add the kernels of an application up, per GPU and model.
+
+    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack are means
+    weighted by instructions.
+
+    Parameters
+    ----------
+    predictions
+        Rows of `predict`.
+
+    Returns
+    -------
+    DataFrame
+        One row per GPU and model in order of appearance: ``gpu``, ``model``, ``kernels``, ``instructions``,
+        ``cycles``, ``ipc``, ``cpi`` and the stack.
+    """
+    rows = []
+    for (gpu_name, _, model), group in predictions.groupby(
+        ["gpu", "gpu_digest", "model"], sort=False
+    ):
+        weight = group["instructions"] / group["instructions"].sum()
+        means = group[["cpi", *_STACK_COLUMNS]].mul(weight, axis=0).sum()
+        instructions, cycles = group["instructions"].sum(), group["cycles"].sum()
+        rows.append(
+            {
+                "gpu": gpu_name,
+                "model": model,
+                "kernels": len(group),
+                "instructions": instructions,
+                "cycles": cycles,
+                "ipc": instructions / cycles,
+                **means.to_dict(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+#: Fields of `Gpu` that the stages before the models read, whatever the model.
+_STAGE_FIELDS = {
+    field.name
+    for field in dataclasses.fields(Gpu)
+    if field.name.startswith(("l1_", "l2_", "register", "shared_memory"))
+    or field.name.endswith(("_latency", "_per_sm"))
+    or field.name in ("num_sms", "issue_width")
+} - {"l1_mshrs"}
+_MSHR_FIELDS = {"l1_mshrs", "noc_queue_entries"}
+_DRAM_FIELDS = {"clock_ghz", "dram_bandwidth_gbs"}
+_NOC_FIELDS = {"clock_ghz", "noc_bandwidth_gbs"}
+_MODEL_FIELDS: dict[str, set[str]] = {
+    "naive_interval": set(),
+    "markov_chain": set(),
+    "mt": {"scheduler"},
+    "mt_mshr": {"scheduler"} | _MSHR_FIELDS,
+    "gpumech": {"scheduler"} | _MSHR_FIELDS | _DRAM_FIELDS,
+}
+_ALL_FIELDS = {"scheduler"} | _MSHR_FIELDS | _DRAM_FIELDS | _NOC_FIELDS
+
+
+def fields_used(models: str | Iterable[str]) -> set[str]:
+    """Return the fields of `Gpu` that a prediction with these models depends on."""
+    used = set(_STAGE_FIELDS)
+    for model in model_list(models):
+        used |= _MODEL_FIELDS.get(model, _ALL_FIELDS)
+    return used
+
+
+def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
+    records = []
+    for row in predictions.to_dict("records"):
+        stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
+        provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}
+        records.append({**row, "cpi_stack": stack, **provenance})
+    return records

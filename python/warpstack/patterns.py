@@ -1,0 +1,357 @@
+"""Kernels written by hand: a builder of traces, and the access patterns that papers use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack import _core
+from warpstack.errors import InputError
+from warpstack.io.common import make_budget, usable_memory_bytes
+from warpstack.trace import KernelTrace
+
+__all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
+
+WARP_SIZE = 32
+_INSTRUCTION_BYTES = 16
+#: Start of the first array of a pattern: a plausible device address.
+DEFAULT_BASE = 0x7F00_0000_0000
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A static instruction of a `KernelBuilder`."""
+
+    row: int
+    pc: int
+    opcode: str
+
+
+class KernelBuilder:
+    """Builds the trace of a kernel, instruction by instruction, for all its threads at once.
+
+    Parameters
+    ----------
+    name
+        Name of the kernel.
+    grid, block
+        Thread blocks and threads per block: a number, or up to three.
+    registers_per_thread, shared_memory_bytes
+        What limits occupancy.
+    launch_id
+        Number of the launch.
+
+    Raises
+    ------
+    InputError
+        If no GPU launches such a kernel.
+
+    Notes
+    -----
+    Per-thread arrays have the shape (thread blocks, threads per block), or one that broadcasts to it.
+    `thread` numbers the threads of the launch in that shape.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> k = ws.patterns.KernelBuilder("copy", grid=2, block=64)
+    >>> _ = k.emit("LDG.E", dst=4, src=2, address=0x1000 + 4 * k.thread)
+    >>> _ = k.emit("STG.E", src=(6, 4), address=0x8000 + 4 * k.thread)
+    >>> _ = k.emit("EXIT")
+    >>> k.build().num_instructions
+    12
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        registers_per_thread: int = 32,
+        shared_memory_bytes: int = 0,
+        launch_id: int = 1,
+    ) -> None:
+        header = {
+            "name": name,
+            "launch_id": launch_id,
+            "grid": _dim3("grid", grid),
+            "block": _dim3("block", block),
+            "shared_memory_bytes": shared_memory_bytes,
+            "registers_per_thread": registers_per_thread,
+            "binary_version": 0,
+            "stream": 0,
+            "shared_window": 0,
+            "local_window": 0,
+            "source": "builder",
+        }
+        limit = int(usable_memory_bytes() * 0.25)
+        self._builder = _core.TraceBuilder(header, make_budget(limit))
+        self._blocks = int(np.prod(header["grid"]))
+        self._threads = int(np.prod(header["block"]))
+        self._steps: list[tuple[int, Any, Any, Any]] = []
+        self._next_pc = 0
+
+    @property
+    def thread(self) -> npt.NDArray[np.int64]:
+        """Number of each thread in the launch, shape (thread blocks, threads per block)."""
+        return np.arange(self._blocks * self._threads).reshape(self._blocks, self._threads)
+
+    @property
+    def thread_in_block(self) -> npt.NDArray[np.int64]:
+        """Number of each thread in its block, shape (1, threads per block)."""
+        return np.arange(self._threads)[np.newaxis, :]
+
+    def instruction(
+        self,
+        opcode: str,
+        *,
+        dst: int | Sequence[int] = (),
+        src: int | Sequence[int] = (),
+        pc: int | None = None,
+    ) -> Instruction:
+        """Declare a static instruction.
+
+        Parameters
+        ----------
+        opcode
+            SASS opcode with modifiers, such as ``LDG.E.64``: it decides class, memory space and access width.
+        dst, src
+            First vector registers of the operands, 0 to 255 (255: RZ); tuples expand by opcode and width.
+        pc
+            Byte offset in the code; by default the next one.
+
+        Raises
+        ------
+        InputError
+            If a register is out of range.
+        """
+        registers = [_registers("dst", dst), _registers("src", src)]
+        if pc is None:
+            pc = self._next_pc
+        self._next_pc = pc + _INSTRUCTION_BYTES
+        return Instruction(self._builder.intern(pc, opcode, *registers), pc, opcode)
+
+    def issue(
+        self,
+        instruction: Instruction,
+        *,
+        address: npt.ArrayLike | None = None,
+        where: npt.ArrayLike | None = None,
+        predicate: npt.ArrayLike | None = None,
+    ) -> None:
+        """Issue an instruction once by every warp.
+
+        Parameters
+        ----------
+        instruction
+            What `instruction` returned.
+        address
+            Byte address of each thread: global addresses, offsets in the block's shared memory, or private
+            offsets of local memory, as the opcode says.
+        where
+            Threads that reach the instruction; a warp without such a thread does not issue it.
+        predicate
+            Threads that pass its guard; a warp whose threads all fail still issues it, without access.
+
+        Raises
+        ------
+        InputError
+            If an array does not broadcast to (thread blocks, threads per block).
+        """
+        reaching = None if where is None else self._per_warp("where", where, bool)
+        issued = None if reaching is None else reaching.any(axis=1).astype(np.uint8)
+        active = reaching
+        if predicate is not None:
+            passing = self._per_warp("predicate", predicate, bool)
+            active = passing if reaching is None else passing & reaching
+        mask = None
+        if active is not None:
+            bits = np.left_shift(np.uint32(1), np.arange(WARP_SIZE, dtype=np.uint32))
+            mask = np.where(active, bits, np.uint32(0)).sum(axis=1, dtype=np.uint32)
+        addresses = None if address is None else self._per_warp("address", address, np.uint64)
+        self._steps.append((instruction.row, issued, mask, addresses))
+
+    def emit(
+        self,
+        opcode: str,
+        *,
+        dst: int | Sequence[int] = (),
+        src: int | Sequence[int] = (),
+        address: npt.ArrayLike | None = None,
+        where: npt.ArrayLike | None = None,
+        predicate: npt.ArrayLike | None = None,
+        pc: int | None = None,
+    ) -> Instruction:
+        """Declare an instruction and issue it; see `instruction` and `issue`."""
+        declared = self.instruction(opcode, dst=dst, src=src, pc=pc)
+        self.issue(declared, address=address, where=where, predicate=predicate)
+        return declared
+
+    def build(self) -> KernelTrace:
+        """Return the trace. The builder is used up then."""
+        self._builder.append_program(self._steps)
+        self._steps = []
+        return KernelTrace(self._builder.finish())
+
+    def _per_warp(self, what: str, values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
+        """Return the values per warp and lane, shape (warps, 32), zero where a warp has no thread."""
+        array = np.asarray(values)
+        if dtype is np.uint64 and array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
+            raise InputError(f"{what}: addresses are non-negative whole numbers")
+        try:
+            full = np.broadcast_to(array, (self._blocks, self._threads))
+        except ValueError:
+            raise InputError(
+                f"{what} has the shape {array.shape}, which does not broadcast to (thread blocks, threads per "
+                f"block) = ({self._blocks}, {self._threads})"
+            ) from None
+        warps = -(-self._threads // WARP_SIZE)
+        padded = np.zeros((self._blocks, warps * WARP_SIZE), dtype=dtype)
+        padded[:, : self._threads] = full
+        return padded.reshape(self._blocks * warps, WARP_SIZE)
+
+
+def _dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
+    numbers = [int(v) for v in np.atleast_1d(np.asarray(value))]
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise InputError(f"{what} = {value!r} is not one to three positive numbers")
+    x, y, z = numbers + [1] * (3 - len(numbers))
+    return (x, y, z)
+
+
+def _registers(what: str, value: int | Sequence[int]) -> list[int]:
+    numbers = [value] if isinstance(value, int) else list(value)
+    for number in numbers:
+        if not 0 <= number <= 255:
+            raise InputError(f"{what}: register {number} is outside 0 to 255")
+    return numbers
+
+
+def strided(
+    gs: int,
+    iterations: int = 16,
+    blocks: int = 448,
+    warps_per_block: int = 8,
+    *,
+    base: int = DEFAULT_BASE,
+    launch_id: int = 1,
+) -> KernelTrace:
+    """Return the strided kernel of MDM's Listing 1.
+
+    In iteration i thread ix loads the 4-byte element ``gs * ix + i``, squares it and stores it to shared
+    memory: with a grid stride of 1 a warp's load touches one or two lines of 128 bytes, with 32 it touches
+    32 of them.
+
+    Parameters
+    ----------
+    gs
+        Grid stride in elements.
+    iterations
+        Loop count.
+    blocks, warps_per_block
+        Launch geometry.
+    base
+        Address of the input array.
+    launch_id
+        Number of the launch.
+
+    Returns
+    -------
+    KernelTrace
+        Per warp: 3 instructions, 7 per iteration, and the exit.
+    """
+    threads = warps_per_block * WARP_SIZE
+    k = KernelBuilder(
+        f"_Z{len(f'strided_gs{gs}')}strided_gs{gs}Pfi",
+        grid=blocks,
+        block=threads,
+        registers_per_thread=32,
+        launch_id=launch_id,
+    )
+    k.emit("MOV", dst=1)
+    k.emit("S2R", dst=0)
+    k.emit("IMAD", dst=2, src=(0, 1))
+    index = k.instruction("IADD3", dst=6, src=(2, 1))
+    load = k.instruction("LDG.E", dst=4, src=6)
+    square = k.instruction("FMUL", dst=5, src=(4, 4))
+    store = k.instruction("STS", src=(8, 5))
+    count = k.instruction("IADD3", dst=2, src=(2, 1))
+    test = k.instruction("ISETP.NE.AND", src=2)
+    branch = k.instruction("BRA")
+    for i in range(iterations):
+        k.issue(index)
+        k.issue(load, address=base + 4 * (gs * k.thread + i))
+        k.issue(square)
+        k.issue(store, address=(4 * (i * threads + k.thread_in_block)) % 32768)
+        k.issue(count)
+        k.issue(test)
+        k.issue(branch)
+    k.emit("EXIT")
+    return k.build()
+
+
+def stream(
+    loads: int = 1, blocks: int = 448, warps_per_block: int = 8, *, base: int = DEFAULT_BASE
+) -> KernelTrace:
+    """Return a coalesced streaming kernel: each thread adds `loads` arrays and stores the sum.
+
+    Arrays lie one after the other, 4 bytes per thread; every byte is used once.
+    """
+    k = KernelBuilder("stream", grid=blocks, block=warps_per_block * WARP_SIZE)
+    array_bytes = 4 * k.thread.size
+    k.emit("S2R", dst=0)
+    for i in range(loads):
+        k.emit("IMAD.WIDE", dst=2, src=(0, 1))
+        k.emit("LDG.E", dst=4, src=2, address=base + i * array_bytes + 4 * k.thread)
+        k.emit("FADD", dst=8, src=(8, 4))
+    k.emit("IMAD.WIDE", dst=6, src=(0, 1))
+    k.emit("STG.E", src=(6, 8), address=base + loads * array_bytes + 4 * k.thread)
+    k.emit("EXIT")
+    return k.build()
+
+
+def gather(
+    loads: int = 4,
+    blocks: int = 448,
+    warps_per_block: int = 8,
+    *,
+    footprint_mib: float = 64,
+    seed: int = 0,
+    base: int = DEFAULT_BASE,
+) -> KernelTrace:
+    """Return a kernel of random gathers: each thread loads an index, then the element it names, `loads` times.
+
+    Parameters
+    ----------
+    loads
+        Gathers per thread.
+    blocks, warps_per_block
+        Launch geometry.
+    footprint_mib
+        Size of the gathered array.
+    seed
+        Seed of the indices; the same seed gives the same trace.
+    base
+        Address of the index array; the gathered array follows it.
+    """
+    k = KernelBuilder("gather", grid=blocks, block=warps_per_block * WARP_SIZE)
+    elements = int(footprint_mib * 2**20) // 4
+    rng = np.random.default_rng(seed)
+    index_bytes = 4 * k.thread.size * loads
+    k.emit("S2R", dst=0)
+    for i in range(loads):
+        k.emit("IMAD.WIDE", dst=2, src=(0, 1))
+        k.emit("LDG.E", dst=4, src=2, address=base + 4 * (loads * k.thread + i))
+        k.emit("IMAD.WIDE", dst=6, src=(4, 1))
+        target = rng.integers(elements, size=k.thread.shape)
+        k.emit("LDG.E", dst=8, src=6, address=base + index_bytes + 4 * target)
+        k.emit("FADD", dst=9, src=(9, 8))
+    k.emit("IMAD.WIDE", dst=10, src=(0, 1))
+    k.emit("STG.E", src=(10, 9), address=base + index_bytes + 4 * elements + 4 * k.thread)
+    k.emit("EXIT")
+    return k.build()

@@ -1,0 +1,106 @@
+"""Random kernels and GPUs for comparisons with the plain-Python twins."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import warpstack as ws
+
+ARITHMETIC = ["IADD3", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "IMAD.WIDE", "MOV", "BRA", "BAR.SYNC"]
+MEMORY = [
+    "LDG.E",
+    "LDG.E.64",
+    "LDG.E.128",
+    "LDG.E.U8",
+    "LDG.E.STRONG.GPU",
+    "STG.E",
+    "STG.E.U8",
+    "STG.E.128",
+    "LDL",
+    "STL.64",
+    "ATOMG.E.ADD",
+    "RED.E.ADD",
+    "LDS",
+    "LDS.128",
+    "STS.U16",
+    "LDGSTS.E.BYPASS.128",
+]
+registers = st.integers(0, 12)
+
+
+@st.composite
+def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True):
+    """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps."""
+    blocks = draw(st.integers(1, max_blocks))
+    threads = draw(st.integers(1, max_threads))
+    k = ws.patterns.KernelBuilder(
+        "random",
+        grid=blocks,
+        block=threads,
+        registers_per_thread=draw(st.integers(0, 64)),
+        shared_memory_bytes=draw(st.sampled_from([0, 0, 1000, 9000])),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    # A small footprint makes lines meet again, a large one evicts them.
+    footprint = draw(st.sampled_from([256, 4096, 1 << 16]))
+    shape = k.thread.shape
+    for _ in range(draw(st.integers(1, max_instructions))):
+        opcode = draw(st.sampled_from(MEMORY + ARITHMETIC if memory else ARITHMETIC))
+        dst = draw(registers) if opcode not in ("BRA", "BAR.SYNC") else ()
+        is_memory = opcode in MEMORY
+        if opcode.startswith(("ST", "RED", "LDGSTS")):
+            dst = ()
+        address = None
+        if is_memory:
+            width = ws._core.decode_opcode(opcode)["width"]
+            pattern = draw(st.sampled_from(["random", "coalesced", "strided", "same"]))
+            offsets = {
+                "random": rng.integers(0, footprint // width, shape),
+                "coalesced": k.thread % (footprint // width),
+                "strided": k.thread * draw(st.integers(1, 40)) % (footprint // width),
+                "same": np.zeros(shape, dtype=int),
+            }[pattern]
+            aligned = draw(st.booleans()) or opcode.startswith(("LDS", "STS"))
+            address = 0x7000_0000 + offsets * width + (0 if aligned else draw(st.integers(0, 31)))
+        where = rng.random(shape) < 0.7 if draw(st.booleans()) else None
+        predicate = rng.random(shape) < draw(st.sampled_from([0.05, 0.6])) if draw(st.booleans()) else None
+        k.emit(
+            opcode,
+            dst=dst,
+            src=draw(st.lists(registers, max_size=3)),
+            address=address,
+            where=where,
+            predicate=predicate,
+        )
+    return k.build()
+
+
+POLICIES = ["no_allocate", "fetch_on_write", "write_validate"]
+
+
+@st.composite
+def gpus(draw):
+    """Draw a small GPU with caches of every policy."""
+    line = draw(st.sampled_from([64, 128]))
+    l2_line = draw(st.sampled_from([32, 64, 128, 256]))
+    slices = draw(st.integers(1, 3))
+    l1_ways, l2_ways = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    return ws.gpu("pascal-mdm").replace(
+        num_sms=draw(st.integers(1, 4)),
+        blocks_per_sm=draw(st.integers(1, 3)),
+        shared_memory_kib_per_sm=16,
+        issue_width=draw(st.sampled_from([1, 2, 4])),
+        l1_line_bytes=line,
+        l1_sector_bytes=draw(st.sampled_from([32, line])),
+        l1_ways=l1_ways,
+        l1_size_kib=line * l1_ways * draw(st.integers(1, 5)) / 1024,
+        l1_write_policy=draw(st.sampled_from(["write_through", "write_back"])),
+        l1_write_miss=draw(st.sampled_from(POLICIES)),
+        l2_line_bytes=l2_line,
+        l2_sector_bytes=draw(st.sampled_from([32, l2_line])),
+        l2_ways=l2_ways,
+        l2_slices=slices,
+        l2_slice_interleave_bytes=256 * draw(st.integers(1, 2)),
+        l2_size_kib=l2_line * l2_ways * slices * draw(st.integers(1, 7)) / 1024,
+        l2_write_policy=draw(st.sampled_from(["write_through", "write_back"])),
+        l2_write_miss=draw(st.sampled_from(POLICIES)),
+    )

@@ -1,0 +1,603 @@
+"""The reader of GPGPU-Sim and Accel-Sim configurations."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from warpstack import InputError, UnusedOptionWarning
+from warpstack.gpu import Gpu, gpu
+
+CONFIGURATIONS = Path(__file__).resolve().parents[3] / "shared" / "gpgpusim-configs"
+
+#: Everything that the reader needs, without adaptive L1 and without machine latencies.
+MINIMAL = {
+    "-gpgpu_compute_capability_major": "8",
+    "-gpgpu_n_clusters": "10",
+    "-gpgpu_n_cores_per_cluster": "2",
+    "-gpgpu_n_mem": "8",
+    "-gpgpu_n_sub_partition_per_mchannel": "3",
+    "-gpgpu_clock_domains": "1000:2000:900.0:500.5",
+    "-gpgpu_shader_core_pipeline": "1024:32",
+    "-gpgpu_shader_cta": "16",
+    "-gpgpu_shader_registers": "32768",
+    "-gpgpu_shmem_size": "49152",
+    "-gpgpu_num_sched_per_core": "2",
+    "-gpgpu_scheduler": "gto",
+    "-gpgpu_cache:dl1": "N:64:128:6,L:T:m:N:L,A:128:8,8",
+    "-gpgpu_l1_latency": "30",
+    "-gpgpu_smem_latency": "24",
+    "-gpgpu_cache:dl2": "S:64:128:8,L:B:m:W:L,A:32:4,4:0,32",
+    "-gpgpu_l2_rop_latency": "120",
+    "-dram_latency": "220",
+    "-icnt_flit_size": "32",
+    "-gpgpu_n_mem_per_ctrlr": "2",
+    "-gpgpu_dram_buswidth": "4",
+    "-dram_data_command_freq_ratio": "4",
+    "-gpgpu_mem_addr_mapping": "dramid@9;" + "0" * 40 + "." + "R" * 8 + ".RRRRBBCC.CCCSSSSS",
+    "-ptx_opcode_latency_int": "4,13,4,5,145,32",
+    "-ptx_opcode_latency_fp": "5,13,4,5,39",
+    "-ptx_opcode_latency_dp": "8,19,8,8,330",
+    "-ptx_opcode_latency_sfu": "21",
+    "-ptx_opcode_latency_tesnor": "64",
+}
+TRACE = {
+    "-trace_opcode_latency_initiation_int": "2,1",
+    "-trace_opcode_latency_initiation_sp": "3,1",
+    "-trace_opcode_latency_initiation_dp": "11,8",
+    "-trace_opcode_latency_initiation_sfu": "22,4",
+    "-trace_opcode_latency_initiation_tensor": "17,16",
+    "-specialized_unit_1": "1,4,4,4,4,BRA",
+    "-trace_opcode_latency_initiation_spec_op_1": "6,4",
+    "-specialized_unit_2": "1,4,200,4,4,TEX",
+    "-trace_opcode_latency_initiation_spec_op_2": "200,4",
+    "-specialized_unit_3": "1,4,8,4,4,TENSOR",
+    "-trace_opcode_latency_initiation_spec_op_3": "9,4",
+    "-specialized_unit_4": "1,4,4,4,4,UDP",
+    "-trace_opcode_latency_initiation_spec_op_4": "7,1",
+}
+ADAPTIVE = {
+    "-gpgpu_adaptive_cache_config": "1",
+    "-gpgpu_shmem_option": "32,64",
+    "-gpgpu_unified_l1d_size": "96",
+    "-gpgpu_cache:dl1": "S:4:128:64,L:T:m:L:L,A:256:32,16:0,32",
+}
+
+
+def text_of(options):
+    return "".join(f"{name} {value}\n" for name, value in options.items())
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a folder with a configuration and return the path of the folder."""
+
+    def write(options=MINIMAL, trace=None, text=None):
+        folder = tmp_path / "SM1_TEST"
+        folder.mkdir(exist_ok=True)
+        content = text_of(options) if text is None else text
+        (folder / "gpgpusim.config").write_text(content, encoding="utf-8")
+        if trace is not None:
+            (folder / "trace.config").write_text(text_of(trace), encoding="utf-8")
+        return folder
+
+    return write
+
+
+def read(path, **arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedOptionWarning)
+        return Gpu.from_gpgpusim(path, **arguments)
+
+
+def without(options, *names):
+    return {name: value for name, value in options.items() if name not in names}
+
+
+class TestValues:
+    def test_minimal(self, write):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            description = Gpu.from_gpgpusim(write())
+        assert description.name == "SM1_TEST"
+        assert description.unused_options == ()
+        assert description.values() == {
+            "num_sms": 20,  # 10 clusters of 2
+            "clock_ghz": 1.0,
+            "issue_width": 2.0,
+            "scheduler": "gto",
+            "warps_per_sm": 32,  # 1024 threads of 32 per warp
+            "threads_per_sm": 1024,
+            "blocks_per_sm": 16,
+            "registers_per_sm": 32768,
+            "register_allocation_unit": 256,
+            "shared_memory_kib_per_sm": 48.0,
+            "shared_memory_allocation_bytes": 128,  # compute capability 8
+            "shared_memory_reserved_bytes": 1024,
+            "l1_size_kib": 48.0,  # 64 sets x 6 ways x 128 bytes
+            "l1_ways": 6,
+            "l1_line_bytes": 128,
+            "l1_sector_bytes": 128,  # N: whole lines
+            "l1_mshrs": 128,
+            "l1_latency": 30.0,
+            "l1_write_policy": "write_through",
+            "l1_write_miss": "no_allocate",
+            "noc_queue_entries": 0,
+            "l2_size_kib": 1536.0,  # 24 slices x 64 sets x 8 ways x 128 bytes
+            "l2_ways": 8,
+            "l2_line_bytes": 128,
+            "l2_sector_bytes": 32,
+            "l2_slices": 24,  # 8 channels x 3 sub-partitions
+            "l2_slice_interleave_bytes": 512,  # the channel changes at bit 9, the bank at bit 10
+            "l2_latency": 150.0,  # 30 + 120
+            "l2_write_policy": "write_back",
+            "l2_write_miss": "fetch_on_write",
+            "dram_latency": 220.0,
+            "noc_bandwidth_gbs": 1280.0,  # 20 SMs x 32 bytes x 2 GHz
+            "dram_bandwidth_gbs": 128.128,  # 8 channels x 2 chips x 4 bytes x 4 x 0.5005 GHz
+            "integer_latency": 4.0,
+            "fp32_latency": 5.0,
+            "fp16_latency": 5.0,
+            "fp64_latency": 8.0,
+            "sfu_latency": 21.0,
+            "tensor_latency": 64.0,
+            "uniform_latency": 4.0,
+            "control_latency": 4.0,
+            "barrier_latency": 4.0,
+            "shuffle_latency": 32.0,  # the sixth of the integer latencies
+            "constant_latency": 4.0,
+            "texture_latency": 30.0,
+            "shared_memory_latency": 24.0,
+        }
+
+    def test_every_value_has_a_source_that_names_its_option(self, write):
+        description = read(write(trace=TRACE))
+        assert set(description.sources) == set(description.values())
+        for field, parts in {
+            "num_sms": ["-gpgpu_n_clusters 10", "-gpgpu_n_cores_per_cluster 2"],
+            "l1_mshrs": ["gpgpusim.config", "-gpgpu_cache:dl1 N:64:128:6"],
+            "l2_latency": ["-gpgpu_l2_rop_latency 120", "-gpgpu_l1_latency 30"],
+            "dram_bandwidth_gbs": ["-gpgpu_n_mem 8", "-gpgpu_dram_buswidth 4", "500.5 MHz"],
+            "control_latency": ["trace.config", "spec_op_1 6,4", "unit BRA"],
+            "register_allocation_unit": ["no option"],
+        }.items():
+            for part in parts:
+                assert part in description.sources[field]
+
+    def test_machine_latencies_come_before_those_of_ptx(self, write):
+        description = read(write(trace=TRACE))
+        latencies = {k: v for k, v in description.values().items() if k.endswith("_latency")}
+        assert latencies == {
+            "l1_latency": 30,
+            "l2_latency": 150,
+            "dram_latency": 220,
+            "integer_latency": 2,
+            "fp32_latency": 3,
+            "fp16_latency": 3,
+            "fp64_latency": 11,
+            "sfu_latency": 22,
+            "tensor_latency": 9,  # matrix instructions run on the unit TENSOR
+            "uniform_latency": 7,
+            "control_latency": 6,
+            "barrier_latency": 2,
+            "shuffle_latency": 2,  # an ALU instruction in a trace
+            "constant_latency": 2,
+            "texture_latency": 200,
+            "shared_memory_latency": 24,
+        }
+        assert description.unused_options == (
+            "-ptx_opcode_latency_int",
+            "-ptx_opcode_latency_fp",
+            "-ptx_opcode_latency_dp",
+            "-ptx_opcode_latency_sfu",
+            "-ptx_opcode_latency_tesnor",
+            "-trace_opcode_latency_initiation_tensor",
+        )
+
+    def test_machine_latencies_alone_are_enough(self, write):
+        options = {k: v for k, v in MINIMAL.items() if not k.startswith("-ptx")}
+        trace = without(TRACE, *(name for name in TRACE if "spec" in name))
+        description = read(write(options, trace))
+        assert description.tensor_latency == 17
+        assert (description.control_latency, description.uniform_latency) == (2, 2)
+        assert description.texture_latency == description.l1_latency
+
+    def test_machine_latencies_may_stand_in_the_same_file(self, write):
+        assert read(write(MINIMAL | TRACE)).values() == read(write(MINIMAL, TRACE)).values()
+
+    def test_without_tensor_cores(self, write):
+        description = read(write(without(MINIMAL, "-ptx_opcode_latency_tesnor")))
+        assert description.tensor_latency == description.fp32_latency
+        assert "no tensor cores" in description.sources["tensor_latency"]
+
+    def test_units_that_are_off_or_unknown_are_not_used(self, write):
+        trace = TRACE | {
+            "-specialized_unit_1": "0,4,4,4,4,BRA",
+            "-specialized_unit_4": "1,4,4,4,4,RTCORE",
+        }
+        description = read(write(trace=trace))
+        assert description.control_latency == description.integer_latency
+        assert description.uniform_latency == description.integer_latency
+        assert {"-specialized_unit_1", "-specialized_unit_4"} < set(description.unused_options)
+
+    def test_adaptive_l1_is_what_the_smallest_shared_memory_leaves(self, write):
+        description = read(write(MINIMAL | ADAPTIVE))
+        # 4 sets of 128-byte lines: 0.5 KiB per way; 64 KiB of the 96 are left: 128 ways.
+        assert (description.l1_size_kib, description.l1_ways) == (64, 128)
+        everything = read(write(MINIMAL | ADAPTIVE | {"-gpgpu_shmem_option": "64,0,32"}))
+        assert (everything.l1_size_kib, everything.l1_ways) == (96, 192)
+        fixed = read(write(MINIMAL | ADAPTIVE | {"-gpgpu_adaptive_cache_config": "0"}))
+        assert (fixed.l1_size_kib, fixed.l1_ways) == (32, 64)
+        assert set(fixed.unused_options) == {"-gpgpu_shmem_option", "-gpgpu_unified_l1d_size"}
+
+    @pytest.mark.parametrize(
+        ("letter", "policy"),
+        [
+            ("B", "write_back"),
+            ("T", "write_through"),
+            ("E", "write_through"),
+            ("L", "write_through"),
+        ],
+    )
+    def test_write_policies(self, write, letter, policy):
+        cache = f"N:64:128:6,L:{letter}:m:N:L,A:128:8,8"
+        assert read(write(MINIMAL | {"-gpgpu_cache:dl1": cache})).l1_write_policy == policy
+
+    @pytest.mark.parametrize(
+        ("letter", "miss"),
+        [
+            ("N", "no_allocate"),
+            ("W", "fetch_on_write"),
+            ("F", "fetch_on_write"),
+            ("L", "write_validate"),
+        ],
+    )
+    def test_write_misses(self, write, letter, miss):
+        cache = f"S:64:128:8,L:B:m:{letter}:L,A:32:4,4:0,32"
+        assert read(write(MINIMAL | {"-gpgpu_cache:dl2": cache})).l2_write_miss == miss
+
+    @pytest.mark.parametrize(
+        "cache", ["N:64:128:6,L:T:m:N:L,A:128:8", "N:64:128:6,L:T:m:N:L,S:128:8,8"]
+    )
+    def test_short_cache_strings(self, write, cache):
+        assert read(write(MINIMAL | {"-gpgpu_cache:dl1": cache})).l1_mshrs == 128
+
+    @pytest.mark.parametrize(
+        ("mapping", "interleave"),
+        [
+            ("dramid@8;" + "0" * 48 + "RRRRRRRR" + "BCCSSSSS", 128),  # the bank at bit 7
+            ("dramid@8;" + "0" * 40 + "R" * 8 + "RBBBCCCB" + "CCCSSSSS", 256),  # both at bit 8
+            ("0" * 40 + "R" * 8 + "RBBBDDDC" + "CCCSSSSS", 512),  # the channel at bit 9
+        ],
+    )
+    def test_slice_interleave(self, write, mapping, interleave):
+        description = read(write(MINIMAL | {"-gpgpu_mem_addr_mapping": mapping}))
+        assert description.l2_slice_interleave_bytes == interleave
+
+    def test_slice_interleave_of_one_sub_partition_is_that_of_the_channels(self, write):
+        mapping = "dramid@8;" + "0" * 48 + "RRRRRRRR" + "BCCSSSSS"
+        options = MINIMAL | {
+            "-gpgpu_mem_addr_mapping": mapping,
+            "-gpgpu_n_sub_partition_per_mchannel": "1",
+        }
+        assert read(write(options)).l2_slice_interleave_bytes == 256
+
+    def test_simple_dram_serves_a_sector_per_channel_and_cycle(self, write):
+        simple = MINIMAL | {"-gpgpu_simple_dram_model": "1"}
+        description = read(write(simple))
+        assert description.dram_bandwidth_gbs == pytest.approx(8 * 32 * 0.5005)
+        assert "-gpgpu_dram_buswidth" in description.unused_options
+        double = read(write(simple | {"-gpgpu_simple_dram_clock_multiplier": "2"}))
+        assert double.dram_bandwidth_gbs == pytest.approx(2 * 8 * 32 * 0.5005)
+        detailed = read(write(MINIMAL | {"-gpgpu_simple_dram_model": "0"}))
+        assert detailed.values() == read(write()).values()
+
+    def test_compute_capability_decides_how_shared_memory_is_given_out(self, write):
+        for options in (
+            MINIMAL | {"-gpgpu_compute_capability_major": "7"},
+            without(MINIMAL, "-gpgpu_compute_capability_major"),
+        ):
+            description = read(write(options))
+            assert description.shared_memory_allocation_bytes == 256
+            assert description.shared_memory_reserved_bytes == 0
+
+    def test_without_an_address_mapping(self, write):
+        description = read(write(without(MINIMAL, "-gpgpu_mem_addr_mapping")))
+        assert description.l2_slice_interleave_bytes == 256
+
+
+class TestText:
+    def test_comments_quotes_and_line_breaks(self, write):
+        lines = text_of(without(MINIMAL, "-gpgpu_n_clusters", "-gpgpu_cache:dl1"))
+        text = (
+            "# -gpgpu_n_clusters 99\n\r\n"
+            + lines.replace("\n", "   # why\r\n")
+            + '-gpgpu_n_clusters\n\t10\n-gpgpu_cache:dl1 "N:64:128:6,\n   L:T:m:N:L,  # half\n'
+            + '   A:128:8,8"\n#-gpgpu_n_clusters 98'
+        )
+        assert read(write(text=text)).values() == read(write()).values()
+
+    def test_names_and_paths(self, write):
+        folder = write()
+        by_folder, by_file = read(folder), read(folder / "gpgpusim.config")
+        assert by_folder == by_file
+        assert by_folder.name == "SM1_TEST"
+        assert read(str(folder), name="mine").name == "mine"
+        other = (folder / "gpgpusim.config").rename(folder / "other.config")
+        assert read(other) == by_folder
+
+    def test_same_option_twice_with_the_same_value(self, write):
+        text = text_of(MINIMAL) + "-gpgpu_n_clusters 10\n"
+        assert read(write(text=text)).num_sms == 20
+
+    def test_unused_options_keep_the_order_of_the_file(self, write):
+        text = "-visualizer_enabled 0\n" + text_of(MINIMAL) + '-a:b.c "1 2"\n-liveness -1\n'
+        with pytest.warns(UnusedOptionWarning) as caught:
+            description = Gpu.from_gpgpusim(write(text=text))
+        assert description.unused_options == ("-visualizer_enabled", "-a:b.c", "-liveness")
+        (warning,) = caught
+        assert "no meaning here: -visualizer_enabled, -a:b.c, -liveness" in str(warning.message)
+        assert warning.filename == __file__
+
+    def test_simplifications_are_named_in_the_same_warning(self, write):
+        options = MINIMAL | {
+            "-gpgpu_cache:dl1": "N:64:128:6,F:L:s:N:H,A:128:8,8",
+            "-gpgpu_gmem_skip_L1D": "1",
+        }
+        with pytest.warns(UnusedOptionWarning) as caught:
+            description = Gpu.from_gpgpusim(write(options))
+        (warning,) = caught
+        for part in ("FIFO replacement", "write-evict", "hashed sets", "taken through L1"):
+            assert part in str(warning.message)
+        assert description.unused_options == ("-gpgpu_gmem_skip_L1D",)
+        assert "streaming" in description.sources["l1_mshrs"]
+
+    def test_switches_that_are_off_have_a_meaning(self, write):
+        options = MINIMAL | {"-gpgpu_gmem_skip_L1D": "0", "-gpgpu_adaptive_cache_config": "0"}
+        assert read(write(options)).unused_options == ()
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            name
+            for name in MINIMAL
+            if name
+            not in (
+                "-gpgpu_compute_capability_major",
+                "-gpgpu_mem_addr_mapping",
+                "-ptx_opcode_latency_tesnor",
+            )
+        ],
+    )
+    def test_missing_option(self, write, name):
+        with pytest.raises(
+            InputError, match=r"gpgpusim\.config: there is no option .*; "
+        ) as caught:
+            read(write(without(MINIMAL, name)))
+        assert name in str(caught.value)
+
+    @pytest.mark.parametrize("name", ["-gpgpu_unified_l1d_size", "-gpgpu_shmem_option"])
+    def test_missing_option_of_an_adaptive_cache(self, write, name):
+        with pytest.raises(InputError, match=f"there is no option {name}; add it, for example"):
+            read(write(without(MINIMAL | ADAPTIVE, name)))
+
+    def test_missing_latency_of_a_unit(self, write):
+        trace = without(TRACE, "-trace_opcode_latency_initiation_spec_op_4")
+        with pytest.raises(
+            InputError, match="no option -trace_opcode_latency_initiation_spec_op_4"
+        ):
+            read(write(trace=trace))
+
+    @pytest.mark.parametrize(
+        ("name", "value", "problem", "remedy"),
+        [
+            ("-gpgpu_n_clusters", "ten", "not a number", "whole number from 1 on"),
+            ("-gpgpu_n_clusters", "0", "not a number", "whole number from 1 on"),
+            ("-gpgpu_n_clusters", "-3", "not a number", "whole number from 1 on"),
+            ("-gpgpu_n_clusters", "2.5", "not a number", "whole number from 1 on"),
+            ("-gpgpu_n_clusters", "9" * 5000, "not a number", "whole number from 1 on"),
+            ("-gpgpu_shader_registers", "4294967296", "not a number", "whole number"),
+            ("-dram_latency", "-1", "not a number", "whole number from 0 on"),
+            ("-gpgpu_clock_domains", "1000:1000:1000", "malformed", "<core>:<interconnect>"),
+            ("-gpgpu_clock_domains", "1000:1000:x:1000", "malformed", "in MHz"),
+            ("-gpgpu_clock_domains", "0:1000:1000:1000", "malformed", "in MHz"),
+            ("-gpgpu_clock_domains", "nan:1:1:1", "malformed", "in MHz"),
+            ("-gpgpu_shader_core_pipeline", "1024", "warps have 32 threads", "<threads>:32"),
+            ("-gpgpu_shader_core_pipeline", "1024:16", "warps have 32 threads", "<threads>:32"),
+            ("-gpgpu_shader_core_pipeline", "1000:32", "warps have 32 threads", "<threads>:32"),
+            ("-gpgpu_shader_core_pipeline", "a:32", "malformed", "<threads>:32"),
+            ("-gpgpu_shader_core_pipeline", "0:32", "out of range", "<threads>:32"),
+            ("-gpgpu_scheduler", "two_level_active:6:0:1", "cannot be described", "gto or lrr"),
+            ("-gpgpu_gmem_skip_L1D", "yes", "not a switch", "write 0 or 1"),
+            ("-gpgpu_cache:dl1", "none", "without this cache", "give its geometry"),
+            # GPGPU-Sim 3 has no letter in front.
+            ("-gpgpu_cache:dl1", "64:128:6,L:L:m:N:H,A:128:8,8", "malformed cache", "<S or N>:"),
+            ("-gpgpu_cache:dl1", "N:64:128,L:T:m:N:L,A:128:8,8", "malformed cache", "<S or N>:"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:N:L", "malformed cache", "<S or N>:"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:N:L,A:128:8,8;", "malformed cache", "<S or N>:"),
+            ("-gpgpu_cache:dl1", "X:64:128:6,L:T:m:N:L,A:128:8,8", "X is no kind", "S, N"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,X:T:m:N:L,A:128:8,8", "X is no replacement", "L, F"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:R:m:N:L,A:128:8,8", "R is no write", "B, T, E, L"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:x:N:L,A:128:8,8", "x is no allocate", "m, f, s"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:x:L,A:128:8,8", "x is no write miss", "N, W"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:N:x,A:128:8,8", "x is no index", "L, X, P"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:N:L,F:128:8,8", "F is no mshr", "A, S"),
+            ("-gpgpu_cache:dl1", "N:0:128:6,L:T:m:N:L,A:128:8,8", "a size is 0", "at least 1"),
+            ("-gpgpu_cache:dl1", "N:64:128:6,L:T:m:N:L,A:0:8,8", "a size is 0", "at least 1"),
+            ("-gpgpu_cache:dl1", "S:64:64:6,L:T:m:N:L,A:8:8,8", "lines of 64 bytes", "128 bytes"),
+            ("-gpgpu_cache:dl2", "N:64:48:6,L:B:m:N:L,A:8:8,8", "lines of 48 bytes", "of 32 bytes"),
+            ("-gpgpu_cache:dl2", "N:64:512:6,L:B:m:N:L,A:8:8,8", "lines of 512", "of 32 bytes"),
+            ("-gpgpu_mem_addr_mapping", "dramid@8;RRR", "malformed", "64 of the letters"),
+            ("-gpgpu_mem_addr_mapping", "X" * 64, "malformed", "64 of the letters"),
+            ("-gpgpu_mem_addr_mapping", "R" * 64, "no bits choose", "dramid@<bit>; in front"),
+            ("-gpgpu_mem_addr_mapping", "dramid@50;" + "R" * 64, "no bits choose", "in front"),
+            ("-gpgpu_mem_addr_mapping", "dramid@6;" + "R" * 64, "several slices", "higher bits"),
+            ("-ptx_opcode_latency_int", "4,x", "malformed", "ADD,MAX|latencies"),
+            ("-trace_opcode_latency_initiation_int", "4", "malformed", "<latency>,<initiation"),
+            ("-trace_opcode_latency_initiation_int", "4,x", "malformed", "<latency>,<initiation"),
+            ("-trace_opcode_latency_initiation_tensor", "4,4,4", "malformed", "<latency>,"),
+            ("-specialized_unit_1", "1,4,BRA", "malformed", "<enabled>,<units>"),
+            ("-specialized_unit_1", "on,4,4,4,4,BRA", "malformed", "<enabled>,<units>"),
+        ],
+    )
+    def test_malformed_option(self, write, name, value, problem, remedy):
+        options = MINIMAL | {name: value}
+        line = list(options).index(name) + 1
+        expected = rf"gpgpusim\.config:{line}: {name} .*{problem}.*; .*({remedy})"
+        with pytest.raises(InputError, match=expected) as caught:
+            read(write(options))
+        assert value[:80] in str(caught.value)
+        assert len(str(caught.value)) < 1000
+
+    @pytest.mark.parametrize(
+        ("name", "value", "problem"),
+        [
+            ("-gpgpu_unified_l1d_size", "100", "not a multiple of the 32 KiB of -gpgpu_cache:dl1"),
+            ("-gpgpu_unified_l1d_size", "16", "not a multiple of the 32 KiB of -gpgpu_cache:dl1"),
+            ("-gpgpu_shmem_option", "96,128", "no choice leaves L1 any of the 96 KiB"),
+            ("-gpgpu_shmem_option", "0;32", "malformed"),
+            ("-gpgpu_adaptive_cache_config", "2", "not a switch"),
+        ],
+    )
+    def test_malformed_adaptive_cache(self, write, name, value, problem):
+        options = MINIMAL | ADAPTIVE | {name: value}
+        line = list(options).index(name) + 1
+        with pytest.raises(InputError, match=rf"config:{line}: {name} {value}: .*{problem}"):
+            read(write(options))
+
+    def test_values_that_do_not_go_together_name_the_file(self, write):
+        options = MINIMAL | {"-gpgpu_n_clusters": "2147483647"}
+        with pytest.raises(InputError, match=r"gpgpusim\.config: GPU SM1_TEST: num_sms = .*large"):
+            read(write(options))
+
+    def test_contradiction(self, write):
+        text = text_of(MINIMAL) + "\n-gpgpu_n_clusters 12\n"
+        line = len(MINIMAL) + 2
+        expected = rf":{line}: -gpgpu_n_clusters 12: contradicts gpgpusim\.config:2, which says 10"
+        with pytest.raises(InputError, match=expected):
+            read(write(text=text))
+
+    def test_contradiction_between_the_files(self, write):
+        trace = TRACE | {"-gpgpu_l1_latency": "31"}
+        line = len(TRACE) + 1
+        expected = rf"trace\.config:{line}: .* 31: contradicts gpgpusim\.config:14, which says 30"
+        with pytest.raises(InputError, match=expected):
+            read(write(trace=trace))
+
+    @pytest.mark.parametrize(
+        ("end", "message"),
+        [
+            ("-gpgpu_l1_banks", "-gpgpu_l1_banks has no value; write the value"),
+            ("-gpgpu_l1_banks\n-gpgpu_x 1", "-gpgpu_l1_banks has no value; write the value"),
+            ("-gpgpu_l1_banks 4 5", "expected an option like -gpgpu_n_clusters, got '5'"),
+            ("gpgpu_l1_banks 4", "expected an option like -gpgpu_n_clusters, got 'gpgpu_l1_banks'"),
+            ('-gpgpu_l1_banks "4', "-gpgpu_l1_banks .*the quote does not end; add the closing"),
+            ('-gpgpu_l1_banks "4\n-a "5"', "-gpgpu_l1_banks .*the quote does not end; add"),
+        ],
+    )
+    def test_malformed_text(self, write, end, message):
+        line = len(MINIMAL) + 1
+        with pytest.raises(InputError, match=rf"gpgpusim\.config:{line}: {message}"):
+            read(write(text=text_of(MINIMAL) + end))
+
+    def test_empty(self, write):
+        with pytest.raises(InputError, match="there is no option -gpgpu_clock_domains; add it"):
+            read(write(text="# nothing\n"))
+
+    @pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x00", b"\xff\xfe-a 1", b"-a \x00"])
+    @pytest.mark.parametrize("name", ["gpgpusim.config", "trace.config"])
+    def test_binary(self, write, name, content):
+        folder = write()
+        (folder / name).write_bytes(content)
+        with pytest.raises(InputError, match=rf"{name}: not a text file; expected lines"):
+            read(folder)
+
+    def test_no_file(self, tmp_path):
+        for path in (tmp_path, tmp_path / "absent", tmp_path / "absent.config"):
+            with pytest.raises(InputError, match=r"no such file; give a gpgpusim\.config or its"):
+                read(path)
+
+    @settings(deadline=None)
+    @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
+    def test_any_content_is_refused_in_one_way(self, tmp_path_factory, content):
+        path = tmp_path_factory.mktemp("any") / "gpgpusim.config"
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            read(path)
+
+    @settings(deadline=None)
+    @given(
+        name=st.sampled_from([*MINIMAL, *ADAPTIVE, *TRACE]),
+        value=st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30),
+    )
+    def test_any_value_is_read_or_refused(self, tmp_path_factory, name, value):
+        path = tmp_path_factory.mktemp("any") / "gpgpusim.config"
+        options = MINIMAL | ADAPTIVE | TRACE | {name: value}
+        path.write_text(text_of(options), encoding="utf-8")
+        try:
+            outcome = read(path).name
+        except InputError as error:
+            outcome = str(error)
+        assert path.parent.name in outcome
+
+
+@pytest.fixture(params=["SM6_TITANX", "SM75_RTX2060", "SM7_QV100", "SM7_TITANV", "SM86_RTX3070"])
+def configuration(request):
+    path = CONFIGURATIONS / request.param
+    if not path.is_dir():
+        pytest.skip(f"no Accel-Sim configuration at {path}")
+    return path
+
+
+class TestAccelSim:
+    def test_data_sheet(self, configuration):
+        description = read(configuration)
+        # SMs, KiB of L1 without shared memory, KiB of L2, GB/s of DRAM on the data sheet
+        sms, l1, l2, bandwidth = {
+            "SM6_TITANX": (28, 48, 3072, 480),
+            "SM75_RTX2060": (30, 64, 3072, 336),
+            "SM7_QV100": (80, 128, 6144, 870),
+            "SM7_TITANV": (80, 128, 4608, 652.8),
+            "SM86_RTX3070": (46, 128, 4096, 448),
+        }[configuration.name]
+        assert description.num_sms == sms
+        assert (description.l1_size_kib, description.l2_size_kib) == (l1, l2)
+        assert description.dram_bandwidth_gbs == pytest.approx(bandwidth, rel=5e-4)
+        assert description.issue_width == 4
+
+    def test_every_option_is_used_or_named(self, configuration):
+        with pytest.warns(UnusedOptionWarning) as caught:
+            description = Gpu.from_gpgpusim(configuration)
+        assert len(caught) == 1
+        assert set(description.sources) == set(description.values())
+        text = "\n".join(
+            line.split("#")[0]
+            for name in ("gpgpusim.config", "trace.config")
+            for line in (configuration / name).read_text(encoding="utf-8").splitlines()
+        )
+        names = [word for word in text.split() if word.startswith("-")]
+        places = [names.index(name) for name in description.unused_options]
+        assert places == sorted(places)
+        unused = set(description.unused_options)
+        assert {"-gpgpu_pipeline_widths", "-gpgpu_dram_timing_opt"} < unused
+        assert not unused & {"-gpgpu_n_clusters", "-gpgpu_cache:dl1", "-icnt_flit_size"}
+
+    @pytest.mark.parametrize(
+        ("name", "folder"),
+        [("rtx2060", "SM75_RTX2060"), ("qv100", "SM7_QV100"), ("rtx3070", "SM86_RTX3070")],
+    )
+    def test_shipped_descriptions_are_what_the_reader_reads(self, name, folder):
+        if not (CONFIGURATIONS / folder).is_dir():
+            pytest.skip(f"no Accel-Sim configuration at {CONFIGURATIONS / folder}")
+        assert gpu(name).values() == read(CONFIGURATIONS / folder).values()
+
+    def test_titan_v_takes_the_rest_from_its_configuration(self):
+        path = CONFIGURATIONS / "SM7_TITANV"
+        if not path.is_dir():
+            pytest.skip(f"no Accel-Sim configuration at {path}")
+        shipped, described = gpu("titan-v").values(), read(path).values()
+        # Table 3 of the cache paper has other associativities.
+        assert {k for k in shipped if shipped[k] != described[k]} == {"l1_ways", "l2_ways"}

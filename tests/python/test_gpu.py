@@ -1,0 +1,347 @@
+"""Descriptions of GPUs: the shipped ones, their files, and what is refused."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+from warpstack import InputError
+from warpstack.gpu import Gpu, gpu, gpus
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpus"
+FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
+REQUIRED = [name for name, f in FIELDS.items() if f.default is dataclasses.MISSING]
+
+
+def entries(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def small():
+    """A file of everything that a description needs, as a mapping."""
+    return {name: gpu("pascal-mdm").values()[name] for name in REQUIRED}
+
+
+def save(path, mapping):
+    path.write_text(yaml.safe_dump(mapping), encoding="utf-8")
+    return path
+
+
+class TestShipped:
+    def test_names(self):
+        assert gpus() == sorted(path.stem for path in FOLDER.glob("*.yaml"))
+        assert {"pascal-mdm", "gpumech-baseline", "gtx1080", "a100", "h200"} <= set(gpus())
+
+    @pytest.mark.parametrize("name", gpus())
+    def test_loads_under_its_name(self, name):
+        description = gpu(name)
+        assert description.name == name
+        assert description.description
+        assert gpu(name) is description
+
+    @pytest.mark.parametrize("name", gpus())
+    def test_file_gives_every_required_field_with_a_source(self, name):
+        given = entries(name)
+        for field in REQUIRED:
+            assert set(given[field]) == {"value", "source"}, field
+            assert given[field]["source"].strip(), field
+
+    @pytest.mark.parametrize("name", gpus())
+    def test_values_come_with_the_sources_of_the_file(self, name):
+        description, given = gpu(name), entries(name)
+        for field, entry in given.items():
+            if field in FIELDS:
+                assert getattr(description, field) == entry["value"]
+                assert description.sources[field] == entry["source"] != ""
+        assert set(description.sources) == set(given) & set(FIELDS)
+
+    @pytest.mark.parametrize(
+        ("name", "sms", "l2_mib", "bandwidth"),
+        [  # Data sheets and whitepapers; the relative tolerance is for clocks that they round.
+            ("gtx1080", 20, 2, 320),
+            ("titan-v", 80, 4.5, 653),
+            ("rtx2060", 30, 3, 336),
+            ("qv100", 80, 6, 870),
+            ("rtx3070", 46, 4, 448),
+            ("a100", 108, 40, 1555),
+            ("h100-pcie", 114, 50, 2039),
+            ("h200", 132, 60, 4800),
+        ],
+    )
+    def test_product(self, name, sms, l2_mib, bandwidth):
+        description = gpu(name)
+        assert description.num_sms == sms
+        assert description.l2_size_kib == l2_mib * 1024
+        assert description.dram_bandwidth_gbs == pytest.approx(bandwidth, rel=1e-3)
+        assert description.issue_width == 4
+        assert description.warps_per_sm * 32 == description.threads_per_sm
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [  # Table 3 of the cache paper
+            ("num_sms", 80),
+            ("l1_size_kib", 128),
+            ("l1_ways", 4),
+            ("l1_line_bytes", 128),
+            ("l1_sector_bytes", 32),
+            ("l1_write_policy", "write_through"),
+            ("l1_write_miss", "write_validate"),
+            ("l2_size_kib", 4608),
+            ("l2_ways", 32),
+            ("l2_line_bytes", 128),
+            ("l2_sector_bytes", 32),
+            ("l2_write_policy", "write_back"),
+            ("l2_write_miss", "write_validate"),
+        ],
+    )
+    def test_titan_v_of_the_cache_paper(self, field, value):
+        assert getattr(gpu("titan-v"), field) == value
+
+    @pytest.mark.parametrize("name", gpus())
+    def test_latencies_grow_along_the_way(self, name):
+        description = gpu(name)
+        assert 0 < description.l1_latency < description.l2_latency
+        assert description.dram_latency > 0
+        assert description.dram_bandwidth_gbs < description.noc_bandwidth_gbs
+
+    def test_unknown_name_lists_the_names(self):
+        with pytest.raises(InputError, match="there is no GPU 'nope'") as caught:
+            gpu("nope")
+        for name in gpus():
+            assert name in str(caught.value)
+
+    def test_unknown_name_suggests_the_near_one(self):
+        with pytest.raises(InputError, match=r"did you mean h100-pcie\?"):
+            gpu("h100-pci")
+
+
+class TestReplace:
+    def test_changes_a_value_and_drops_its_source(self):
+        base = gpu("pascal-mdm")
+        changed = base.replace(num_sms=56, l1_mshrs=64)
+        assert (changed.num_sms, changed.l1_mshrs) == (56, 64)
+        assert (base.num_sms, base.l1_mshrs) == (28, 128)
+        assert set(base.sources) - set(changed.sources) == {"num_sms", "l1_mshrs"}
+
+    def test_wrong_name_suggests_the_near_one(self):
+        with pytest.raises(InputError, match=r"no field num_sm; did you mean num_sms\?"):
+            gpu("pascal-mdm").replace(num_sm=56)
+
+    def test_wrong_name_without_a_near_one_says_where_to_look(self):
+        with pytest.raises(InputError, match="no field zzzzz; `warpstack gpus --fields` lists"):
+            gpu("pascal-mdm").replace(zzzzz=1)
+
+    def test_is_frozen(self):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            gpu("pascal-mdm").num_sms = 3
+
+    def test_whole_numbers_may_be_floats(self):
+        changed = gpu("pascal-mdm").replace(num_sms=56.0, clock_ghz=1)
+        assert isinstance(changed.num_sms, int)
+        assert isinstance(changed.clock_ghz, float)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"num_sms": 0}, "num_sms = 0 is less than 1"),
+            ({"num_sms": -3}, "num_sms = -3 is less than 1"),
+            ({"num_sms": 1.5}, "num_sms = 1.5 is not a whole number"),
+            ({"num_sms": "28"}, "num_sms = '28' is not a number"),
+            ({"num_sms": True}, "num_sms = True is not a number"),
+            ({"num_sms": None}, "num_sms = None is not a number"),
+            ({"num_sms": [1]}, r"num_sms = \[1\] is not a number"),
+            ({"num_sms": 2**31}, "num_sms = 2147483648 is too large"),
+            ({"clock_ghz": 0}, "clock_ghz = 0 is less than 1e-06"),
+            ({"clock_ghz": float("nan")}, "clock_ghz = nan is not finite"),
+            ({"clock_ghz": float("inf")}, "clock_ghz = inf is not finite"),
+            ({"dram_latency": -1}, "dram_latency = -1 is less than 0"),
+            ({"scheduler": "fifo"}, "scheduler = 'fifo' is not one of gto, lrr"),
+            ({"scheduler": 1}, "scheduler = 1 is not one of gto, lrr"),
+            (
+                {"l1_write_miss": "allocate"},
+                "is not one of no_allocate, fetch_on_write, write_validate",
+            ),
+        ],
+    )
+    def test_wrong_value(self, change, message):
+        with pytest.raises(InputError, match=f"GPU pascal-mdm: .*{message}"):
+            gpu("pascal-mdm").replace(**change)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"l1_line_bytes": 96}, r"l1_sector_bytes = 128 is not .* divides l1_line_bytes = 96"),
+            ({"l1_line_bytes": 40}, "l1_line_bytes = 40 is not a multiple of 32 up to 256"),
+            ({"l2_line_bytes": 512}, "l2_line_bytes = 512 is not a multiple of 32 up to 256"),
+            ({"l2_sector_bytes": 96}, "l2_sector_bytes = 96 is not a multiple of 32 that divides"),
+            # 6 ways of 128 bytes: 0.75 KiB; 47.25 KiB is 63 sets.
+            (
+                {"l1_size_kib": 47},
+                "l1_size_kib = 47 is not a multiple of l1_line_bytes . l1_ways = 0.75 KiB; "
+                "the nearest that is: 47.25",
+            ),
+            # 8 ways of 128 bytes in each of 24 slices: 24 KiB; 3000 KiB is 125 sets.
+            (
+                {"l2_size_kib": 3010},
+                "l2_size_kib = 3010 is not a multiple of l2_line_bytes . l2_ways . l2_slices = "
+                "24 KiB; the nearest that is: 3000",
+            ),
+            (
+                {"l2_slice_interleave_bytes": 64},
+                "l2_slice_interleave_bytes = 64 is not a multiple of l2_line_bytes = 128",
+            ),
+        ],
+    )
+    def test_wrong_geometry(self, change, message):
+        with pytest.raises(InputError, match=message):
+            gpu("pascal-mdm").replace(**change)
+
+
+class TestDigest:
+    def test_ignores_name_description_and_sources(self):
+        base = gpu("pascal-mdm")
+        renamed = dataclasses.replace(base, name="other", description="", sources={})
+        assert renamed.digest == base.digest
+        assert len(base.digest) == 16
+        int(base.digest, 16)
+
+    def test_depends_on_every_value(self):
+        base = gpu("qv100")
+        digests = {base.digest}
+        for name, field in FIELDS.items():
+            if field.metadata["choices"]:
+                others = [c for c in field.metadata["choices"] if c != getattr(base, name)]
+                digests.add(base.replace(**{name: others[0]}).digest)
+        for change in (
+            {"num_sms": 81},
+            {"l1_size_kib": 64},
+            {"l2_slices": 32},
+            {"clock_ghz": 1.133},
+            {"dram_latency": 101},
+            {"noc_queue_entries": 8},
+        ):
+            digests.add(base.replace(**change).digest)
+        assert len(digests) == 1 + sum(bool(f.metadata["choices"]) for f in FIELDS.values()) + 6
+
+    def test_differs_between_the_descriptions(self):
+        assert len({gpu(name).digest for name in gpus()}) == len(gpus())
+
+
+class TestFields:
+    def test_every_field_has_a_meaning_and_a_unit_where_it_has_one(self):
+        fields = Gpu.fields()
+        assert list(fields) == list(FIELDS)
+        assert all(fields.values())
+        for name, unit in (
+            ("l1_size_kib", "KiB"),
+            ("clock_ghz", "GHz"),
+            ("noc_bandwidth_gbs", "GB/s"),
+        ):
+            assert fields[name].endswith(f"[{unit}]")
+
+    def test_html_shows_values_and_sources(self):
+        shown = gpu("pascal-mdm")._repr_html_()
+        assert "<td>l1_mshrs</td><td>128</td>" in shown
+        assert "MDM, Table III" in shown
+
+
+class TestFromFile:
+    def test_plain_values_have_no_source(self, tmp_path, small):
+        path = save(tmp_path / "mine.yaml", small)
+        description = Gpu.from_file(path)
+        assert description.name == "mine"
+        assert description.sources == {}
+        assert {name: description.values()[name] for name in REQUIRED} == small
+        assert gpu(path) == description
+        assert gpu(str(path)) == description
+
+    def test_defaults_fill_in_for_fields_that_have_one(self, tmp_path, small):
+        description = Gpu.from_file(save(tmp_path / "mine.yaml", small))
+        for name, field in FIELDS.items():
+            if name not in REQUIRED:
+                assert getattr(description, name) == field.default
+
+    def test_based_on_a_name(self, tmp_path):
+        path = save(
+            tmp_path / "mine.yaml",
+            {
+                "based_on": "pascal-mdm",
+                "name": "bigger",
+                "num_sms": {"value": 56, "source": "a test"},
+                "l1_mshrs": 64,
+            },
+        )
+        description = Gpu.from_file(path)
+        assert description.name == "bigger"
+        assert description == dataclasses.replace(
+            gpu("pascal-mdm"), name="bigger", description="", num_sms=56, l1_mshrs=64
+        )
+        assert description.sources["num_sms"] == "a test"
+        assert "l1_mshrs" not in description.sources
+        assert description.sources["l2_latency"] == gpu("pascal-mdm").sources["l2_latency"]
+
+    def test_based_on_a_file_beside_it(self, tmp_path):
+        save(tmp_path / "base.yaml", {"based_on": "pascal-mdm", "num_sms": 56})
+        path = save(tmp_path / "mine.yaml", {"based_on": "base.yaml", "l1_mshrs": 64})
+        description = Gpu.from_file(path)
+        assert (description.num_sms, description.l1_mshrs) == (56, 64)
+
+    def test_based_on_nothing_known(self, tmp_path):
+        path = save(tmp_path / "mine.yaml", {"based_on": "pascal", "num_sms": 56})
+        with pytest.raises(InputError, match="there is no GPU 'pascal'"):
+            Gpu.from_file(path)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"num_sm": 1}, r"mine\.yaml: there is no field num_sm; did you mean num_sms\?"),
+            ({"num_sms": "many"}, r"mine\.yaml: .*num_sms = 'many' is not a number"),
+            ({"num_sms": {"source": "x"}}, r"mine\.yaml: num_sms: expected \{value: "),
+            ({"num_sms": {"value": 1, "unit": "SMs"}}, r"mine\.yaml: num_sms: expected \{value: "),
+            ({"l1_size_kib": 47}, r"mine\.yaml: .*l1_size_kib = 47 is not a multiple"),
+        ],
+    )
+    def test_wrong_entry(self, tmp_path, small, change, message):
+        with pytest.raises(InputError, match=message):
+            Gpu.from_file(save(tmp_path / "mine.yaml", small | change))
+
+    def test_missing_fields_are_named(self, tmp_path, small):
+        del small["num_sms"], small["dram_latency"]
+        with pytest.raises(InputError, match=r"missing fields: num_sms, dram_latency; .*based_on"):
+            Gpu.from_file(save(tmp_path / "mine.yaml", small))
+
+    def test_bad_yaml_names_the_line(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text("name: mine\nnum_sms: 3\nclock_ghz: [1\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"mine\.yaml:4: not valid YAML: "):
+            Gpu.from_file(path)
+
+    @pytest.mark.parametrize("text", ["", "- 1\n- 2\n", "just text\n", "3\n"])
+    def test_not_a_mapping(self, tmp_path, text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"mine\.yaml: not a GPU description"):
+            Gpu.from_file(path)
+
+    def test_binary(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_bytes(b"\xff\xfe\x00\x01")
+        with pytest.raises(InputError, match="cannot read the GPU description"):
+            Gpu.from_file(path)
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(InputError, match="cannot read the GPU description"):
+            gpu(tmp_path / "absent.yaml")
+
+
+def test_based_on_itself_is_an_error(tmp_path):
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / f"{name}.yaml").write_text(f"based_on: {other}.yaml\nnum_sms: 3\n")
+    with pytest.raises(InputError, match=r"a\.yaml: based_on leads back to this file"):
+        gpu(tmp_path / "a.yaml")
+
+
+def test_absurdly_large_numbers_are_refused():
+    with pytest.raises(InputError, match="num_sms"):
+        gpu("pascal-mdm").replace(num_sms=10**400)

@@ -1,0 +1,353 @@
+"""The memory stage against its plain definition, by hand, and against conservation laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import POLICIES, gpus, kernels
+from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
+
+import warpstack as ws
+from warpstack import _core
+from warpstack.memory import _l1, _l2, _sm_limits
+
+COUNTERS = [
+    "sectors",
+    "requests",
+    "l2_requests",
+    "l2_request_sectors",
+    "dram_requests",
+    "dram_sectors",
+    "l1_hit_events",
+    "l2_hit_events",
+    "dram_events",
+]
+
+
+def plain_system(gpu):
+    return PlainMemorySystem(gpu.num_sms, _sm_limits(gpu), _l1(gpu), _l2(gpu))
+
+
+def assert_same(profile, plain):
+    totals, rows, _ = plain
+    instructions = ("load_instructions", "store_instructions", "atomic_instructions")
+    for name, value in profile.totals.items():
+        if name not in instructions:
+            assert value == totals[name], name
+    per_row = profile._core.per_row
+    for row in range(len(profile.kernel.instructions)):
+        for name in COUNTERS:
+            assert per_row[name][row] == rows.get(row, {}).get(name, 0), (row, name)
+
+
+@settings(max_examples=150)
+@given(kernels(), gpus())
+def test_equals_plain_definition(kernel, gpu):
+    assert_same(ws.simulate_caches(kernel, gpu), plain_system(gpu).run(kernel))
+
+
+@settings(max_examples=40)
+@given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), gpus())
+def test_l2_persists_between_kernels(launches, gpu):
+    plain = plain_system(gpu)
+    for profile in ws.simulate_caches(ws.App(launches), gpu):
+        assert_same(profile, plain.run(profile.kernel))
+
+
+@settings(max_examples=40)
+@given(kernels(), gpus())
+def test_observed_warp_equals_plain_definition(kernel, gpu):
+    observe = (kernel._core.num_traced_blocks - 1, kernel.warps_per_block - 1)
+    profile = ws.simulate_caches(kernel, gpu, observe=observe)
+    _, _, expected = plain_system(gpu).run(kernel, observe=observe)
+    assert profile._core.num_observed == len(expected)
+    # The observed accesses reach the outside through the intervals.
+    built = ws.interval_profile(kernel, gpu, profile, representative=observe, misses="representative")
+    table = kernel.instructions
+    reads = sum(s["l2_requests"] for row, s in expected if table.kind[row] in ("load", "async_copy"))
+    assert built.intervals["read_misses"].sum() == pytest.approx(reads)
+    assert built.intervals["dram_requests"].sum() == pytest.approx(
+        sum(s["dram_requests"] for _, s in expected)
+    )
+
+
+@settings(max_examples=150)
+@given(kernels(), gpus())
+def test_conservation(kernel, gpu):
+    """What leaves a level enters the next; reads and writes balance."""
+    profile = ws.simulate_caches(kernel, gpu)
+    t, per_pc = profile.totals, profile.per_pc
+    cached = per_pc[per_pc["space"] != "shared"]
+    assert t["l1_read_sectors"] + t["l1_write_sectors"] + t["l2_atomic_sectors"] == cached["sectors"].sum()
+    for level, kind in (("l1", "read"), ("l1", "write"), ("l2", "read"), ("l2", "write"), ("l2", "atomic")):
+        assert 0 <= t[f"{level}_{kind}_sector_hits"] <= t[f"{level}_{kind}_sectors"]
+    # Sectors that instructions moved out of the SM, and dirty ones that L1 wrote back, entered L2.
+    entered = t["l2_read_sectors"] + t["l2_write_sectors"] + t["l2_atomic_sectors"]
+    assert entered >= cached["l2_request_sectors"].sum()
+    if gpu.l1_write_policy == "write_through":
+        assert entered == cached["l2_request_sectors"].sum()
+        assert t["l2_write_sectors"] == t["l1_write_sectors"]
+    events = cached[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
+    assert (events == cached["active_executions"]).all()
+    assert (cached["dram_requests"] <= cached["l2_requests"]).all()
+    assert (cached["active_executions"] <= cached["executions"]).all()
+    # A sector becomes dirty by a write, and leaves by one write-back.
+    if gpu.l2_write_policy == "write_back" and gpu.l2_sector_bytes == 32:
+        assert t["dram_write_sectors"] + t["l2_dirty_sectors"] <= t["l2_write_sectors"] + t["l2_atomic_sectors"]
+    if gpu.l2_write_policy == "write_through":
+        assert t["dram_write_sectors"] == t["l2_write_sectors"] + t["l2_atomic_sectors"]
+
+
+@settings(max_examples=100)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from([32, 64, 128, 256]),
+    st.booleans(),
+    st.sampled_from(["write_through", "write_back"]),
+    st.sampled_from(POLICIES),
+    st.integers(1, 3),
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 255), st.booleans(), st.integers(0, 2**32 - 1)),
+        max_size=120,
+    ),
+)
+def test_cache_equals_plain_definition(ways, sets, line, sectored, policy, miss, slices, accesses):
+    config = {
+        "size_bytes": ways * sets * line * slices,
+        "ways": ways,
+        "line_bytes": line,
+        "sector_bytes": 32 if sectored else line,
+        "write_policy": policy,
+        "write_miss": miss,
+        "slices": slices,
+        "slice_interleave_bytes": line * 2,
+    }
+    core, plain = _core.Cache(config), PlainCache(**config)
+    per_line = line // 32
+
+    def bits(sectors):
+        return sum(1 << s for s in sectors)
+
+    for number, raw_mask, is_write, byte_mask in accesses:
+        mask = raw_mask & ((1 << per_line) - 1) or 1
+        sectors = {s for s in range(per_line) if mask >> s & 1}
+        if is_write:
+            masks = {s: byte_mask for s in sectors}
+            hit, fetch, forward, evicted, dirty = core.write(number, mask, [byte_mask] * 8)
+            expected = plain.write(number, masks)
+            assert forward == bits(expected[2])
+        else:
+            hit, fetch, evicted, dirty = core.read(number, mask)
+            expected = plain.read(number, sectors)
+        assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
+        if expected[-1] is None:
+            assert dirty == 0
+        else:
+            assert (evicted, dirty) == (expected[-1][0], bits(expected[-1][1]))
+    assert core.dirty_sectors == plain.dirty_sectors()
+
+
+def one_warp(emit, **header):
+    k = ws.patterns.KernelBuilder("hand", grid=1, block=32, **header)
+    emit(k)
+    return k.build()
+
+
+def test_sector_example_of_the_cache_paper(pascal):
+    """Cache paper, Figure 2: four threads read 8 bytes each, 64 bytes apart.
+
+    They touch four sectors in two lines. Without sectors L1 fetches 2 lines = 256 bytes, with
+    sectors 4 * 32 = 128 bytes.
+    """
+    kernel = one_warp(
+        lambda k: k.emit("LDG.E.64", dst=4, src=2, address=64 * k.thread, where=k.thread < 4)
+    )
+    whole = ws.simulate_caches(kernel, pascal)
+    sectored = ws.simulate_caches(kernel, pascal.replace(l1_sector_bytes=32))
+    assert whole.totals["l2_read_sectors"] * 32 == 256
+    assert sectored.totals["l2_read_sectors"] * 32 == 128
+    assert whole.totals["l1_read_sectors"] == sectored.totals["l1_read_sectors"] == 4
+
+
+def test_lru_by_hand(pascal):
+    """One set of two ways, lines A B A C B: B is the last used when C comes, so A hits once, B misses twice.
+
+    Accesses: A miss, B miss, A hit, C miss (evicts B), B miss (evicts A).
+    """
+    gpu = pascal.replace(num_sms=1, l1_size_kib=0.25, l1_ways=2)
+    lines = [0, 1, 0, 2, 1]
+
+    def emit(k):
+        for line in lines:
+            k.emit("LDG.E", dst=4, src=2, address=128 * line + 0 * k.thread)
+
+    profile = ws.simulate_caches(one_warp(emit), gpu)
+    assert profile.totals["l1_read_requests"] == 5
+    assert profile.totals["l1_read_request_hits"] == 1
+    assert profile.totals["l2_read_requests"] == 4
+    # B comes back from L2, which kept it: three lines of four sectors were read from DRAM.
+    assert profile.totals["dram_read_sectors"] == 12
+
+
+def test_slowest_request_decides_the_event(pascal):
+    """A warp that touches a line in L1, one in L2 and one in neither is a DRAM access."""
+    gpu = pascal.replace(num_sms=1, l1_size_kib=0.125, l1_ways=1)
+
+    def emit(k):
+        for line in (0, 1):  # line 1 pushes line 0 out of the one-line L1; both stay in L2
+            k.emit("LDG.E", dst=4, src=2, address=128 * line + 0 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=128 * (1 - k.thread % 2))  # L1 hit, then L2 hit
+        k.emit("LDG.E", dst=4, src=2, address=128 * (k.thread % 3))
+
+    per_pc = ws.simulate_caches(one_warp(emit), gpu).per_pc
+    assert per_pc["dram"].tolist() == [1, 1, 0, 1]
+    assert per_pc["l2_hit"].tolist() == [0, 0, 1, 0]
+
+
+def test_write_through_without_allocation(pascal):
+    """Stores leave the SM each time and do not bring their line into L1."""
+
+    def emit(k):
+        k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+        k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+
+    t = ws.simulate_caches(one_warp(emit), pascal).totals
+    assert t["l1_write_sectors"] == t["l2_write_sectors"] == 8
+    assert t["l1_write_sector_hits"] == t["l1_read_sector_hits"] == 0
+    assert t["l2_write_sector_hits"] == 4  # the second store
+    assert t["dram_read_sectors"] == 4  # fetched by the first store
+    assert t["dram_write_sectors"] == 0
+    assert t["l2_dirty_sectors"] == 4
+
+
+def test_write_validate_reads_nothing_until_a_read_needs_it(pascal):
+    gpu = pascal.replace(l2_write_miss="write_validate", l2_sector_bytes=32)
+
+    def whole(k):
+        k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+
+    def partial(k):
+        k.emit("STG.E.U8", src=(2, 4), address=4 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+
+    assert ws.simulate_caches(one_warp(whole), gpu).totals["dram_read_sectors"] == 0
+    t = ws.simulate_caches(one_warp(partial), gpu).totals
+    assert t["dram_read_sectors"] == 4
+    assert t["l2_dirty_sectors"] == 4
+
+
+def test_strong_loads_bypass_l1(pascal):
+    def emit(k):
+        for _ in range(3):
+            k.emit("LDG.E.STRONG.GPU", dst=4, src=2, address=4 * k.thread)
+
+    t = ws.simulate_caches(one_warp(emit), pascal).totals
+    assert (t["l1_read_sectors"], t["l1_read_sector_hits"]) == (12, 0)
+    assert (t["l2_read_sectors"], t["l2_read_sector_hits"]) == (12, 8)
+
+
+def test_atomics_are_served_by_l2(pascal):
+    def emit(k):
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+        k.emit("ATOMG.E.ADD", dst=4, src=(2, 5), address=4 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+
+    t = ws.simulate_caches(one_warp(emit), pascal).totals
+    assert (t["l2_atomic_sectors"], t["l2_atomic_sector_hits"]) == (4, 4)
+    assert t["l1_read_sector_hits"] == 0  # the atomic took the line out of L1
+    assert t["atomic_instructions"] == 1
+
+
+def test_blocks_go_round_robin_and_share_nothing_in_l1(pascal):
+    """Four blocks on two SMs read one line: each SM misses once, blocks on the same SM share."""
+    k = ws.patterns.KernelBuilder("shared_line", grid=4, block=32)
+    k.emit("LDG.E", dst=4, src=2, address=4 * k.thread_in_block)
+    t = ws.simulate_caches(k.build(), pascal.replace(num_sms=2)).totals
+    assert t["l1_read_requests"] == 4
+    assert t["l1_read_request_hits"] == 2
+    assert t["l2_read_request_hits"] == 1
+
+
+def test_occupancy_by_hand(pascal):
+    """Each limit of 65536 registers, 64 warps, 2048 threads, 96 KiB and 32 blocks in turn."""
+
+    def resident(block, registers, shared):
+        k = ws.patterns.KernelBuilder(
+            "k", grid=1, block=block, registers_per_thread=registers, shared_memory_bytes=shared
+        )
+        k.emit("EXIT")
+        result = ws.occupancy(k.build(), pascal)
+        return result["blocks_per_sm"], result["limit"]
+
+    assert resident(32, 16, 0) == (32, "blocks_per_sm")
+    # 256 threads are 8 warps: 64 / 8 = 8.
+    assert resident(256, 16, 0) == (8, "warps_per_sm")
+    # 65 threads are 3 warps: 64 / 3 = 21.
+    assert resident(65, 16, 0) == (21, "warps_per_sm")
+    # A warp of 33 registers takes 33 * 32 = 1056, rounded up to 1280; 65536 / (8 * 1280) = 6.4.
+    assert resident(256, 33, 0) == (6, "registers_per_sm")
+    # 20000 bytes round up to 20224; 98304 / 20224 = 4.86.
+    assert resident(256, 16, 20000) == (4, "shared_memory_kib_per_sm")
+
+
+def test_a_block_that_does_not_fit_is_an_error(pascal):
+    k = ws.patterns.KernelBuilder("huge", grid=1, block=1024, registers_per_thread=128)
+    k.emit("EXIT")
+    with pytest.raises(ws.InputError, match=r"huge does not fit on an SM.*registers_per_sm"):
+        ws.simulate_caches(k.build(), pascal)
+
+
+def test_flush_l2_makes_kernels_independent(pascal):
+    kernel = ws.patterns.stream(blocks=28)
+    app = ws.App([kernel, kernel])
+    kept = ws.simulate_caches(app, pascal)
+    flushed = ws.simulate_caches(app, pascal, flush_l2=True)
+    assert kept[1].totals["dram_read_sectors"] == 0
+    assert flushed[1].totals["dram_read_sectors"] == flushed[0].totals["dram_read_sectors"] > 0
+
+
+def test_bfs_sectors_and_instructions(bfs, bfs_reference, pascal):
+    """Unique 32-byte sectors per warp instruction and instruction counts of the real trace."""
+    loads = [180, 128, 468, 128, 2139, 128, 10222, 128, 31003, 128, 25167, 128, 2274, 128, 138, 128]
+    stores = [21, 40, 130, 196, 757, 488, 3758, 512, 9340, 512, 1694, 440, 116, 8, 2, 0]
+    profiles = ws.simulate_caches(bfs, pascal)
+    assert [p.totals["l1_read_sectors"] for p in profiles] == loads == list(bfs_reference.trace_ld_sect)
+    assert [p.totals["l1_write_sectors"] for p in profiles] == stores == list(bfs_reference.trace_st_sect)
+    assert [p.totals["l1_read_requests"] for p in profiles] == list(bfs_reference.trace_ld_line128)
+    assert [p.totals["load_instructions"] for p in profiles] == list(bfs_reference.trace_ld_winsn)
+    assert [p.totals["store_instructions"] for p in profiles] == list(bfs_reference.trace_st_winsn)
+    for profile, active_loads, active_stores in zip(
+        profiles, bfs_reference.trace_ld_active_winsn, bfs_reference.trace_st_active_winsn, strict=True
+    ):
+        active = profile.per_pc.groupby("kind")["active_executions"].sum()
+        assert active.get("load", 0) == active_loads
+        assert active.get("store", 0) == active_stores
+
+
+def test_bfs_equals_plain_definition(bfs, pascal):
+    plain = plain_system(pascal)
+    for profile in ws.simulate_caches(bfs.select([1, 2, 3, 5]), pascal):
+        assert_same(profile, plain.run(profile.kernel))
+
+
+def test_counters_are_exact_in_a_file_backed_trace(tmp_path, pascal):
+    """Windows of a trace that does not fit the memory limit give the same counters."""
+    kernel = ws.patterns.gather(loads=600, blocks=3, warps_per_block=2, footprint_mib=1)
+    ws.save(ws.App([kernel]), tmp_path / "saved")
+    (filed,) = ws.load(tmp_path / "saved", memory_limit_mib=0).kernels
+    assert filed.in_file
+    assert not kernel.in_file
+    assert ws.simulate_caches(filed, pascal).totals == ws.simulate_caches(kernel, pascal).totals
+
+
+def test_per_pc_distribution_sums_to_one(bfs, pascal):
+    per_pc = ws.simulate_caches(bfs.kernels[8], pascal).per_pc
+    active = per_pc[(per_pc["active_executions"] > 0) & (per_pc["space"] != "shared")]
+    assert np.allclose(active[["l1_hit", "l2_hit", "dram"]].sum(axis=1), 1)
+
+
+def test_twin_masks_are_whole_sectors():
+    assert ALL_BYTES == 0xFFFFFFFF
