@@ -1,3 +1,5 @@
+#include <system_error>
+
 #include "bindings/bindings.h"
 #include "common/error.h"
 
@@ -6,6 +8,14 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "Compiled core of warpstack; the public interface is the package around it.";
   module.attr("__version__") = WARPSTACK_VERSION;
   pybind11::register_exception<warpstack::InputError>(module, "InputError", PyExc_ValueError);
+  pybind11::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const std::system_error& error) {
+      const auto details = pybind11::make_tuple(error.code().value(), error.what());
+      PyErr_SetObject(PyExc_OSError, details.ptr());
+    }
+  });
   bindings::bind_trace(module);
   bindings::bind_memory(module);
   bindings::bind_interval(module);

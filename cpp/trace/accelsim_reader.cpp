@@ -252,7 +252,7 @@ void AccelSimReader::parse_thread_block(std::string_view value) {
 void AccelSimReader::parse_key_line(std::string_view line) {
   const auto [key, value] = split_assignment(line);
   if (key != "thread block" && key != "warp" && key != "insts") {
-    fail("the line " + quoted(line) + " is neither a header line, a block line nor an instruction");
+    fail("the line " + quoted(line) + " is no line of an Accel-Sim trace");
   }
   if (!in_block_) fail(std::string(key) + " = outside #BEGIN_TB and #END_TB");
   if (key == "thread block") {
@@ -476,10 +476,10 @@ void AccelSimReader::parse_addresses(Cursor& cursor, LaneAddresses& lanes) {
 }
 
 void AccelSimReader::parse_instruction(std::string_view line) {
-  if (hex_digit(line.front()) < 0) {
-    fail(builder_ ? "the line " + quoted(line) + " is not an instruction"
-                  : "the line " + quoted(line) + " is not a line of an Accel-Sim trace");
+  if (header_lines_.empty()) {
+    fail("the line " + quoted(line) + " is not a header line; this is not an Accel-Sim trace");
   }
+  if (hex_digit(line.front()) < 0) fail("the line " + quoted(line) + " is not an instruction");
   start_body();
   Cursor cursor{line.data(), line.data() + line.size()};
   RawWarp* raw = nullptr;

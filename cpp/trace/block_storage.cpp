@@ -44,7 +44,7 @@ void transfer_all(std::uint64_t bytes, const char* what, Call call) {
     const ssize_t count = call(done, bytes - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_system_error(what);
-    if (count == 0) throw std::runtime_error(std::string(what) + ": the file is too short");
+    if (count == 0) throw std::system_error(EIO, std::generic_category(), what);
     done += static_cast<std::uint64_t>(count);
   }
 }

@@ -3,8 +3,8 @@
 
     python data/traces/make_strided.py data/traces/strided
 
-makes the application in ``data/traces/strided``: kernel 1 with a grid stride of 1, kernel 2 with 32. Needs
-nothing but Python, so that the trace does not depend on the package that reads it.
+makes the application in ``data/traces/strided``: kernel 1 with a grid stride of 1, kernel 2 with
+32. Needs nothing but Python, so that the trace does not depend on the package that reads it.
 """
 
 import argparse
@@ -52,7 +52,9 @@ def warp_lines(stride: int, iterations: int, base: int, first_thread: int, warp:
     yield f"00a0 {full} 0 EXIT 0 0"
 
 
-def kernel_text(launch: int, stride: int, iterations: int, blocks: int, warps: int, base: int) -> str:
+def kernel_text(
+    launch: int, stride: int, iterations: int, blocks: int, warps: int, base: int
+) -> str:
     """Return the trace of one launch."""
     threads = warps * WARP_SIZE
     function = f"strided_gs{stride}"
@@ -65,7 +67,10 @@ def kernel_text(launch: int, stride: int, iterations: int, blocks: int, warps: i
         parts.append(f"#BEGIN_TB\n\nthread block = {block},0,0\n")
         for warp in range(warps):
             first_thread = block * threads + warp * WARP_SIZE
-            lines = [f"{line} " for line in warp_lines(stride, iterations, base, first_thread, warp, threads)]
+            lines = [
+                f"{line} "
+                for line in warp_lines(stride, iterations, base, first_thread, warp, threads)
+            ]
             parts.append(f"\nwarp = {warp}\ninsts = {len(lines)}\n" + "\n".join(lines) + "\n")
         parts.append("\n#END_TB\n\n")
     return "".join(parts)
@@ -73,7 +78,9 @@ def kernel_text(launch: int, stride: int, iterations: int, blocks: int, warps: i
 
 def main() -> None:
     """Write the application."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--strides", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--iterations", type=int, default=16)

@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from warpstack import __version__, models
-from warpstack.errors import InputError
+from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import load, save
@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
+            for category in (TraceWarning, UnusedOptionWarning):
+                warnings.simplefilter("always", category)
             warnings.showwarning = _show_warning
             arguments.run(arguments)
             sys.stdout.flush()
@@ -93,7 +95,9 @@ def _predict(arguments: argparse.Namespace) -> None:
         print(predictions.to_csv(index=False), end="")
     else:
         print(f"{app.name} on {target.name}: {target.description}\n")
-        print(_stack_table(predictions.drop(columns=["gpu", "trace_digest", "gpu_digest", "version"])))
+        print(
+            _stack_table(predictions.drop(columns=["gpu", "trace_digest", "gpu_digest", "version"]))
+        )
         if len(app) > 1:
             print("\nAll kernels: sum of instructions / sum of cycles\n")
             print(_stack_table(models.application_totals(predictions).drop(columns="gpu")))
@@ -305,8 +309,11 @@ def _draw(predictions: pd.DataFrame, path: Path) -> None:
     kernels = predictions["kernel"].nunique()
     if kernels > MAX_PANELS:
         totals = models.application_totals(predictions)
-        title = f"{totals['gpu'].iloc[0]}, {kernels} kernels together (above the bars: IPC of the GPU)"
-        figure = plot.cpi_stack(totals, title=title).figure
+        title = (
+            f"{totals['gpu'].iloc[0]}, {kernels} kernels together (above the bars: IPC of the GPU)"
+        )
+        figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
+        plot.cpi_stack(totals, axes, title=title)
     else:
         figure = plot.cpi_stacks(predictions)
     try:
@@ -339,7 +346,9 @@ def _parser() -> argparse.ArgumentParser:
 
     with _command(commands, "info", _info, "what a trace contains") as info:
         _add_trace(info)
-        info.add_argument("--opcodes", action="store_true", help="count warp instructions by opcode")
+        info.add_argument(
+            "--opcodes", action="store_true", help="count warp instructions by opcode"
+        )
         _add_output(info)
 
     with _command(commands, "predict", _predict, "IPC and CPI stacks of kernels") as predict:
@@ -355,12 +364,17 @@ def _parser() -> argparse.ArgumentParser:
             metavar="MODEL",
             help=f"{', '.join(models.names())}, or all (default: {' '.join(DEFAULT_MODELS)})",
         )
-        predict.add_argument("--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)")
+        predict.add_argument(
+            "--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)"
+        )
         predict.add_argument(
             "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
         )
         predict.add_argument(
-            "--misses", choices=MISS_SOURCES, default="per_pc", help="where an interval's misses come from"
+            "--misses",
+            choices=MISS_SOURCES,
+            default="per_pc",
+            help="where an interval's misses come from",
         )
         predict.add_argument(
             "--merge-threshold",
@@ -395,16 +409,21 @@ def _parser() -> argparse.ArgumentParser:
 def _command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], None], summary: str
 ) -> Iterator[argparse.ArgumentParser]:
-    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + "."
+    )
     parser.set_defaults(run=run)
     yield parser
 
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "trace", help="kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
+        "trace",
+        help="kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace",
     )
-    parser.add_argument("--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)")
+    parser.add_argument(
+        "--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)"
+    )
     parser.add_argument(
         "--memory-limit",
         type=float,

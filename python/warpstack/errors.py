@@ -7,8 +7,8 @@ __all__ = ["InputError", "TraceWarning", "UnusedOptionWarning"]
 InputError.__module__ = "warpstack"
 InputError.__doc__ = """Input that its author can correct.
 
-A malformed trace, an impossible configuration, an unknown name. The message says which file, line, field
-and value, and what to do. A subclass of `ValueError`.
+A malformed trace, an impossible configuration, an unknown name. The message says which file, line,
+field and value, and what to do. A subclass of `ValueError`.
 """
 
 

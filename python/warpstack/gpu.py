@@ -49,8 +49,9 @@ def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
 class Gpu:
     """A GPU, as the stages see it.
 
-    Cycles are cycles of the SM clock, bandwidths are aggregates of the whole GPU. Descriptions come from
-    `warpstack.gpu` (by name or file), from `Gpu.from_gpgpusim`, or from `replace` on another one.
+    Cycles are cycles of the SM clock, bandwidths are aggregates of the whole GPU. Descriptions come
+    from `warpstack.gpu` (by name or file), from `Gpu.from_gpgpusim`, or from `replace` on another
+    one.
 
     Raises
     ------
@@ -68,7 +69,9 @@ class Gpu:
     num_sms: int = _number("streaming multiprocessors", at_least=1)
     clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6)
     issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-6)
-    scheduler: str = _choice("warp scheduler: greedy then oldest, or loose round robin", "gto", "lrr")
+    scheduler: str = _choice(
+        "warp scheduler: greedy then oldest, or loose round robin", "gto", "lrr"
+    )
 
     warps_per_sm: int = _number("warp slots per SM", at_least=1)
     threads_per_sm: int = _number("resident threads per SM", at_least=1)
@@ -79,7 +82,10 @@ class Gpu:
     )
     shared_memory_kib_per_sm: float = _number("shared memory for thread blocks, per SM", "KiB")
     shared_memory_allocation_bytes: int = _number(
-        "shared memory of a block is rounded up to a multiple of this", "bytes", at_least=1, default=256
+        "shared memory of a block is rounded up to a multiple of this",
+        "bytes",
+        at_least=1,
+        default=256,
     )
     shared_memory_reserved_bytes: int = _number(
         "shared memory that the system adds to each block that uses some", "bytes", default=0
@@ -88,7 +94,9 @@ class Gpu:
     l1_size_kib: float = _number("L1 data cache per SM", "KiB", at_least=1e-6)
     l1_ways: int = _number("L1 associativity", at_least=1)
     l1_line_bytes: int = _number("L1 line", "bytes", at_least=32)
-    l1_sector_bytes: int = _number("L1 fill unit; equal to the line: not sectored", "bytes", at_least=32)
+    l1_sector_bytes: int = _number(
+        "L1 fill unit; equal to the line: not sectored", "bytes", at_least=32
+    )
     l1_mshrs: int = _number("L1 miss status holding registers per SM", at_least=1)
     l1_latency: float = _number("load-to-use latency of an L1 hit", "cycles")
     l1_write_policy: str = _choice(
@@ -110,7 +118,9 @@ class Gpu:
     l2_size_kib: float = _number("L2 cache, all slices together", "KiB", at_least=1e-6)
     l2_ways: int = _number("L2 associativity", at_least=1)
     l2_line_bytes: int = _number("L2 line", "bytes", at_least=32)
-    l2_sector_bytes: int = _number("L2 fill unit; equal to the line: not sectored", "bytes", at_least=32)
+    l2_sector_bytes: int = _number(
+        "L2 fill unit; equal to the line: not sectored", "bytes", at_least=32
+    )
     l2_slices: int = _number("L2 slices", at_least=1)
     l2_slice_interleave_bytes: int = _number(
         "consecutive addresses in one slice", "bytes", at_least=32, default=256
@@ -128,7 +138,9 @@ class Gpu:
     )
 
     dram_latency: float = _number("what a DRAM access adds to an L2 hit", "cycles")
-    noc_bandwidth_gbs: float = _number("between all SMs and L2, one direction", "GB/s", at_least=1e-6)
+    noc_bandwidth_gbs: float = _number(
+        "between all SMs and L2, one direction", "GB/s", at_least=1e-6
+    )
     dram_bandwidth_gbs: float = _number("of all channels", "GB/s", at_least=1e-6)
 
     integer_latency: float = _number("integer and move instructions", "cycles")
@@ -152,7 +164,9 @@ class Gpu:
 
     def __post_init__(self) -> None:
         for field in _value_fields():
-            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name), self.name))
+            object.__setattr__(
+                self, field.name, _checked(field, getattr(self, field.name), self.name)
+            )
         self._check_geometry()
 
     def _check_geometry(self) -> None:
@@ -166,7 +180,9 @@ class Gpu:
             )
             where = f"GPU {self.name}"
             if line % 32 or line > 256:
-                raise InputError(f"{where}: {level}_line_bytes = {line} is not a multiple of 32 up to 256")
+                raise InputError(
+                    f"{where}: {level}_line_bytes = {line} is not a multiple of 32 up to 256"
+                )
             if sector % 32 or line % sector:
                 raise InputError(
                     f"{where}: {level}_sector_bytes = {sector} is not a multiple of 32 that divides "
@@ -175,7 +191,9 @@ class Gpu:
             unit = line * ways * slices
             if size % unit:
                 near = max(round(size / unit), 1) * unit / 1024
-                parts = f"{level}_line_bytes * {level}_ways" + (" * l2_slices" if slices > 1 else "")
+                parts = f"{level}_line_bytes * {level}_ways" + (
+                    " * l2_slices" if slices > 1 else ""
+                )
                 raise InputError(
                     f"{where}: {level}_size_kib = {size / 1024:g} is not a multiple of {parts} = "
                     f"{unit / 1024:g} KiB; the nearest that is: {near:g}"
@@ -219,7 +237,9 @@ class Gpu:
         """Return the meaning of each field with its unit, by field name."""
         units = {f.name: f.metadata["unit"] for f in _value_fields()}
         docs = {f.name: f.metadata["doc"] for f in _value_fields()}
-        return {name: doc + (f" [{units[name]}]" if units[name] else "") for name, doc in docs.items()}
+        return {
+            name: doc + (f" [{units[name]}]" if units[name] else "") for name, doc in docs.items()
+        }
 
     def values(self) -> dict[str, Any]:
         """Return every value by field name, without name, description and sources."""
@@ -235,14 +255,14 @@ class Gpu:
     def from_file(cls, path: str | os.PathLike[str]) -> Gpu:
         """Read a YAML description.
 
-        Each entry is ``field: value`` or ``field: {value: ..., source: ...}``. ``based_on: NAME`` takes
-        the fields that the file leaves out from a named description or another file.
+        Each entry is ``field: value`` or ``field: {value: ..., source: ...}``. ``based_on: NAME``
+        takes the fields that the file leaves out from a named description or another file.
 
         Raises
         ------
         InputError
-            If the file is not a description: unknown fields (the message suggests the nearest), missing
-            fields, wrong values.
+            If the file is not a description: unknown fields (the message suggests the nearest),
+            missing fields, wrong values.
         """
         return _read_yaml(Path(path))
 
@@ -253,16 +273,16 @@ class Gpu:
         Parameters
         ----------
         path
-            A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives the
-            latencies of machine instructions.
+            A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives
+            the latencies of machine instructions.
         name
             Name of the description; by default the name of the folder.
 
         Returns
         -------
         Gpu
-            `Gpu.sources` says which option each value comes from, `Gpu.unused_options` names the options
-            that have no meaning here.
+            `Gpu.sources` says which option each value comes from, `Gpu.unused_options` names the
+            options that have no meaning here.
 
         Warns
         -----
@@ -303,7 +323,11 @@ def check_field_names(names: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "; `warpstack gpus --fields` lists the fields"
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else "; `warpstack gpus --fields` lists the fields"
+            )
             raise InputError(f"{where}: there is no field {name}{hint}")
 
 
@@ -365,7 +389,9 @@ def _read_yaml(path: Path, readers: tuple[Path, ...] = ()) -> Gpu:
     for field, entry in entries.items():
         if isinstance(entry, dict):
             if set(entry) - {"value", "source"} or "value" not in entry:
-                raise InputError(f"{path}: {field}: expected {{value: ..., source: ...}}, got {entry}")
+                raise InputError(
+                    f"{path}: {field}: expected {{value: ..., source: ...}}, got {entry}"
+                )
             values[field] = entry["value"]
             sources[field] = str(entry.get("source", ""))
         else:
@@ -374,7 +400,9 @@ def _read_yaml(path: Path, readers: tuple[Path, ...] = ()) -> Gpu:
     required = [f.name for f in _value_fields() if f.default is dataclasses.MISSING]
     missing = [name for name in required if name not in values]
     if missing:
-        raise InputError(f"{path}: missing fields: {', '.join(missing)}; add them or a line based_on: NAME")
+        raise InputError(
+            f"{path}: missing fields: {', '.join(missing)}; add them or a line based_on: NAME"
+        )
     for text_field in ("name", "description"):
         values[text_field] = " ".join(str(values.get(text_field, "")).split())
     try:
@@ -399,8 +427,8 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     Parameters
     ----------
     name_or_path
-        One of `warpstack.gpus()`, the path of a YAML description (``.yaml``, ``.yml``), or that of a
-        GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
+        One of `warpstack.gpus()`, the path of a YAML description (``.yaml``, ``.yml``), or that of
+        a GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
 
     Raises
     ------

@@ -110,7 +110,7 @@ class IntervalProfile:
         stall_causes: npt.ArrayLike | None = None,
         name: str = "hand-made",
     ) -> IntervalProfile:
-        """Make a profile by hand. Arrays have one entry per interval; numbers count for all of them.
+        """Make a profile by hand: arrays with an entry per interval, or numbers for all of them.
 
         Parameters
         ----------
@@ -131,25 +131,32 @@ class IntervalProfile:
         request_bytes
             Bytes of a request: the line, when L1 is not sectored.
         stall_causes
-            Shares of each stall due to (dep, l1, l2, dram), shape (intervals, 4), rows sum to 1. By default
-            stalls of intervals with read misses divide over l2 and dram by the miss ratio, others are
-            dependences on arithmetic.
+            Shares of each stall due to (dep, l1, l2, dram), shape (intervals, 4), rows sum to 1. By
+            default stalls of intervals with read misses divide over l2 and dram by the miss ratio,
+            others are dependences on arithmetic.
         name
             A name for tables.
 
         Raises
         ------
         InputError
-            If an array has another length, or a value is negative, not finite or contradicts another.
+            If an array has another length, or a value is negative, not finite or contradicts
+            another.
         """
         count = np.atleast_1d(np.asarray(instructions, dtype=float)).shape[0]
 
-        def column(field: str, values: npt.ArrayLike, *, least: float = 0) -> npt.NDArray[np.float64]:
+        def column(
+            field: str, values: npt.ArrayLike, *, least: float = 0
+        ) -> npt.NDArray[np.float64]:
             array = np.asarray(values, dtype=float)
             if array.ndim > 1 or array.size not in (1, count):
-                raise InputError(f"{field} has the shape {array.shape} where instructions has {count} entries")
+                raise InputError(
+                    f"{field} has the shape {array.shape} where instructions has {count} entries"
+                )
             if not np.isfinite(array).all() or (array < least).any():
-                raise InputError(f"{field} = {array} has values that are not finite or less than {least:g}")
+                raise InputError(
+                    f"{field} = {array} has values that are not finite or less than {least:g}"
+                )
             return np.array(np.broadcast_to(array.reshape(-1), (count,)))
 
         issued = column("instructions", instructions, least=1)
@@ -162,7 +169,9 @@ class IntervalProfile:
             ratio = np.divide(dram, requests, out=np.zeros(count), where=requests > 0)
         else:
             ratio = column("llc_miss_ratio", llc_miss_ratio)
-            dram = column("dram_requests", ratio * requests if dram_requests is None else dram_requests)
+            dram = column(
+                "dram_requests", ratio * requests if dram_requests is None else dram_requests
+            )
         if (ratio > 1).any() or (dram > requests * (1 + 1e-9)).any():
             raise InputError("more requests reach DRAM than leave the SM")
         if memory_instructions is None:
@@ -175,7 +184,9 @@ class IntervalProfile:
         else:
             shares = np.broadcast_to(np.asarray(stall_causes, dtype=float), (count, 4))
             if (shares < 0).any() or not np.allclose(shares.sum(axis=1), 1):
-                raise InputError("stall_causes: the shares of each interval are not positive or do not sum to 1")
+                raise InputError(
+                    "stall_causes: the shares of each interval are not positive or do not sum to 1"
+                )
         for field, number in (("warps", warps), ("active_sms", active_sms)):
             if not (math.isfinite(number) and number >= 1):
                 raise InputError(f"{field} = {number} is less than 1")
@@ -183,7 +194,10 @@ class IntervalProfile:
             {
                 "instructions": issued,
                 "stall_cycles": stall,
-                **{f"stall_{c}": stall * shares[:, i] for i, c in enumerate(("dep", "l1", "l2", "dram"))},
+                **{
+                    f"stall_{c}": stall * shares[:, i]
+                    for i, c in enumerate(("dep", "l1", "l2", "dram"))
+                },
                 "cause_row": np.full(count, -1, dtype=np.int64),
                 "memory_instructions": column("memory_instructions", memory_instructions),
                 "read_misses": reads,
@@ -203,10 +217,10 @@ class IntervalProfile:
         """One row per interval of the representative warp; counts are per warp.
 
         ``instructions``, ``stall_cycles`` and its parts ``stall_dep``, ``stall_l1``, ``stall_l2``,
-        ``stall_dram``; ``memory_instructions`` (active loads of global and local memory), ``read_misses``,
-        ``write_requests``, ``dram_requests``, ``llc_miss_ratio``, bytes per request ``read_bytes``,
-        ``write_bytes``, ``dram_bytes``, and ``cause_row``, the row of the instruction table that the stall
-        waited for (-1: none).
+        ``stall_dram``; ``memory_instructions`` (active loads of global and local memory),
+        ``read_misses``, ``write_requests``, ``dram_requests``, ``llc_miss_ratio``, bytes per
+        request ``read_bytes``, ``write_bytes``, ``dram_bytes``, and ``cause_row``, the row of the
+        instruction table that the stall waited for (-1: none).
         """
         return pd.DataFrame(self._core.columns)
 
@@ -239,13 +253,15 @@ def warp_summaries(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) 
     kernel
         The kernel.
     latencies
-        Cycles of each row of the instruction table; by default fixed nominal ones, the same for every GPU.
+        Cycles of each row of the instruction table; by default fixed nominal ones, the same for
+        every GPU.
 
     Returns
     -------
     DataFrame
         One row per warp with instructions: ``block`` and ``warp`` (positions in the trace),
-        ``instructions``, ``cycles`` alone on an SM that issues one instruction per cycle (GPUMech, Eq. 5).
+        ``instructions``, ``cycles`` alone on an SM that issues one instruction per cycle (GPUMech,
+        Eq. 5).
     """
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
     return pd.DataFrame(_core.summarize_warps(kernel._core, np.asarray(values, dtype=float)))
@@ -254,16 +270,17 @@ def warp_summaries(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) 
 def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> tuple[int, int]:
     """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
 
-    The choice depends on the trace alone: every instruction has a nominal latency (MDM, Section II).
+    The choice depends on the trace alone: every instruction has a nominal latency (MDM, Section
+    II).
 
     Parameters
     ----------
     kernel
         The kernel.
     selection
-        ``clustering``: k-means with two clusters over IPC and instruction count, each divided by its mean;
-        the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with the highest or
-        lowest IPC alone. Ties go to the first warp of the trace.
+        ``clustering``: k-means with two clusters over IPC and instruction count, each divided by
+        its mean; the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with
+        the highest or lowest IPC alone. Ties go to the first warp of the trace.
 
     Returns
     -------
@@ -293,8 +310,9 @@ def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> t
 
 def _nearest_to_main_centre(features: npt.NDArray[np.float64]) -> int:
     """Return the row nearest the centre of the larger of two k-means clusters."""
-    # Starting from the row nearest the mean and the row farthest from it makes the result the same on
-    # every run, and separates outliers from the majority, which is what the two clusters are for.
+    # Starting from the row nearest the mean and the row farthest from it makes the result the same
+    # on every run, and separates outliers from the majority, which is what the two clusters are
+    # for.
     distance = np.square(features - features.mean(axis=0)).sum(axis=1)
     start = features[[int(np.argmin(distance)), int(np.argmax(distance))]]
     if (start[0] == start[1]).all():
@@ -335,8 +353,8 @@ def interval_profile(
         ``per_pc``: an access misses as often as the mean of its instruction over all warps.
         ``representative``: as the warp's own accesses did, which `memory` must have observed.
     merge_threshold
-        Stalls of at most this many cycles do not end an interval but add to its stall cycles (GPUMech's
-        scripts merge below 10; Eq. 4 says 0).
+        Stalls of at most this many cycles do not end an interval but add to its stall cycles
+        (GPUMech's scripts merge below 10; Eq. 4 says 0).
 
     Returns
     -------
@@ -356,9 +374,16 @@ def interval_profile(
     if memory is None:
         memory = MemorySystem(gpu).run(kernel, observe=warp if observed else None)
     elif memory.kernel.digest != kernel.digest:
-        raise InputError(f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}")
+        raise InputError(
+            f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}"
+        )
     latencies = _core.latencies(
-        kernel._core, memory._core, class_latencies(gpu), gpu.l1_latency, gpu.l2_latency, gpu.dram_latency
+        kernel._core,
+        memory._core,
+        class_latencies(gpu),
+        gpu.l1_latency,
+        gpu.l2_latency,
+        gpu.dram_latency,
     )
     core = _core.build_intervals(
         kernel._core,
@@ -409,4 +434,3 @@ def class_latencies(gpu: Gpu) -> dict[str, float]:
 def _unit_bytes(line: int, sector: int) -> float:
     """Return the bytes of every request of a cache that moves whole lines; 0: its sectors are counted."""
     return float(line) if line == sector else 0.0
-

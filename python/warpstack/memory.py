@@ -19,8 +19,8 @@ __all__ = ["MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 class MemoryProfile:
     """What the caches did with one kernel.
 
-    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums that hold
-    among them.
+    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums
+    that hold among them.
     """
 
     def __init__(self, core: _core.MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
@@ -37,9 +37,9 @@ class MemoryProfile:
     def per_pc(self) -> pd.DataFrame:
         """Counters of each memory instruction over all warps.
 
-        One row per static instruction with an address operand; columns ``pc``, ``opcode``, ``space``,
-        ``kind``, the counters, and the miss-event distribution of its active executions ``l1_hit``,
-        ``l2_hit``, ``dram`` (fractions that sum to 1, or NaN when it was never active).
+        One row per static instruction with an address operand; columns ``pc``, ``opcode``,
+        ``space``, ``kind``, the counters, and the miss-event distribution of its active executions
+        ``l1_hit``, ``l2_hit``, ``dram`` (fractions that sum to 1, or NaN when it was never active).
         """
         table = self.kernel.instructions[["pc", "opcode", "op_class", "space", "kind"]]
         table = pd.concat([table, pd.DataFrame(self._core.per_row)], axis=1)
@@ -66,7 +66,9 @@ class MemoryProfile:
         }
 
     def __repr__(self) -> str:
-        rates = ", ".join(f"{name} hits {100 * rate:.1f} %" for name, rate in self.hit_rates().items())
+        rates = ", ".join(
+            f"{name} hits {100 * rate:.1f} %" for name, rate in self.hit_rates().items()
+        )
         return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.name}: {rates}>"
 
     def _repr_html_(self) -> str:
@@ -99,7 +101,8 @@ class MemorySystem:
         kernel
             The kernel.
         observe
-            A warp (position of its block in the trace, position in the block) whose own misses are recorded.
+            A warp (position of its block in the trace, position in the block) whose own misses are
+            recorded.
 
         Raises
         ------
@@ -136,14 +139,14 @@ def simulate_caches(
 ) -> MemoryProfile | list[MemoryProfile]:
     """Simulate the contents of the L1 caches and of L2.
 
-    Thread blocks go to SMs round robin; each resident warp issues one access in turn; the SMs take turns
-    (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
+    Thread blocks go to SMs round robin; each resident warp issues one access in turn; the SMs take
+    turns (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
 
     Parameters
     ----------
     kernel
-        A kernel, or an application: its kernels then run in order on one memory system, each with empty L1
-        caches and the L2 that the previous one left.
+        A kernel, or an application: its kernels then run in order on one memory system, each with
+        empty L1 caches and the L2 that the previous one left.
     gpu
         The GPU.
     flush_l2
@@ -184,8 +187,8 @@ def occupancy(kernel: KernelTrace, gpu: Gpu) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``blocks_per_sm``, ``warps_per_block``, ``warps_per_sm`` and ``limit``, the field of `Gpu` that
-        decides (cache paper, Eq. 3 to 6).
+        ``blocks_per_sm``, ``warps_per_block``, ``warps_per_sm`` and ``limit``, the field of `Gpu`
+        that decides (cache paper, Eq. 3 to 6).
 
     Raises
     ------

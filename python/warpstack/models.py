@@ -49,11 +49,12 @@ class Prediction:
     ipc
         Warp instructions per cycle of the whole GPU: ``instructions / cycles`` (MDM, Eq. 1).
     cpi
-        Cycles per warp instruction of one SM, the fullest: where all SMs do the same, active SMs / `ipc`.
+        Cycles per warp instruction of one SM, the fullest: where all SMs do the same, active SMs /
+        `ipc`.
     cpi_stack
-        `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``, ``l2``,
-        ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for MSHRs), ``noc`` and
-        ``queue`` (waiting for NoC and DRAM bandwidth).
+        `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``,
+        ``l2``, ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for
+        MSHRs), ``noc`` and ``queue`` (waiting for NoC and DRAM bandwidth).
     """
 
     model: str
@@ -79,8 +80,8 @@ def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Predicti
     profile
         Intervals of the representative warp, with the launch they stand for.
     gpu
-        SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of the
-        profile: for other latencies or caches, build it again.
+        SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
+        the profile: for other latencies or caches, build it again.
     model
         One of `names`. ``docs/models.md`` gives the equations.
 
@@ -105,11 +106,13 @@ def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Predicti
         "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
     }
     result = _core.evaluate(model, profile._core, waves, parameters)
-    # The waves are made of warps like the representative one; the kernel's own warps may be longer or
-    # shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
+    # The waves are made of warps like the representative one; the kernel's own warps may be longer
+    # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
     instructions = (
-        result["warp_instructions"] if profile.num_instructions is None else profile.num_instructions
+        result["warp_instructions"]
+        if profile.num_instructions is None
+        else profile.num_instructions
     )
     return Prediction(
         model=model,
@@ -138,7 +141,9 @@ def model_list(models: str | Iterable[str]) -> list[str]:
         raise InputError("models: no model given")
     for model in wanted:
         if model not in names():
-            raise InputError(f"unknown model {model!r}; the models are {', '.join(names())}, or all")
+            raise InputError(
+                f"unknown model {model!r}; the models are {', '.join(names())}, or all"
+            )
     return wanted
 
 
@@ -173,9 +178,10 @@ def predict(
     Returns
     -------
     DataFrame
-        One row per kernel and model: ``kernel``, ``name``, ``gpu``, ``model``, ``instructions``, ``cycles``,
-        ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
+        One row per kernel and model: ``kernel``, ``name``, ``gpu``, ``model``, ``instructions``,
+        ``cycles``, ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`),
+        and the provenance ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds
+        kernels up.
 
     Raises
     ------
@@ -225,8 +231,8 @@ def predict(
 def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     """Add the kernels of an application up, per GPU and model.
 
-    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack are means
-    weighted by instructions.
+    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack
+    are means weighted by instructions.
 
     Parameters
     ----------
@@ -236,8 +242,8 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per GPU and model in order of appearance: ``gpu``, ``model``, ``kernels``, ``instructions``,
-        ``cycles``, ``ipc``, ``cpi`` and the stack.
+        One row per GPU and model in order of appearance: ``gpu``, ``model``, ``kernels``,
+        ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack.
     """
     rows = []
     for (gpu_name, _, model), group in predictions.groupby(
@@ -292,7 +298,8 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
 def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
     records = []
-    for row in predictions.to_dict("records"):
+    for values in predictions.to_dict("records"):
+        row = {str(name): value for name, value in values.items()}
         stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
         provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}
         records.append({**row, "cpi_stack": stack, **provenance})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.errors import InputError
-from warpstack.io.common import make_budget, usable_memory_bytes
+from warpstack.io.common import default_budget
 from warpstack.trace import KernelTrace
 
 __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
@@ -52,8 +53,8 @@ class KernelBuilder:
 
     Notes
     -----
-    Per-thread arrays have the shape (thread blocks, threads per block), or one that broadcasts to it.
-    `thread` numbers the threads of the launch in that shape.
+    Per-thread arrays have the shape (thread blocks, threads per block), or one that broadcasts to
+    it. `thread` numbers the threads of the launch in that shape.
 
     Examples
     --------
@@ -76,11 +77,12 @@ class KernelBuilder:
         shared_memory_bytes: int = 0,
         launch_id: int = 1,
     ) -> None:
+        grid_dim, block_dim = _dim3("grid", grid), _dim3("block", block)
         header = {
             "name": name,
             "launch_id": launch_id,
-            "grid": _dim3("grid", grid),
-            "block": _dim3("block", block),
+            "grid": grid_dim,
+            "block": block_dim,
             "shared_memory_bytes": shared_memory_bytes,
             "registers_per_thread": registers_per_thread,
             "binary_version": 0,
@@ -89,10 +91,9 @@ class KernelBuilder:
             "local_window": 0,
             "source": "builder",
         }
-        limit = int(usable_memory_bytes() * 0.25)
-        self._builder = _core.TraceBuilder(header, make_budget(limit))
-        self._blocks = int(np.prod(header["grid"]))
-        self._threads = int(np.prod(header["block"]))
+        self._builder = _core.TraceBuilder(header, default_budget())
+        self._blocks = math.prod(grid_dim)
+        self._threads = math.prod(block_dim)
         self._steps: list[tuple[int, Any, Any, Any]] = []
         self._next_pc = 0
 
@@ -119,9 +120,11 @@ class KernelBuilder:
         Parameters
         ----------
         opcode
-            SASS opcode with modifiers, such as ``LDG.E.64``: it decides class, memory space and access width.
+            SASS opcode with modifiers, such as ``LDG.E.64``: it decides class, memory space and
+            access width.
         dst, src
-            First vector registers of the operands, 0 to 255 (255: RZ); tuples expand by opcode and width.
+            First vector registers of the operands, 0 to 255 (255: RZ); tuples expand by opcode and
+            width.
         pc
             Byte offset in the code; by default the next one.
 
@@ -151,12 +154,13 @@ class KernelBuilder:
         instruction
             What `instruction` returned.
         address
-            Byte address of each thread: global addresses, offsets in the block's shared memory, or private
-            offsets of local memory, as the opcode says.
+            Byte address of each thread: global addresses, offsets in the block's shared memory, or
+            private offsets of local memory, as the opcode says.
         where
             Threads that reach the instruction; a warp without such a thread does not issue it.
         predicate
-            Threads that pass its guard; a warp whose threads all fail still issues it, without access.
+            Threads that pass its guard; a warp whose threads all fail still issues it, without
+            access.
 
         Raises
         ------
@@ -201,13 +205,17 @@ class KernelBuilder:
     def _per_warp(self, what: str, values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
         """Return the values per warp and lane, shape (warps, 32), zero where a warp has no thread."""
         array = np.asarray(values)
-        if dtype is np.uint64 and array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
+        if (
+            dtype is np.uint64
+            and array.size
+            and (array.dtype.kind not in "iu" or (array < 0).any())
+        ):
             raise InputError(f"{what}: addresses are non-negative whole numbers")
         try:
             full = np.broadcast_to(array, (self._blocks, self._threads))
         except ValueError:
             raise InputError(
-                f"{what} has the shape {array.shape}, which does not broadcast to (thread blocks, threads per "
+                f"{what} has the shape {array.shape}, which does not broadcast to (blocks, threads per "
                 f"block) = ({self._blocks}, {self._threads})"
             ) from None
         warps = -(-self._threads // WARP_SIZE)
@@ -243,9 +251,9 @@ def strided(
 ) -> KernelTrace:
     """Return the strided kernel of MDM's Listing 1.
 
-    In iteration i thread ix loads the 4-byte element ``gs * ix + i``, squares it and stores it to shared
-    memory: with a grid stride of 1 a warp's load touches one or two lines of 128 bytes, with 32 it touches
-    32 of them.
+    In iteration i thread ix loads the 4-byte element ``gs * ix + i``, squares it and stores it to
+    shared memory: with a grid stride of 1 a warp's load touches one or two lines of 128 bytes, with
+    32 it touches 32 of them.
 
     Parameters
     ----------
@@ -324,7 +332,9 @@ def gather(
     seed: int = 0,
     base: int = DEFAULT_BASE,
 ) -> KernelTrace:
-    """Return a kernel of random gathers: each thread loads an index, then the element it names, `loads` times.
+    """Return a kernel of random gathers.
+
+    Each thread loads an index, then the element it names, `loads` times, and stores the sum.
 
     Parameters
     ----------

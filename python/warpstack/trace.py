@@ -22,9 +22,9 @@ Dim3 = tuple[int, int, int]
 class KernelTrace:
     """The immutable trace of one kernel launch.
 
-    Made by `warpstack.load`, by `warpstack.patterns` or by a `warpstack.patterns.KernelBuilder`. The
-    columns live in the compiled core, in memory or in a temporary file, and are never copied into Python
-    unless asked for.
+    Made by `warpstack.load`, by `warpstack.patterns` or by a `warpstack.patterns.KernelBuilder`.
+    The columns live in the compiled core, in memory or in a temporary file, and are never copied
+    into Python unless asked for.
     """
 
     def __init__(self, core: _core.KernelTrace) -> None:
@@ -136,9 +136,9 @@ class KernelTrace:
         """The static instruction table.
 
         One row per static instruction: ``pc``, ``opcode``, ``op_class``, ``space``, ``kind``,
-        ``cache_operator``, ``width`` (bytes per thread), ``destinations`` and ``sources`` (vector registers,
-        tuples expanded, numbered densely per kernel), ``source_line`` and ``executions`` (issued warp
-        instructions).
+        ``cache_operator``, ``width`` (bytes per thread), ``destinations`` and ``sources`` (vector
+        registers, tuples expanded, numbered densely per kernel), ``source_line`` and ``executions``
+        (issued warp instructions).
         """
         return pd.DataFrame(self._core.instruction_table()).astype({"known_opcode": bool})
 
@@ -160,10 +160,11 @@ class KernelTrace:
         Returns
         -------
         dict
-            Read-only arrays. ``instruction`` (row of `instructions`) and ``active_mask`` have an entry per
-            issued instruction; ``memory_static`` (row) and ``memory_count`` (touched sectors, or shared-memory
-            wavefronts) one per instruction with an address operand; ``sector`` (address / 32) and
-            ``store_bytes`` (byte mask) one per touched and per written sector.
+            Read-only arrays. ``instruction`` (row of `instructions`) and ``active_mask`` have an
+            entry per issued instruction; ``memory_static`` (row) and ``memory_count`` (touched
+            sectors, or shared-memory wavefronts) one per instruction with an address operand;
+            ``sector`` (address / 32) and ``store_bytes`` (byte mask) one per touched and per
+            written sector.
         """
         return self._core.warp_columns(block, warp)
 
@@ -217,7 +218,9 @@ class App:
         for launch_id in launch_ids:
             if launch_id not in known:
                 numbers = ", ".join(map(str, sorted(known)))
-                raise InputError(f"{self.name} has no kernel {launch_id}; its kernels are {numbers}")
+                raise InputError(
+                    f"{self.name} has no kernel {launch_id}; its kernels are {numbers}"
+                )
         wanted = set(launch_ids)
         return App([k for k in self._kernels if k.launch_id in wanted], self.name)
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from hypothesis import HealthCheck, settings
-
 import warpstack as ws
+from hypothesis import HealthCheck, settings
 
 mpl.use("Agg")
 # Machines are shared: no time limits per example, and the same examples on every run.

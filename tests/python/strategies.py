@@ -1,11 +1,20 @@
 """Random kernels and GPUs for comparisons with the plain-Python twins."""
 
 import numpy as np
+import warpstack as ws
 from hypothesis import strategies as st
 
-import warpstack as ws
-
-ARITHMETIC = ["IADD3", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "IMAD.WIDE", "MOV", "BRA", "BAR.SYNC"]
+ARITHMETIC = [
+    "IADD3",
+    "FFMA",
+    "DFMA",
+    "MUFU.RCP",
+    "HMMA.16816.F32",
+    "IMAD.WIDE",
+    "MOV",
+    "BRA",
+    "BAR.SYNC",
+]
 MEMORY = [
     "LDG.E",
     "LDG.E.64",
@@ -62,7 +71,9 @@ def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True
             aligned = draw(st.booleans()) or opcode.startswith(("LDS", "STS"))
             address = 0x7000_0000 + offsets * width + (0 if aligned else draw(st.integers(0, 31)))
         where = rng.random(shape) < 0.7 if draw(st.booleans()) else None
-        predicate = rng.random(shape) < draw(st.sampled_from([0.05, 0.6])) if draw(st.booleans()) else None
+        predicate = (
+            rng.random(shape) < draw(st.sampled_from([0.05, 0.6])) if draw(st.booleans()) else None
+        )
         k.emit(
             opcode,
             dst=dst,

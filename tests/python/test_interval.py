@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+import warpstack as ws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import gpus, kernels
 from twins import interval as plain
-
-import warpstack as ws
 from warpstack import _core
 from warpstack.interval import class_latencies, warp_summaries
 
@@ -17,7 +16,9 @@ def warp_program(kernel, block, warp, latencies):
     columns, table = kernel.warp(block, warp), kernel.instructions
     return [
         (table.sources[row], table.destinations[row], latencies[row], mask != 0)
-        for row, mask in zip(columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True)
+        for row, mask in zip(
+            columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
+        )
     ]
 
 
@@ -44,7 +45,12 @@ def test_warp_summaries_equal_plain_definition(kernel, rate, seed):
 def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     memory = ws.simulate_caches(kernel, gpu)
     latencies = _core.latencies(
-        kernel._core, memory._core, class_latencies(gpu), gpu.l1_latency, gpu.l2_latency, gpu.dram_latency
+        kernel._core,
+        memory._core,
+        class_latencies(gpu),
+        gpu.l1_latency,
+        gpu.l2_latency,
+        gpu.dram_latency,
     )
     per_row, table = memory._core.per_row, kernel.instructions
     for block, (_, warps) in enumerate(kernel.blocks()):
@@ -61,7 +67,9 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
             for i, (members, stalls) in enumerate(expected):
                 interval = found.iloc[i]
                 assert interval["instructions"] == len(members)
-                assert interval["stall_cycles"] == pytest.approx(sum(s for s, _ in stalls), rel=1e-12)
+                assert interval["stall_cycles"] == pytest.approx(
+                    sum(s for s, _ in stalls), rel=1e-12
+                )
                 causes = dict.fromkeys(["dep", "l1", "l2", "dram"], 0.0)
                 for stall, producer in stalls:
                     row = rows[producer]
@@ -78,12 +86,20 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                 means = dict.fromkeys(["loads", "m", "w", "d", "rb", "wb", "db"], 0.0)
                 for member in members:
                     row, active = rows[member], program[member][3]
-                    if table.op_class[row] != "memory" or table.space[row] == "shared" or not active:
+                    if (
+                        table.op_class[row] != "memory"
+                        or table.space[row] == "shared"
+                        or not active
+                    ):
                         continue
                     n = per_row["active_executions"][row]
                     out = per_row["l2_requests"][row] / n
                     sectored = gpu.l1_sector_bytes < gpu.l1_line_bytes
-                    size = 32 * per_row["l2_request_sectors"][row] / n if sectored else gpu.l1_line_bytes * out
+                    size = (
+                        32 * per_row["l2_request_sectors"][row] / n
+                        if sectored
+                        else gpu.l1_line_bytes * out
+                    )
                     is_load = table.kind[row] in ("load", "async_copy")
                     means["loads"] += is_load
                     means["m" if is_load else "w"] += out
@@ -110,7 +126,9 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                     if means[count]:
                         assert interval[column] == pytest.approx(means[total] / means[count])
                 requests = means["m"] + means["w"]
-                assert interval["llc_miss_ratio"] == pytest.approx(means["d"] / requests if requests else 0)
+                assert interval["llc_miss_ratio"] == pytest.approx(
+                    means["d"] / requests if requests else 0
+                )
 
 
 @settings(max_examples=50)
@@ -139,11 +157,18 @@ def arithmetic_kernel(program, warps=1):
 def test_example_of_gpumech_figure_6(pascal):
     """GPUMech, Figure 6: i5 needs i3, so that i1 to i4 form an interval.
 
-    Latency 10, one instruction per cycle: i3 issues in cycle 2 and is done in cycle 12, so i5 issues in
-    cycle 13 where cycle 4 was its turn: 9 stall cycles.
+    Latency 10, one instruction per cycle: i3 issues in cycle 2 and is done in cycle 12, so i5
+    issues in cycle 13 where cycle 4 was its turn: 9 stall cycles.
     """
     kernel = arithmetic_kernel(
-        [("IADD3", 1, ()), ("IADD3", 2, ()), ("IADD3", 3, ()), ("IADD3", 4, ()), ("IADD3", 5, 3), ("EXIT", (), ())]
+        [
+            ("IADD3", 1, ()),
+            ("IADD3", 2, ()),
+            ("IADD3", 3, ()),
+            ("IADD3", 4, ()),
+            ("IADD3", 5, 3),
+            ("EXIT", (), ()),
+        ]
     )
     table = ws.interval_profile(kernel, pascal.replace(integer_latency=10)).intervals
     assert table["instructions"].tolist() == [4, 2]
@@ -155,8 +180,9 @@ def test_example_of_gpumech_figure_6(pascal):
 def test_latency_of_a_memory_instruction_is_its_average(pascal):
     """GPUMech, Section V-B: L2 hits of 120 cycles in 90 %, DRAM accesses of 420 in 10 %: 150 cycles.
 
-    Ten warps of one block read the same ten lines one after the other, each one line per instruction:
-    the first warp to touch a line misses everywhere, L1 is bypassed, the other nine hit in L2.
+    Ten warps of one block read the same ten lines one after the other, each one line per
+    instruction: the first warp to touch a line misses everywhere, L1 is bypassed, the other nine
+    hit in L2.
     """
     k = ws.patterns.KernelBuilder("amat", grid=1, block=320)
     k.emit("LDG.E.STRONG.GPU", dst=4, src=2, address=0x1000 + 0 * k.thread)
@@ -243,7 +269,9 @@ def test_summaries_of_bfs_count_every_instruction(bfs, bfs_reference):
 def test_wrong_arguments_are_named(pascal):
     kernel = arithmetic_kernel([("EXIT", (), ())])
     other = arithmetic_kernel([("MOV", 1, ()), ("EXIT", (), ())])
-    with pytest.raises(ws.InputError, match=r"selection = 'best' is not one of clustering, max, min"):
+    with pytest.raises(
+        ws.InputError, match=r"selection = 'best' is not one of clustering, max, min"
+    ):
         ws.representative_warp(kernel, "best")
     with pytest.raises(ws.InputError, match=r"misses = 'all' is not one of per_pc, representative"):
         ws.interval_profile(kernel, pascal, misses="all")
@@ -266,7 +294,10 @@ def test_misses_of_an_unobserved_warp_are_an_error(pascal):
     ("changes", "message"),
     [
         ({"instructions": [0, 3]}, "instructions = .* less than 1"),
-        ({"stall_cycles": [1, 2, 3]}, r"stall_cycles has the shape \(3,\) where instructions has 2 entries"),
+        (
+            {"stall_cycles": [1, 2, 3]},
+            r"stall_cycles has the shape \(3,\) where instructions has 2 entries",
+        ),
         ({"stall_cycles": [1, float("nan")]}, "stall_cycles = .* not finite"),
         ({"read_misses": -1}, "read_misses = .* less than 0"),
         ({"read_misses": 1, "dram_requests": 2}, "more requests reach DRAM than leave the SM"),

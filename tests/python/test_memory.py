@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+import warpstack as ws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
-
-import warpstack as ws
 from warpstack import _core
 from warpstack.memory import _l1, _l2, _sm_limits
 
@@ -62,9 +61,13 @@ def test_observed_warp_equals_plain_definition(kernel, gpu):
     _, _, expected = plain_system(gpu).run(kernel, observe=observe)
     assert profile._core.num_observed == len(expected)
     # The observed accesses reach the outside through the intervals.
-    built = ws.interval_profile(kernel, gpu, profile, representative=observe, misses="representative")
+    built = ws.interval_profile(
+        kernel, gpu, profile, representative=observe, misses="representative"
+    )
     table = kernel.instructions
-    reads = sum(s["l2_requests"] for row, s in expected if table.kind[row] in ("load", "async_copy"))
+    reads = sum(
+        s["l2_requests"] for row, s in expected if table.kind[row] in ("load", "async_copy")
+    )
     assert built.intervals["read_misses"].sum() == pytest.approx(reads)
     assert built.intervals["dram_requests"].sum() == pytest.approx(
         sum(s["dram_requests"] for _, s in expected)
@@ -78,8 +81,17 @@ def test_conservation(kernel, gpu):
     profile = ws.simulate_caches(kernel, gpu)
     t, per_pc = profile.totals, profile.per_pc
     cached = per_pc[per_pc["space"] != "shared"]
-    assert t["l1_read_sectors"] + t["l1_write_sectors"] + t["l2_atomic_sectors"] == cached["sectors"].sum()
-    for level, kind in (("l1", "read"), ("l1", "write"), ("l2", "read"), ("l2", "write"), ("l2", "atomic")):
+    assert (
+        t["l1_read_sectors"] + t["l1_write_sectors"] + t["l2_atomic_sectors"]
+        == cached["sectors"].sum()
+    )
+    for level, kind in (
+        ("l1", "read"),
+        ("l1", "write"),
+        ("l2", "read"),
+        ("l2", "write"),
+        ("l2", "atomic"),
+    ):
         assert 0 <= t[f"{level}_{kind}_sector_hits"] <= t[f"{level}_{kind}_sectors"]
     # Sectors that instructions moved out of the SM, and dirty ones that L1 wrote back, entered L2.
     entered = t["l2_read_sectors"] + t["l2_write_sectors"] + t["l2_atomic_sectors"]
@@ -93,7 +105,10 @@ def test_conservation(kernel, gpu):
     assert (cached["active_executions"] <= cached["executions"]).all()
     # A sector becomes dirty by a write, and leaves by one write-back.
     if gpu.l2_write_policy == "write_back" and gpu.l2_sector_bytes == 32:
-        assert t["dram_write_sectors"] + t["l2_dirty_sectors"] <= t["l2_write_sectors"] + t["l2_atomic_sectors"]
+        assert (
+            t["dram_write_sectors"] + t["l2_dirty_sectors"]
+            <= t["l2_write_sectors"] + t["l2_atomic_sectors"]
+        )
     if gpu.l2_write_policy == "write_through":
         assert t["dram_write_sectors"] == t["l2_write_sectors"] + t["l2_atomic_sectors"]
 
@@ -108,7 +123,9 @@ def test_conservation(kernel, gpu):
     st.sampled_from(POLICIES),
     st.integers(1, 3),
     st.lists(
-        st.tuples(st.integers(0, 40), st.integers(1, 255), st.booleans(), st.integers(0, 2**32 - 1)),
+        st.tuples(
+            st.integers(0, 40), st.integers(1, 255), st.booleans(), st.integers(0, 2**32 - 1)
+        ),
         max_size=120,
     ),
 )
@@ -133,7 +150,7 @@ def test_cache_equals_plain_definition(ways, sets, line, sectored, policy, miss,
         mask = raw_mask & ((1 << per_line) - 1) or 1
         sectors = {s for s in range(per_line) if mask >> s & 1}
         if is_write:
-            masks = {s: byte_mask for s in sectors}
+            masks = dict.fromkeys(sectors, byte_mask)
             hit, fetch, forward, evicted, dirty = core.write(number, mask, [byte_mask] * 8)
             expected = plain.write(number, masks)
             assert forward == bits(expected[2])
@@ -314,13 +331,24 @@ def test_bfs_sectors_and_instructions(bfs, bfs_reference, pascal):
     loads = [180, 128, 468, 128, 2139, 128, 10222, 128, 31003, 128, 25167, 128, 2274, 128, 138, 128]
     stores = [21, 40, 130, 196, 757, 488, 3758, 512, 9340, 512, 1694, 440, 116, 8, 2, 0]
     profiles = ws.simulate_caches(bfs, pascal)
-    assert [p.totals["l1_read_sectors"] for p in profiles] == loads == list(bfs_reference.trace_ld_sect)
-    assert [p.totals["l1_write_sectors"] for p in profiles] == stores == list(bfs_reference.trace_st_sect)
+    assert (
+        [p.totals["l1_read_sectors"] for p in profiles]
+        == loads
+        == list(bfs_reference.trace_ld_sect)
+    )
+    assert (
+        [p.totals["l1_write_sectors"] for p in profiles]
+        == stores
+        == list(bfs_reference.trace_st_sect)
+    )
     assert [p.totals["l1_read_requests"] for p in profiles] == list(bfs_reference.trace_ld_line128)
     assert [p.totals["load_instructions"] for p in profiles] == list(bfs_reference.trace_ld_winsn)
     assert [p.totals["store_instructions"] for p in profiles] == list(bfs_reference.trace_st_winsn)
     for profile, active_loads, active_stores in zip(
-        profiles, bfs_reference.trace_ld_active_winsn, bfs_reference.trace_st_active_winsn, strict=True
+        profiles,
+        bfs_reference.trace_ld_active_winsn,
+        bfs_reference.trace_st_active_winsn,
+        strict=True,
     ):
         active = profile.per_pc.groupby("kind")["active_executions"].sum()
         assert active.get("load", 0) == active_loads

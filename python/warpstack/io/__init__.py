@@ -43,14 +43,14 @@ def load(
     Parameters
     ----------
     path
-        An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``, ``.xz`` or
-        ``.zst``), a folder that holds such files, or a folder that `save` wrote.
+        An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
+        ``.xz`` or ``.zst``), a folder that holds such files, or a folder that `save` wrote.
     kernels
-        Launch numbers to load; all by default. Of an Accel-Sim list, the files of other launches are not
-        read.
+        Launch numbers to load; all by default. Of an Accel-Sim list, the files of other launches
+        are not read.
     memory_limit_mib
-        Trace columns beyond this go to an unnamed temporary file. By default a quarter of the memory that
-        this process may use.
+        Trace columns beyond this go to an unnamed temporary file. By default a quarter of the
+        memory that this process may use.
     progress
         Show a progress bar on standard error.
 
@@ -61,8 +61,8 @@ def load(
     Raises
     ------
     InputError
-        If the file does not exist, is no trace, is cut or is malformed; nothing of it is kept then. The
-        message names file and line.
+        If the file does not exist, is no trace, is cut or is malformed; nothing of it is kept then.
+        The message names file and line.
 
     Warns
     -----
@@ -110,4 +110,3 @@ def save(
         If the path exists (and is no saved trace to overwrite) or cannot be written.
     """
     parquet.write(app, Path(path), overwrite=overwrite, progress=progress)
-

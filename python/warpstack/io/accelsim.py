@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -50,7 +50,9 @@ def read(path: Path, options: LoadOptions) -> App:
         name = path.name.split(".trace")[0]
     if options.kernels is not None:
         numbers = {file: _KERNEL_NUMBER.search(file.name) for file in files}
-        files = [f for f, number in numbers.items() if number is None or options.wants(int(number[1]))]
+        files = [
+            f for f, number in numbers.items() if number is None or options.wants(int(number[1]))
+        ]
     total = sum(file.stat().st_size for file in files)
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
         kernels = [KernelTrace(_read_kernel(file, options.budget, bar)) for file in files]
@@ -121,6 +123,10 @@ def _files_of_list(path: Path) -> list[Path]:
     return files
 
 
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
 class _CountingFile(io.RawIOBase):
     """A file that reports how much of it was read, for progress on compressed files."""
 
@@ -142,15 +148,17 @@ class _CountingFile(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def _open(path: Path, bar: Progress) -> Iterator[IO[bytes]]:
-    raw = io.BufferedReader(_CountingFile(path, bar), buffer_size=1 << 20)
-    with raw:
+def _open(path: Path, bar: Progress) -> Iterator[_Stream]:
+    with io.BufferedReader(_CountingFile(path, bar), buffer_size=1 << 20) as raw:
         if path.suffix == ".xz":
-            yield lzma.open(raw)
+            with lzma.open(raw) as unpacked:
+                yield unpacked
         elif path.suffix == ".gz":
-            yield gzip.open(raw)
+            with gzip.open(raw) as unpacked:
+                yield unpacked
         elif path.suffix == ".zst":
-            yield pa.CompressedInputStream(raw, "zstd")
+            with pa.CompressedInputStream(raw, "zstd") as unpacked:
+                yield unpacked
         else:
             yield raw
 
@@ -167,6 +175,8 @@ def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _cor
         return reader.finish()
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
         reason = str(error).rstrip(".") or type(error).__name__
-        raise InputError(f"{path}: cannot be decompressed, it is cut or damaged: {reason}") from None
+        raise InputError(
+            f"{path}: cannot be decompressed, it is cut or damaged: {reason}"
+        ) from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: reading failed: {error}") from None

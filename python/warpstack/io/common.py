@@ -42,13 +42,13 @@ class LoadOptions:
     ) -> LoadOptions:
         """Check the caller's values and fill in the defaults."""
         if memory_limit_mib is None:
-            limit = int(usable_memory_bytes() * MEMORY_SHARE)
-        elif memory_limit_mib < 0:
-            raise InputError(f"memory_limit_mib = {memory_limit_mib} is negative")
+            budget = default_budget()
+        elif not 0 <= memory_limit_mib < 2**40:
+            raise InputError(f"memory_limit_mib = {memory_limit_mib} is no amount of memory")
         else:
-            limit = int(memory_limit_mib * 2**20)
+            budget = make_budget(int(memory_limit_mib * 2**20))
         wanted = None if kernels is None else frozenset(int(k) for k in kernels)
-        return cls(wanted, make_budget(limit), progress)
+        return cls(wanted, budget, progress)
 
     def wants(self, launch_id: int) -> bool:
         """Whether this launch is to be loaded."""
@@ -58,6 +58,11 @@ class LoadOptions:
 def make_budget(limit_bytes: int) -> _core.StorageBudget:
     """Return a budget whose overflow goes to the folder for temporary files (``TMPDIR``)."""
     return _core.StorageBudget(limit_bytes, tempfile.gettempdir())
+
+
+def default_budget() -> _core.StorageBudget:
+    """Return a budget of a share of the memory that this process may use."""
+    return make_budget(int(usable_memory_bytes() * MEMORY_SHARE))
 
 
 def usable_memory_bytes() -> int:

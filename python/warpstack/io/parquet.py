@@ -73,7 +73,9 @@ def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
                 folder = f"kernel-{position + 1}"
                 (partial / folder).mkdir()
                 _write_kernel(kernel, partial / folder)
-                entries.append({"folder": folder, "header": kernel._core.header, "digest": kernel.digest})
+                entries.append(
+                    {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
+                )
                 bar.update(kernel.nbytes)
         manifest = {"format": "warpstack-trace", "version": FORMAT_VERSION, "name": app.name}
         text = json.dumps({**manifest, "kernels": entries}, indent=1)
@@ -166,7 +168,9 @@ def _read_kernel(
                 part = files[name].read_row_group(group, columns=list(fields))
                 for field, dtype in fields.items():
                     if part.column(field).type != dtype:
-                        raise InputError(f"{name}.parquet: {field} is {part.column(field).type}, not {dtype}")
+                        raise InputError(
+                            f"{name}.parquet: {field} is {part.column(field).type}, not {dtype}"
+                        )
                     batch[field] = part.column(field).to_numpy()
             builder.add_batch(batch)
         trace = builder.finish()

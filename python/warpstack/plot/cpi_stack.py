@@ -94,10 +94,15 @@ def cpi_stack(
         bottom = bottom + height
     for x, top, ipc in zip(position, bottom, rows["ipc"], strict=True):
         ax.annotate(
-            f"{ipc:.3g}", (x, top), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7
+            f"{ipc:.3g}",
+            (x, top),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
         )
 
-    labels = rows["model"] + (" " + rows["gpu"] if rows["gpu"].nunique() > 1 else "")
+    labels = rows["model"] + (" " + rows["gpu"] if len(rows["gpu"].unique()) > 1 else "")
     ax.set_xticks(position, labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
     ax.tick_params(axis="x", length=0)
     if group.max() > 1:

@@ -111,9 +111,9 @@ class PlainCache:
     def invalidate(self, number, lost):
         for line in self.sets.get(self.place(number), []):
             if line.number == number:
-                for s in {u for s in lost for u in self.unit(s)}:
-                    line.bytes.pop(s, None)
-                    line.dirty.discard(s)
+                for gone in {u for s in lost for u in self.unit(s)}:
+                    line.bytes.pop(gone, None)
+                    line.dirty.discard(gone)
 
     def dirty_sectors(self):
         return sum(len(line.dirty) for lines in self.sets.values() for line in lines)
@@ -123,7 +123,9 @@ def grouped(sectors, masks, per_line):
     """Group sectors by line in order of first touch: {line: {sector in line: bytes}}."""
     lines = {}
     for i, sector in enumerate(sectors):
-        lines.setdefault(sector // per_line, {})[sector % per_line] = masks[i] if masks else ALL_BYTES
+        lines.setdefault(sector // per_line, {})[sector % per_line] = (
+            masks[i] if masks else ALL_BYTES
+        )
     return lines
 
 
@@ -141,7 +143,9 @@ def resident_blocks(config, kernel):
         bounds.append(config["registers"] // (warps * per_warp))
     if kernel.shared_memory_bytes:
         asked = kernel.shared_memory_bytes + config["shared_memory_reserved_bytes"]
-        bounds.append(config["shared_memory_bytes"] // up(asked, config["shared_memory_allocation_bytes"]))
+        bounds.append(
+            config["shared_memory_bytes"] // up(asked, config["shared_memory_allocation_bytes"])
+        )
     return min(bounds)
 
 
@@ -150,7 +154,9 @@ def warp_accesses(kernel, block, warp):
     columns = kernel.warp(block, warp)
     table = kernel.instructions
     accesses, sector, store = [], 0, 0
-    for row, count in zip(columns["memory_static"].tolist(), columns["memory_count"].tolist(), strict=True):
+    for row, count in zip(
+        columns["memory_static"].tolist(), columns["memory_count"].tolist(), strict=True
+    ):
         if table.space[row] == "shared":
             continue
         sectors = columns["sector"][sector : sector + count].tolist()
@@ -173,7 +179,9 @@ def sm_order(blocks, slots):
             for warp, accesses in warps:
                 if accesses:
                     yield block, warp, accesses.pop(0)
-        running = [b if any(a for _, a in b[1]) else (waiting.pop(0) if waiting else None) for b in running]
+        running = [
+            b if any(a for _, a in b[1]) else (waiting.pop(0) if waiting else None) for b in running
+        ]
         running = [b for b in running if b is not None]
 
 
@@ -194,7 +202,9 @@ class PlainMemorySystem:
                 if linear % self.num_sms == sm:
                     lists = [(w, warp_accesses(kernel, position, w)) for w in range(len(warps))]
                     mine.append((position, lists))
-            sms.append((sm_order(mine, resident_blocks(self.sm, kernel)), PlainCache(**self.l1_config)))
+            sms.append(
+                (sm_order(mine, resident_blocks(self.sm, kernel)), PlainCache(**self.l1_config))
+            )
         running = list(sms)
         while running:
             for sm in list(running):
@@ -225,7 +235,12 @@ class PlainMemorySystem:
         seen = Counter(event=0)
 
         def leave(count, missed, dram_sectors):
-            seen.update(l2_requests=1, l2_request_sectors=count, dram_requests=int(missed), dram_sectors=dram_sectors)
+            seen.update(
+                l2_requests=1,
+                l2_request_sectors=count,
+                dram_requests=int(missed),
+                dram_sectors=dram_sectors,
+            )
             seen["event"] = max(seen["event"], 2 if missed else 1)
 
         atomic = instruction.kind in ("atomic", "reduction")
@@ -237,7 +252,11 @@ class PlainMemorySystem:
                 leave(len(wanted), *self.l2_atomic(line, touched, l1, totals))
             elif instruction.kind == "store":
                 hits, fetch, forward, written_back = l1.write(line, touched)
-                totals.update(l1_write_requests=1, l1_write_sectors=len(wanted), l1_write_sector_hits=len(hits))
+                totals.update(
+                    l1_write_requests=1,
+                    l1_write_sectors=len(wanted),
+                    l1_write_sector_hits=len(hits),
+                )
                 self.l1_write_back(written_back, l1, totals)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
@@ -250,7 +269,9 @@ class PlainMemorySystem:
                     leave(len(wanted), *self.l2_read(line, wanted, l1, totals))
                     continue
                 hits, fetch, written_back = l1.read(line, wanted)
-                totals.update(l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted))
+                totals.update(
+                    l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted)
+                )
                 self.l1_write_back(written_back, l1, totals)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
@@ -290,7 +311,9 @@ class PlainMemorySystem:
         missed, moved = False, 0
         for line, part in self.l2_lines(l1_line, touched, l1):
             hits, fetch, forward, written_back = self.l2.write(line, part)
-            totals.update(l2_write_requests=1, l2_write_sectors=len(part), l2_write_sector_hits=len(hits))
+            totals.update(
+                l2_write_requests=1, l2_write_sectors=len(part), l2_write_sector_hits=len(hits)
+            )
             totals["dram_write_sectors"] += len(forward)
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)

@@ -19,7 +19,10 @@ def waves(num_blocks, warps_per_block, blocks_per_sm, num_sms):
 
 def warp_cycles(x, gpu):
     """Cycles of the representative warp alone."""
-    return sum(n / gpu["issue_width"] + s for n, s in zip(x["instructions"], x["stall_cycles"], strict=True))
+    return sum(
+        n / gpu["issue_width"] + s
+        for n, s in zip(x["instructions"], x["stall_cycles"], strict=True)
+    )
 
 
 def multithreaded(x, gpu, warps):

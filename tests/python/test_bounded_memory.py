@@ -1,0 +1,74 @@
+"""A trace much larger than the memory limit is predicted within bounds, and to the same result."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads the peak memory from /proc"
+)
+
+LIMIT_MIB = 16
+#: What the interpreter, the libraries and the metadata of 6000 blocks may take beyond the limit.
+SLACK_MIB = 40
+
+PREDICT = """
+import json, re, sys
+from pathlib import Path
+import warpstack as ws
+def peak_mib():  # of this program alone; getrusage would count the process it was forked from
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+gpu = ws.gpu("pascal-mdm").replace(num_sms=4)
+ws.predict(ws.patterns.stream(blocks=4), gpu)  # loads what a prediction loads
+before = peak_mib()
+app = ws.load(sys.argv[1], memory_limit_mib=float(sys.argv[2]))
+cycles = ws.predict(app, gpu, ["mdm"])["cycles"].tolist()
+peak = peak_mib()
+kernel = app.kernels[0]
+print(json.dumps([kernel.nbytes / 2**20, kernel.in_file, peak - before, cycles]))
+"""
+
+
+def predict(path, limit_mib):
+    command = [sys.executable, "-c", PREDICT, str(path), str(limit_mib)]
+    return json.loads(subprocess.check_output(command, text=True))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Return a trace whose columns take over 160 MiB."""
+    path = tmp_path_factory.mktemp("large") / "kernel-1.traceg"
+    warp = ["0000 ffffffff 1 R1 MOV 0 0 "] * 300
+    head = (
+        "-kernel name = _Z5largePf\n-kernel id = 1\n-grid dim = (6000,1,1)\n-block dim = (128,1,1)\n"
+        "-shmem = 0\n-nregs = 32\n-binary version = 61\n-cuda stream id = 0\n"
+        "-accelsim tracer version = 4\n-enable lineinfo = 0\n\n"
+    )
+    with path.open("w") as file:
+        file.write(head)
+        for block in range(6000):
+            file.write(f"#BEGIN_TB\n\nthread block = {block},0,0\n\n")
+            for number in range(4):
+                base = 0x7F0000000000 + (block * 4 + number) * 65536
+                loads = [
+                    f"0010 ffffffff 1 R4 LDG.E 1 R2 4 1 {base + 4096 * i:#x} 128 "
+                    for i in range(20)
+                ]
+                lines = [*warp, *loads, "0020 ffffffff 0 EXIT 0 0 "]
+                file.write(f"warp = {number}\ninsts = {len(lines)}\n" + "\n".join(lines) + "\n\n")
+            file.write("#END_TB\n\n")
+    return path
+
+
+def test_peak_memory_stays_near_the_limit(large):
+    size, in_file, growth, cycles = predict(large, LIMIT_MIB)
+    assert size > 10 * LIMIT_MIB
+    assert in_file
+    assert growth < LIMIT_MIB + SLACK_MIB
+    size_in_memory, in_file, growth_in_memory, same_cycles = predict(large, 4096)
+    assert size_in_memory == size
+    assert not in_file
+    assert growth_in_memory > size  # the measurement does see the columns
+    assert cycles == same_cycles

@@ -1,0 +1,93 @@
+"""Pictures: what they show, read back from the axes."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import warpstack as ws
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 32))]
+    return ws.predict(ws.App(kernels), ws.gpu("pascal-mdm"), ["gpumech", "mdm"])
+
+
+def bars(ax):
+    """Return heights by component and bar."""
+    return {c.get_label(): [bar.get_height() for bar in c] for c in ax.containers}
+
+
+def test_bars_are_the_stack(predictions):
+    ax = ws.plot.cpi_stack(predictions)
+    heights = bars(ax)
+    assert len(heights) == len(ws.models.STACK_COMPONENTS)
+    np.testing.assert_allclose(np.sum(list(heights.values()), axis=0), predictions["cpi"])
+    np.testing.assert_allclose(heights["MSHR: waiting for MSHRs"], predictions["cpi_mshr"])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["gpumech", "mdm", "gpumech", "mdm"]
+    assert ax.get_ylabel() == "cycles per warp instruction of an SM"
+    texts = [t.get_text() for t in ax.texts]
+    assert "1: strided_gs1" in texts
+    assert f"{predictions['ipc'].iloc[0]:.3g}" in texts
+
+
+def test_draws_on_given_axes(predictions):
+    _, (left, right) = plt.subplots(1, 2)
+    assert ws.plot.cpi_stack(predictions, right, title="mine", legend=False) is right
+    assert right.get_title() == "mine"
+    assert right.get_legend() is None
+    assert not left.containers
+
+
+def test_totals(predictions):
+    totals = ws.application_totals(predictions)
+    ax = ws.plot.cpi_stack(totals)
+    np.testing.assert_allclose(np.sum(list(bars(ax).values()), axis=0), totals["cpi"])
+
+
+def test_several_gpus_are_named(predictions):
+    other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"))
+    import pandas as pd
+
+    ax = ws.plot.cpi_stack(pd.concat([predictions, other]))
+    assert ax.get_xticklabels()[-1].get_text() == "mdm titan-v"
+
+
+def test_panels(predictions):
+    figure = ws.plot.cpi_stacks(predictions)
+    assert [ax.get_title() for ax in figure.axes] == ["1: strided_gs1", "2: strided_gs32"]
+    assert len(figure.legends) == 1
+
+
+def test_nothing_is_shown_or_leaked(predictions, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda *a, **k: pytest.fail("a plot was shown"))
+    before = plt.get_fignums()
+    _, ax = plt.subplots()
+    ws.plot.cpi_stack(predictions, ax)
+    assert len(plt.get_fignums()) == len(before) + 1
+
+
+def test_nothing_to_draw(predictions):
+    for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
+        with pytest.raises(ws.InputError, match="no predictions to draw"):
+            draw(predictions.iloc[:0])
+
+
+def test_labels_do_not_overlap(predictions):
+    """Bar labels and kernel names keep apart in the picture that the command line draws."""
+    figure = ws.plot.cpi_stacks(predictions)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    for ax in figure.axes:
+        labels = [t.get_window_extent(renderer) for t in ax.get_xticklabels()]
+        # Rotated labels: compare the ends that are anchored at the ticks.
+        ends = [box.x1 for box in labels]
+        assert np.diff(ends).min() > 8
+    titles = [ax.title.get_window_extent(renderer) for ax in figure.axes]
+    assert not titles[0].overlaps(titles[1])
+    assert not figure.legends[0].get_window_extent(renderer).overlaps(titles[-1])
