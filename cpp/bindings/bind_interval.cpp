@@ -76,7 +76,8 @@ void bind_interval(py::module_& module) {
 
   module.def(
       "nominal_latencies",
-      [](const KernelTrace& trace) { return array_of(nominal_latencies(trace)); }, py::arg("trace"));
+      [](const KernelTrace& trace) { return array_of(nominal_latencies(trace)); },
+      py::arg("trace"));
   module.def(
       "latencies",
       [](const KernelTrace& trace, const MemoryProfile& memory, const py::dict& classes, double l1,

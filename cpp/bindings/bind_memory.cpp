@@ -93,7 +93,8 @@ SmLimits sm_limits(const py::dict& fields) {
   sm.registers = fields["registers"].cast<std::uint64_t>();
   sm.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
   sm.register_allocation_unit = fields["register_allocation_unit"].cast<std::uint32_t>();
-  sm.shared_memory_allocation_bytes = fields["shared_memory_allocation_bytes"].cast<std::uint32_t>();
+  sm.shared_memory_allocation_bytes =
+      fields["shared_memory_allocation_bytes"].cast<std::uint32_t>();
   sm.shared_memory_reserved_bytes = fields["shared_memory_reserved_bytes"].cast<std::uint32_t>();
   return sm;
 }

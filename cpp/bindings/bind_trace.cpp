@@ -27,7 +27,8 @@ py::dict instruction_table(const KernelTrace& trace) {
   table["pc"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.pc; });
   table["source_line"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.source_line; });
   table["opcode"] = texts([](const Row& r) { return r.opcode; });
-  table["known_opcode"] = column_of<std::uint8_t>(rows, [](const Row& r) { return r.known_opcode; });
+  table["known_opcode"] =
+      column_of<std::uint8_t>(rows, [](const Row& r) { return r.known_opcode; });
   table["op_class"] = texts([](const Row& r) { return name_of(r.op_class); });
   table["space"] = texts([](const Row& r) { return name_of(r.space); });
   table["kind"] = texts([](const Row& r) { return name_of(r.kind); });
@@ -57,8 +58,8 @@ py::dict warp_columns(const py::object& self, const WarpPosition& position) {
     throw InputError("there is no such warp in the trace");
   }
   auto* scratch = new std::vector<std::byte>;
-  const py::capsule scratch_owner(
-      scratch, [](void* p) { delete static_cast<std::vector<std::byte>*>(p); });
+  const py::capsule scratch_owner(scratch,
+                                  [](void* p) { delete static_cast<std::vector<std::byte>*>(p); });
   const ColumnView view = trace.warp(position, *scratch);
   const py::handle owner = trace.blocks().spilled() ? py::handle(scratch_owner) : py::handle(self);
   py::dict columns;
@@ -89,22 +90,25 @@ py::dict batch_to_dict(BlockBatch&& batch) {
 }
 
 void add_batch_from_dict(TraceBuilder& builder, const py::dict& batch) {
-  const auto u64 = [&batch](const char* key) { return batch[key].cast<Contiguous<std::uint64_t>>(); };
-  const auto u32 = [&batch](const char* key) { return batch[key].cast<Contiguous<std::uint32_t>>(); };
+  const auto u64 = [&batch](const char* key) {
+    return batch[key].cast<Contiguous<std::uint64_t>>();
+  };
+  const auto u32 = [&batch](const char* key) {
+    return batch[key].cast<Contiguous<std::uint32_t>>();
+  };
   const auto block = u64("block"), instructions = u64("instructions"), memory = u64("memory"),
              sectors = u64("sectors"), stores = u64("stores"), sector = u64("sector");
   const auto warp = u32("warp"), instruction = u32("instruction"), mask = u32("active_mask"),
              memory_static = u32("memory_static"), store_bytes = u32("store_bytes");
   const auto memory_count = batch["memory_count"].cast<Contiguous<std::uint16_t>>();
-  const BlockBatchView view{
-      span_of(block),
-      span_of(warp),
-      span_of(instructions),
-      span_of(memory),
-      span_of(sectors),
-      span_of(stores),
-      {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
-       span_of(sector), span_of(store_bytes)}};
+  const BlockBatchView view{span_of(block),
+                            span_of(warp),
+                            span_of(instructions),
+                            span_of(memory),
+                            span_of(sectors),
+                            span_of(stores),
+                            {span_of(instruction), span_of(mask), span_of(memory_static),
+                             span_of(memory_count), span_of(sector), span_of(store_bytes)}};
   const py::gil_scoped_release unlocked;
   add_batch(builder, view);
 }
@@ -124,7 +128,8 @@ void append_program_from_list(TraceBuilder& builder, const py::list& steps) {
     Arrays& held = arrays.emplace_back();
     ProgramStep& next = program.emplace_back();
     next.row = row;
-    if (!issued.is_none()) next.issued = span_of(held.issued = issued.cast<decltype(held.issued)>());
+    if (!issued.is_none())
+      next.issued = span_of(held.issued = issued.cast<decltype(held.issued)>());
     if (!mask.is_none()) next.mask = span_of(held.mask = mask.cast<decltype(held.mask)>());
     if (!addresses.is_none()) {
       next.addresses = span_of(held.addresses = addresses.cast<decltype(held.addresses)>());
@@ -208,7 +213,8 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("num_missing_blocks", &KernelTrace::num_missing_blocks)
       .def_property_readonly("num_traced_blocks",
                              [](const KernelTrace& t) { return t.blocks().size(); })
-      .def_property_readonly("num_blocks", [](const KernelTrace& t) { return t.header().num_blocks(); })
+      .def_property_readonly("num_blocks",
+                             [](const KernelTrace& t) { return t.header().num_blocks(); })
       .def_property_readonly("warps_per_block",
                              [](const KernelTrace& t) { return t.header().warps_per_block(); })
       .def_property_readonly("threads_per_block",
@@ -225,10 +231,8 @@ void bind_trace(py::module_& module) {
              const BlockRecord& record = t.blocks().record(block);
              return std::pair(record.linear_index, record.warps);
            })
-      .def("warp_columns",
-           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
-             return warp_columns(self, {block, warp});
-           })
+      .def("warp_columns", [](const py::object& self, std::uint32_t block,
+                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
       .def(
           "read_batch",
           [](const KernelTrace& t, std::size_t first, std::size_t last) {
@@ -289,8 +293,8 @@ void bind_trace(py::module_& module) {
         result["width"] = decoded.width;
         result["destination_registers"] = widths.destination;
         result["source_registers"] = std::vector<std::uint32_t>(
-            widths.source.begin(),
-            widths.source.begin() + static_cast<std::ptrdiff_t>(std::min(num_sources, max_operands)));
+            widths.source.begin(), widths.source.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               num_sources, max_operands)));
         return result;
       },
       py::arg("opcode"), py::arg("num_sources") = 0);

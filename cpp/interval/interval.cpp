@@ -129,9 +129,9 @@ Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
       const double l2 = count(MissEvent::l2_hit);
       const double dram = count(MissEvent::dram);
       const double all = l1 + l2 + dram;
-      result.push_back(all == 0 ? levels.l1
-                                : (l1 * levels.l1 + l2 * levels.l2 +
-                                   dram * (levels.l2 + levels.dram)) / all);
+      result.push_back(
+          all == 0 ? levels.l1
+                   : (l1 * levels.l1 + l2 * levels.l2 + dram * (levels.l2 + levels.dram)) / all);
     }
   }
   return result;
@@ -173,6 +173,7 @@ std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latenci
       if (!failure) failure = std::current_exception();
     }
   };
+  if (interrupt) interrupt();
   std::vector<std::jthread> helpers;
   for (unsigned t = 1; t < num_threads; ++t) helpers.emplace_back(work, false);
   work(true);
@@ -217,9 +218,8 @@ class IntervalBuilder {
     open_.instructions += 1;
     const StaticInstruction& instruction = trace_.instructions()[row];
     if (!instruction.uses_caches() || active_mask == 0) return;
-    const AccessMeans means = options_.miss_source == MissSource::observed_warp
-                                  ? observed(row)
-                                  : mean_over_warps(row);
+    const AccessMeans means =
+        options_.miss_source == MissSource::observed_warp ? observed(row) : mean_over_warps(row);
     if (instruction.reads_memory()) {
       open_.memory_instructions += 1;
       open_.read_misses += means.l2_requests;
@@ -283,17 +283,17 @@ class IntervalBuilder {
   [[nodiscard]] AccessMeans mean_over_warps(std::uint32_t row) const {
     const InstructionCounters& counters = memory_.per_row[row];
     if (counters.active_executions == 0) return {};
-    return means(static_cast<double>(counters.active_executions),
-                 static_cast<double>(counters.l2_requests),
-                 static_cast<double>(counters.l2_request_sectors),
-                 static_cast<double>(counters.dram_requests),
-                 static_cast<double>(counters.dram_sectors));
+    return means(
+        static_cast<double>(counters.active_executions), static_cast<double>(counters.l2_requests),
+        static_cast<double>(counters.l2_request_sectors),
+        static_cast<double>(counters.dram_requests), static_cast<double>(counters.dram_sectors));
   }
 
   AccessMeans observed(std::uint32_t row) {
     if (next_observed_ == memory_.observed.size() || memory_.observed[next_observed_].row != row) {
       throw InputError(
-          "the memory profile did not observe this warp; simulate the caches again with the warp as "
+          "the memory profile did not observe this warp; simulate the caches again with the warp "
+          "as "
           "`observe`, or take the misses per instruction");
     }
     const ObservedAccess& access = memory_.observed[next_observed_++];

@@ -30,12 +30,12 @@ struct MemoryLatencies {
   double dram = 0;  ///< beyond L2
 };
 
-/// Fixed latencies for comparing warps with one another, whatever the GPU: those of GPUMech's Table I,
-/// every access an L2 hit. Selection by them is a one-time cost per trace (MDM, Section II).
+/// Fixed latencies for comparing warps with one another, whatever the GPU: those of GPUMech's Table
+/// I, every access an L2 hit. Selection by them is a one-time cost per trace (MDM, Section II).
 Latencies nominal_latencies(const KernelTrace& trace);
 
-/// Latencies on one GPU: operation classes as configured, memory instructions the average over their
-/// miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
+/// Latencies on one GPU: operation classes as configured, memory instructions the average over
+/// their miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
 /// global or local instruction that was never active counts as an L1 hit.
 Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
                     const ClassLatencies& classes, const MemoryLatencies& levels);
@@ -100,9 +100,10 @@ struct IntervalOptions {
   double l2_unit_bytes = 0;
 };
 
-/// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done + 1
-/// over the producers of k+1's sources), done = issue + latency; an interval ends where issue(k+1)
-/// is later than issue(k) + 1/r. Instructions without an active lane issue but write no register.
+/// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done +
+/// 1 over the producers of k+1's sources), done = issue + latency; an interval ends where
+/// issue(k+1) is later than issue(k) + 1/r. Instructions without an active lane issue but write no
+/// register.
 IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition warp,
                                 const Latencies& latencies, const MemoryProfile& memory,
                                 const IntervalOptions& options);

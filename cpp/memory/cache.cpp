@@ -36,7 +36,8 @@ void CacheConfig::validate(const char* level) const {
               " is not a multiple of the line of " + text(line_bytes) + " bytes");
   const std::uint64_t unit = std::uint64_t{line_bytes} * ways * slices;
   require(size_bytes >= unit && size_bytes % unit == 0,
-          "a size of " + text(size_bytes) + " bytes is not a positive multiple of line_bytes * ways" +
+          "a size of " + text(size_bytes) +
+              " bytes is not a positive multiple of line_bytes * ways" +
               (slices > 1 ? " * slices" : "") + " = " + text(unit));
   require(num_lines() <= std::uint64_t{1} << 31, "more than 2^31 lines");
 }
@@ -60,7 +61,8 @@ std::uint64_t Cache::set_of(std::uint64_t line) const {
   const std::uint64_t chunk = by_interleave_.quotient(line);
   const std::uint64_t chunk_in_slice = by_slices_.quotient(chunk);
   const std::uint64_t slice = chunk - chunk_in_slice * config_.slices;
-  const std::uint64_t local = chunk_in_slice * lines_per_interleave_ + by_interleave_.remainder(line);
+  const std::uint64_t local =
+      chunk_in_slice * lines_per_interleave_ + by_interleave_.remainder(line);
   return slice * sets_per_slice_ + by_sets_.remainder(local);
 }
 

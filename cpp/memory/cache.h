@@ -14,7 +14,8 @@ using SectorMask = std::uint8_t;
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
 
-/// Number of sectors in a mask. A table, because portable builds have no population count instruction.
+/// Number of sectors in a mask. A table, because portable builds have no population count
+/// instruction.
 inline std::uint32_t count_sectors(SectorMask mask) {
   static constexpr auto counts = [] {
     std::array<std::uint8_t, 256> table{};
@@ -72,8 +73,9 @@ class Cache {
   /// What a line loses to make room.
   struct Eviction {
     std::uint64_t line;
-    SectorMask dirty = 0;  ///< sectors to write back; line and bytes have a value only if there are any
-    ByteMasks bytes;       ///< valid bytes of these sectors
+    SectorMask dirty =
+        0;            ///< sectors to write back; line and bytes have a value only if there are any
+    ByteMasks bytes;  ///< valid bytes of these sectors
   };
   struct ReadResult {
     SectorMask hit = 0;    ///< of the requested sectors
@@ -87,11 +89,12 @@ class Cache {
 
   explicit Cache(const CacheConfig& config);
 
-  /// Reads sectors of a line (line number = address / line_bytes). A line that makes room is reported
-  /// through `eviction`, which keeps dirty == 0 otherwise.
+  /// Reads sectors of a line (line number = address / line_bytes). A line that makes room is
+  /// reported through `eviction`, which keeps dirty == 0 otherwise.
   ReadResult read(std::uint64_t line, SectorMask mask, Eviction& eviction);
   /// Writes sectors; `bytes[s]` says which bytes of sector s.
-  WriteResult write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes, Eviction& eviction);
+  WriteResult write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+                    Eviction& eviction);
   /// Forgets sectors without writing them back.
   void invalidate(std::uint64_t line, SectorMask mask);
   /// Dirty sectors that the cache holds now.

@@ -93,18 +93,20 @@ class L2Port {
 
   L2Outcome write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
     L2Outcome outcome;
-    for_each_piece(l1_line, mask, bytes,
-                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
-                     Cache::Eviction eviction;
-                     const Cache::WriteResult result = cache_.write(line, part, part_bytes, eviction);
-                     ++totals_.l2_write_requests;
-                     totals_.l2_write_sectors += count_sectors(part);
-                     totals_.l2_write_sector_hits += count_sectors(result.hit);
-                     totals_.dram_write_sectors += count_sectors(result.forward);
-                     settle(result.fetch, eviction, outcome);
-                     if (!result.fetch) outcome.dram_sectors += count_sectors(static_cast<SectorMask>(part & ~result.hit));
-                     outcome.missed |= result.hit != part;
-                   });
+    for_each_piece(
+        l1_line, mask, bytes,
+        [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
+          Cache::Eviction eviction;
+          const Cache::WriteResult result = cache_.write(line, part, part_bytes, eviction);
+          ++totals_.l2_write_requests;
+          totals_.l2_write_sectors += count_sectors(part);
+          totals_.l2_write_sector_hits += count_sectors(result.hit);
+          totals_.dram_write_sectors += count_sectors(result.forward);
+          settle(result.fetch, eviction, outcome);
+          if (!result.fetch)
+            outcome.dram_sectors += count_sectors(static_cast<SectorMask>(part & ~result.hit));
+          outcome.missed |= result.hit != part;
+        });
     return outcome;
   }
 
@@ -115,7 +117,8 @@ class L2Port {
                    [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
                      Cache::Eviction eviction;
                      const Cache::ReadResult read = cache_.read(line, part, eviction);
-                     const Cache::WriteResult write = cache_.write(line, part, part_bytes, eviction);
+                     const Cache::WriteResult write =
+                         cache_.write(line, part, part_bytes, eviction);
                      totals_.l2_atomic_sectors += count_sectors(part);
                      totals_.l2_atomic_sector_hits += count_sectors(read.hit);
                      totals_.dram_write_sectors += count_sectors(write.forward);
@@ -169,8 +172,8 @@ struct AccessOutcome {
 /// Sends the accesses of SMs through their L1 caches and on to L2.
 class AccessPath {
  public:
-  AccessPath(const MemoryConfig& config, const std::vector<StaticInstruction>& instructions, Cache& l2,
-             MemoryTotals& totals)
+  AccessPath(const MemoryConfig& config, const std::vector<StaticInstruction>& instructions,
+             Cache& l2, MemoryTotals& totals)
       : instructions_(instructions),
         grouper_(config.l1.line_bytes),
         l2_(l2, config.l1.line_bytes, totals),

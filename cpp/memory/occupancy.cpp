@@ -30,8 +30,10 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
     if (blocks == 0) {
       throw InputError("kernel " + kernel.name + " does not fit on an SM: a thread block needs " +
                        std::to_string(needed) + " of " + std::string(name_of(resource)) +
-                       ", which offers " + std::to_string(available) + " (in threads, warps, "
-                       "registers or bytes); raise " + std::string(name_of(resource)));
+                       ", which offers " + std::to_string(available) +
+                       " (in threads, warps, "
+                       "registers or bytes); raise " +
+                       std::string(name_of(resource)));
     }
     if (blocks < best) {
       best = blocks;

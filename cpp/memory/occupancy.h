@@ -15,9 +15,9 @@ struct SmLimits {
   std::uint32_t blocks = 0;
   std::optional<std::uint64_t> registers;
   std::optional<std::uint64_t> shared_memory_bytes;
-  std::uint32_t register_allocation_unit = 1;         ///< registers, rounded up per warp
-  std::uint32_t shared_memory_allocation_bytes = 1;   ///< rounded up per block
-  std::uint32_t shared_memory_reserved_bytes = 0;     ///< taken by the system, per block
+  std::uint32_t register_allocation_unit = 1;        ///< registers, rounded up per warp
+  std::uint32_t shared_memory_allocation_bytes = 1;  ///< rounded up per block
+  std::uint32_t shared_memory_reserved_bytes = 0;    ///< taken by the system, per block
 };
 
 enum class OccupancyLimit : std::uint8_t { warps, threads, blocks, registers, shared_memory };
@@ -32,8 +32,8 @@ struct Occupancy {
   [[nodiscard]] std::uint32_t warps_per_sm() const { return blocks_per_sm * warps_per_block; }
 };
 
-/// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation units).
-/// Throws InputError when not a single block fits.
+/// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation
+/// units). Throws InputError when not a single block fits.
 Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm);
 
 }  // namespace warpstack

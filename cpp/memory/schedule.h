@@ -10,9 +10,9 @@ namespace warpstack {
 
 /// One executed access to global or local memory by a warp.
 struct MemoryAccess {
-  std::uint32_t row = 0;                        ///< in the static instruction table
-  std::span<const std::uint64_t> sectors;       ///< touched sectors, at least one
-  std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
+  std::uint32_t row = 0;                       ///< in the static instruction table
+  std::span<const std::uint64_t> sectors;      ///< touched sectors, at least one
+  std::span<const std::uint32_t> store_bytes;  ///< byte masks of written sectors; empty for loads
 };
 
 /// Which rows of the instruction table a WarpStream yields and which have store masks.
@@ -22,9 +22,9 @@ struct RowFlags {
   std::vector<std::uint8_t> writes;
 };
 
-/// The accesses of one warp in program order: instructions of global and local space with at least one
-/// active lane. A file-backed trace is read in windows, so that a resident warp costs a few kilobytes
-/// whatever its length.
+/// The accesses of one warp in program order: instructions of global and local space with at least
+/// one active lane. A file-backed trace is read in windows, so that a resident warp costs a few
+/// kilobytes whatever its length.
 class WarpStream {
  public:
   WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position);
@@ -55,13 +55,13 @@ class WarpStream {
 };
 
 /// The order of the accesses of one SM (GPUMech, Section V-A; cache paper, Section 2.4): at most
-/// `blocks_per_sm` thread blocks are resident; in a round each resident warp issues its next access, in
-/// the order of block slots and warps; after a round, blocks without further accesses give their slots
-/// to the SM's next blocks.
+/// `blocks_per_sm` thread blocks are resident; in a round each resident warp issues its next
+/// access, in the order of block slots and warps; after a round, blocks without further accesses
+/// give their slots to the SM's next blocks.
 class SmSchedule {
  public:
-  /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` must outlive
-  /// the schedule.
+  /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` must
+  /// outlive the schedule.
   SmSchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
              std::uint32_t blocks_per_sm);
 

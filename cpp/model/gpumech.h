@@ -4,12 +4,13 @@
 
 namespace warpstack {
 
-/// MSHR delay of an interval (GPUMech, Eq. 18 to 20): request j of the SM's R = m_i W requests waits
-/// for ceil(j / N) - 1 round trips of `miss_latency`; the mean wait counts once per memory
+/// MSHR delay of an interval (GPUMech, Eq. 18 to 20): request j of the SM's R = m_i W requests
+/// waits for ceil(j / N) - 1 round trips of `miss_latency`; the mean wait counts once per memory
 /// instruction. Zero unless R > N.
 double gpumech_mshr_delay(const Demand& x, const Machine& machine, double miss_latency);
 
-/// DRAM as an M/D/1 queue (GPUMech, Eq. 21 to 23), bounded by half the requests that can be in flight.
+/// DRAM as an M/D/1 queue (GPUMech, Eq. 21 to 23), bounded by half the requests that can be in
+/// flight.
 QueueDelays gpumech_queues(const Demand& x, const Machine& machine);
 
 /// The same for DRAM and for the NoC (GPUMech+).

@@ -4,19 +4,19 @@
 
 namespace warpstack {
 
-/// NoC and DRAM queueing of an interval (MDM, Eq. 7 to 10): an SM waits for all requests in flight when
-/// the interval is memory-divergent and the NoC saturated, otherwise for half of them.
+/// NoC and DRAM queueing of an interval (MDM, Eq. 7 to 10): an SM waits for all requests in flight
+/// when the interval is memory-divergent and the NoC saturated, otherwise for half of them.
 QueueDelays mdm_queues(const Demand& x, const Machine& machine);
 
-/// The same as first published (CAL 2019, Eq. 2 to 5): every memory-divergent interval waits for all
-/// requests.
+/// The same as first published (CAL 2019, Eq. 2 to 5): every memory-divergent interval waits for
+/// all requests.
 QueueDelays mdm_cal2019_queues(const Demand& x, const Machine& machine);
 
 /// S_Mem (MDM, Eq. 4, 5): round trip of an L1 miss with queueing.
 double mdm_miss_latency(const Demand& x, const Machine& machine, const QueueDelays& queues);
 
-/// S_MSHR (MDM, Eq. 6): batches of as many requests as there are MSHRs; the last one is covered by the
-/// queueing delays.
+/// S_MSHR (MDM, Eq. 6): batches of as many requests as there are MSHRs; the last one is covered by
+/// the queueing delays.
 double mdm_mshr_delay(const Demand& x, const Machine& machine, double miss_latency);
 
 }  // namespace warpstack

@@ -56,8 +56,8 @@ std::vector<std::string_view> model_names();
 /// Looks a model up. Throws InputError that lists the names.
 const Model& find_model(std::string_view name);
 
-/// Evaluates a model over the intervals of the representative warp. Throws InputError when the profile
-/// has no instructions or a parameter is not positive.
+/// Evaluates a model over the intervals of the representative warp. Throws InputError when the
+/// profile has no instructions or a parameter is not positive.
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters);
 

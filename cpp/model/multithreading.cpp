@@ -63,8 +63,8 @@ double markov_all_suspended(unsigned warps, double suspend, double wake) {
       if (joins > 0) transition[suspended * states + k + 1] += asleep[k] * joins;
     }
   }
-  // Stationary distribution by state reduction (Grassmann, Taksar and Heyman), which subtracts nothing
-  // and so loses no accuracy. The states leave one by one, the fullest last.
+  // Stationary distribution by state reduction (Grassmann, Taksar and Heyman), which subtracts
+  // nothing and so loses no accuracy. The states leave one by one, the fullest last.
   const auto p = [&](std::size_t from, std::size_t to) -> double& {
     return transition[from * states + to];
   };

@@ -48,6 +48,17 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+bool is_printable(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+bool is_opcode(std::string_view text) {
+  return text.front() >= 'A' && text.front() <= 'Z' && std::ranges::all_of(text, [](char c) {
+           return hex_digit(c) >= 0 || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                  c == '.' || c == '_';
+         });
+}
+
 bool is_hex_token(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return hex_digit(c) >= 0; });
 }
@@ -129,7 +140,8 @@ std::uint64_t AccelSimReader::header_number(std::string_view key, std::string_vi
     base = 16;
   }
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
   if (error != std::errc{} || end != digits.data() + digits.size()) {
     fail("-" + std::string(key) + " = " + quoted(value) + " is not a number");
   }
@@ -145,7 +157,8 @@ Dim3 AccelSimReader::header_dimensions(std::string_view key, std::string_view va
     const std::size_t comma = rest.find(',');
     good = (comma == std::string_view::npos) == (i == 2);
     const std::string_view number = trim(rest.substr(0, comma));
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), dims[i]);
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), dims[i]);
     good = good && error == std::errc{} && end == number.data() + number.size();
     if (good && i < 2) rest.remove_prefix(comma + 1);
   }
@@ -159,6 +172,7 @@ void AccelSimReader::parse_header_line(std::string_view line) {
   if (key.empty()) fail("the header line " + quoted(line) + " is not of the form -key = value");
   header_lines_.emplace(key, line_number_);
   if (key == "kernel name") {
+    if (!is_printable(value)) fail("-kernel name = " + quoted(value) + " is not printable text");
     header_.name = value;
   } else if (key == "kernel id") {
     header_.launch_id = header_number(key, value);
@@ -191,7 +205,8 @@ void AccelSimReader::start_body() {
   if (builder_) return;
   for (const std::string_view key : {"kernel name", "grid dim", "block dim", "shmem", "nregs"}) {
     if (!header_lines_.contains(key)) {
-      fail("the header has no line -" + std::string(key) + " = ...; this is not an Accel-Sim trace");
+      fail("the header has no line -" + std::string(key) +
+           " = ...; this is not an Accel-Sim trace");
     }
   }
   builder_.emplace(header_, budget_);
@@ -210,7 +225,8 @@ void AccelSimReader::parse_hash_line(std::string_view line) {
     block_index_ = {~std::uint64_t{0}, 0, 0};
   } else if (line == "#END_TB") {
     if (!in_block_) fail("#END_TB without #BEGIN_TB");
-    if (block_index_[0] == ~std::uint64_t{0}) fail("a thread block without a line thread block = x,y,z");
+    if (block_index_[0] == ~std::uint64_t{0})
+      fail("a thread block without a line thread block = x,y,z");
     end_warp();
     located([this] { builder_->end_block(); });
     in_block_ = false;
@@ -226,8 +242,8 @@ void AccelSimReader::end_warp() {
   }
   if (found != *announced_instructions_) {
     fail("warp " + std::to_string(warp_index_) + " of this thread block announces " +
-         std::to_string(*announced_instructions_) + " instructions but has " + std::to_string(found) +
-         "; the file is cut or edited");
+         std::to_string(*announced_instructions_) + " instructions but has " +
+         std::to_string(found) + "; the file is cut or edited");
   }
 }
 
@@ -236,7 +252,8 @@ std::uint64_t AccelSimReader::linear_block_index() const {
 }
 
 void AccelSimReader::parse_thread_block(std::string_view value) {
-  if (block_index_[0] != ~std::uint64_t{0}) fail("a second line thread block = in one thread block");
+  if (block_index_[0] != ~std::uint64_t{0})
+    fail("a second line thread block = in one thread block");
   const Dim3 index = header_dimensions("thread block", "(" + std::string(value) + ")");
   for (std::size_t i = 0; i < index.size(); ++i) {
     if (index[i] >= header_.grid[i]) {
@@ -269,7 +286,8 @@ void AccelSimReader::parse_key_line(std::string_view line) {
     announced_instructions_.reset();
   } else {
     if (!in_warp_) fail("insts = before warp =");
-    if (announced_instructions_) fail("a second line insts = for warp " + std::to_string(warp_index_));
+    if (announced_instructions_)
+      fail("a second line insts = for warp " + std::to_string(warp_index_));
     announced_instructions_ = number;
   }
 }
@@ -353,8 +371,9 @@ void AccelSimReader::measure_raw_prefix(std::string_view line) {
   }
   const std::size_t after_prefix = has_line_info_ ? 2 : 1;
   if (position < 4 + after_prefix) {
-    fail("an instruction outside #BEGIN_TB and #END_TB without its thread block and warp: neither a "
-         "grouped nor a raw Accel-Sim trace");
+    fail(
+        "an instruction outside #BEGIN_TB and #END_TB without its thread block and warp: neither a "
+        "grouped nor a raw Accel-Sim trace");
   }
   raw_prefix_tokens_ = position - after_prefix;
 }
@@ -417,21 +436,21 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   };
   const auto destinations = registers("number of destination registers", "destination register");
   const std::string opcode(token(cursor, "opcode"));
-  if (opcode[0] < 'A' || opcode[0] > 'Z') fail("opcode " + quoted(opcode) + " is not an opcode");
+  if (!is_opcode(opcode)) fail("opcode " + quoted(opcode) + " is not an opcode");
   const auto sources = registers("number of source registers", "source register");
   const std::uint64_t width = decimal(cursor, "memory width");
   if (width > 256) fail("memory width = " + std::to_string(width) + " is more than 256 bytes");
 
   const std::string text(begin, cursor.next);
-  const auto [entry, is_new] = form_by_text_.try_emplace(
-      std::to_string(pc) + ':' + text, static_cast<std::uint32_t>(forms_.size()));
+  const auto [entry, is_new] = form_by_text_.try_emplace(std::to_string(pc) + ':' + text,
+                                                         static_cast<std::uint32_t>(forms_.size()));
   if (is_new) {
     StaticInstruction instruction = make_static_instruction(
         pc, opcode, destinations, sources, source_line, static_cast<std::uint32_t>(width));
     const bool is_memory = instruction.is_memory();
     const bool is_async_copy = instruction.kind == MemoryKind::async_copy;
-    forms_.push_back({text, builder_->intern(std::move(instruction)), width > 0, is_memory,
-                      is_async_copy});
+    forms_.push_back(
+        {text, builder_->intern(std::move(instruction)), width > 0, is_memory, is_async_copy});
   }
   if (pc < max_cached_pc) {
     if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
@@ -444,7 +463,8 @@ void AccelSimReader::parse_addresses(Cursor& cursor, LaneAddresses& lanes) {
   const std::uint64_t mode = decimal(cursor, "address mode");
   const std::uint32_t mask = lanes.mask;
   const auto store = [&](int lane, std::uint64_t value) {
-    if (value > max_address) fail("address " + std::to_string(value) + " is beyond the address space");
+    if (value > max_address)
+      fail("address " + std::to_string(value) + " is beyond the address space");
     lanes.address[static_cast<std::size_t>(lane)] = value;
   };
   if (mode == 0) {  // every address
@@ -470,7 +490,8 @@ void AccelSimReader::parse_addresses(Cursor& cursor, LaneAddresses& lanes) {
       if (rest != 0) value += static_cast<std::uint64_t>(signed_decimal(cursor, "address delta"));
     }
   } else {
-    fail("address mode " + std::to_string(mode) + " is not 0 (list), 1 (base and stride) or 2 (base "
+    fail("address mode " + std::to_string(mode) +
+         " is not 0 (list), 1 (base and stride) or 2 (base "
          "and deltas)");
   }
 }
@@ -524,9 +545,8 @@ void AccelSimReader::parse_instruction(std::string_view line) {
     raw->expects_global_half = !raw->expects_global_half;
     if (raw->expects_global_half) return;
   }
-  builder_->append_to(raw->columns,
-                      linear_block_index() * header_.warps_per_block() + warp_index_, form.row,
-                      lanes.mask, access);
+  builder_->append_to(raw->columns, linear_block_index() * header_.warps_per_block() + warp_index_,
+                      form.row, lanes.mask, access);
 }
 
 void AccelSimReader::finish_raw() {

@@ -14,8 +14,8 @@
 namespace warpstack {
 
 /// Reads one kernel of an Accel-Sim (NVBit) trace from text that arrives in pieces: tracer versions
-/// before 3, 3, 4, 5 and later, grouped by thread block (.traceg) or raw (.trace). Every error names
-/// file and line; nothing of a malformed file is kept.
+/// before 3, 3, 4, 5 and later, grouped by thread block (.traceg) or raw (.trace). Every error
+/// names file and line; nothing of a malformed file is kept.
 class AccelSimReader {
  public:
   AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget);

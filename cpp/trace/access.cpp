@@ -11,7 +11,10 @@ namespace {
 class SectorCollector {
  public:
   SectorCollector(std::vector<std::uint64_t>& sectors, std::vector<std::uint32_t>* bytes)
-      : sectors_(sectors), bytes_(bytes), first_(sectors.size()), byte_first_(bytes ? bytes->size() : 0) {}
+      : sectors_(sectors),
+        bytes_(bytes),
+        first_(sectors.size()),
+        byte_first_(bytes ? bytes->size() : 0) {}
 
   void touch(std::uint64_t address, std::uint32_t width) {
     const std::uint64_t last = (address + width - 1) / sector_bytes;
@@ -31,8 +34,8 @@ class SectorCollector {
 
  private:
   std::size_t find_or_append(std::uint64_t sector) {
-    // Neighbouring lanes mostly share a sector or move on in one direction; only a sector inside the
-    // range seen so far needs a search.
+    // Neighbouring lanes mostly share a sector or move on in one direction; only a sector inside
+    // the range seen so far needs a search.
     if (sector > highest_ || sector < lowest_) {
       highest_ = std::max(highest_, sector);
       lowest_ = std::min(lowest_, sector);

@@ -62,7 +62,8 @@ void BlockStorage::append(BlockRecord record, const ColumnView& columns) {
   const Layout layout(record.counts());
   record.data = std::make_unique_for_overwrite<std::byte[]>(layout.end);
   const auto copy = [&record](std::uint64_t offset, const auto& column) {
-    if (!column.empty()) std::memcpy(record.data.get() + offset, column.data(), column.size_bytes());
+    if (!column.empty())
+      std::memcpy(record.data.get() + offset, column.data(), column.size_bytes());
   };
   copy(layout.sector, columns.sector);
   copy(layout.instruction, columns.instruction);
@@ -90,7 +91,8 @@ void BlockStorage::open_file() {
   file_ = ::mkstemp(path.data());
   if (file_ < 0) throw_system_error("cannot create a temporary trace file " + path);
   ::fcntl(file_, F_SETFD, FD_CLOEXEC);
-  ::unlink(path.c_str());  // the space is freed when the descriptor closes, however the process ends
+  ::unlink(
+      path.c_str());  // the space is freed when the descriptor closes, however the process ends
 }
 
 void BlockStorage::spill(BlockRecord& record, std::uint64_t bytes) {
@@ -104,8 +106,8 @@ void BlockStorage::spill(BlockRecord& record, std::uint64_t bytes) {
   record.data.reset();
 }
 
-ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first, const ColumnCounts& last,
-                              std::vector<std::byte>& scratch) const {
+ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
+                              const ColumnCounts& last, std::vector<std::byte>& scratch) const {
   const BlockRecord& record = records_[block];
   const Layout layout(record.counts());
   struct Range {

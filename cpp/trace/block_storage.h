@@ -27,8 +27,8 @@ struct ColumnCounts {
   bool operator==(const ColumnCounts&) const = default;
 };
 
-/// The dynamic columns of one or several consecutive warps. An instruction costs 8 bytes; each memory
-/// instruction 6 more, each sector 8, each written sector 4 more.
+/// The dynamic columns of one or several consecutive warps. An instruction costs 8 bytes; each
+/// memory instruction 6 more, each sector 8, each written sector 4 more.
 struct ColumnView {
   std::span<const std::uint32_t> instruction;    ///< row of the static instruction table
   std::span<const std::uint32_t> active_mask;    ///< active lanes that pass the guard predicate
@@ -64,8 +64,8 @@ struct ColumnBuffers {
   }
 };
 
-/// Where trace columns live: in memory until `limit` bytes are used, then in an unnamed temporary file
-/// in `spill_folder`. One budget may serve all kernels of an application.
+/// Where trace columns live: in memory until `limit` bytes are used, then in an unnamed temporary
+/// file in `spill_folder`. One budget may serve all kernels of an application.
 class StorageBudget {
  public:
   StorageBudget(std::uint64_t limit, std::string spill_folder)
@@ -115,8 +115,8 @@ class BlockStorage {
   [[nodiscard]] bool spilled() const { return file_ >= 0; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  /// Columns `first` to `last` (per column) of a block. Spans point into the store, or into `scratch`
-  /// when the block lives in the spill file. Columns with an empty range cost nothing.
+  /// Columns `first` to `last` (per column) of a block. Spans point into the store, or into
+  /// `scratch` when the block lives in the spill file. Columns with an empty range cost nothing.
   [[nodiscard]] ColumnView read(std::size_t block, const ColumnCounts& first,
                                 const ColumnCounts& last, std::vector<std::byte>& scratch) const;
 

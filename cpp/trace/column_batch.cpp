@@ -39,6 +39,10 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
                                  batch.sectors.size(), batch.stores.size()}) {
     if (size != num_warps) throw InputError("the columns of the warp table differ in length");
   }
+  if (batch.columns.active_mask.size() != batch.columns.instruction.size() ||
+      batch.columns.memory_count.size() != batch.columns.memory_static.size()) {
+    throw InputError("the columns of one table differ in length");
+  }
   const ColumnCounts available{batch.columns.instruction.size(), batch.columns.memory_static.size(),
                                batch.columns.sector.size(), batch.columns.store_bytes.size()};
   ColumnCounts next;

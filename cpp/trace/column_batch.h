@@ -9,7 +9,8 @@
 namespace warpstack {
 
 /// Consecutive thread blocks as flat columns, the form in which traces go to and come from columnar
-/// files. The warp columns have one entry per warp, `columns` hold the entries of all warps in order.
+/// files. The warp columns have one entry per warp, `columns` hold the entries of all warps in
+/// order.
 struct BlockBatch {
   std::vector<std::uint64_t> block;         ///< linear index of the warp's block
   std::vector<std::uint32_t> warp;          ///< number in the block

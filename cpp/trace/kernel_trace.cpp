@@ -69,8 +69,8 @@ std::map<std::string, std::uint64_t> KernelTrace::unknown_opcodes() const {
 
 ColumnView KernelTrace::warp(const WarpPosition& position, std::vector<std::byte>& scratch) const {
   const BlockRecord& record = blocks_->record(position.block);
-  return blocks_->read(position.block, record.begin[position.warp],
-                       record.begin[position.warp + 1], scratch);
+  return blocks_->read(position.block, record.begin[position.warp], record.begin[position.warp + 1],
+                       scratch);
 }
 
 ColumnView KernelTrace::block(std::size_t index, std::vector<std::byte>& scratch) const {
@@ -88,7 +88,8 @@ double KernelTrace::dpki(std::uint32_t line_bytes) const {
   std::vector<std::byte> scratch;
   for (std::size_t b = 0; b < blocks_->size(); ++b) {
     const ColumnCounts& end = blocks_->record(b).counts();
-    const ColumnView columns = blocks_->read(b, {0, 0, 0, 0}, {0, end.memory, end.sectors, 0}, scratch);
+    const ColumnView columns =
+        blocks_->read(b, {0, 0, 0, 0}, {0, end.memory, end.sectors, 0}, scratch);
     std::size_t next = 0;
     for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
       const StaticInstruction& instruction = instructions_[columns.memory_static[i]];

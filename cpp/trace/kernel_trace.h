@@ -84,7 +84,8 @@ class KernelTrace {
   }
 
   /// Columns of one warp. `scratch` holds them when the trace lives in a file.
-  [[nodiscard]] ColumnView warp(const WarpPosition& position, std::vector<std::byte>& scratch) const;
+  [[nodiscard]] ColumnView warp(const WarpPosition& position,
+                                std::vector<std::byte>& scratch) const;
   /// Columns of a whole block.
   [[nodiscard]] ColumnView block(std::size_t index, std::vector<std::byte>& scratch) const;
 

@@ -13,7 +13,7 @@ enum class OpClass : std::uint8_t {
   fp32,
   fp16,
   fp64,
-  sfu,      ///< special functions, conversions, population counts
+  sfu,  ///< special functions, conversions, population counts
   tensor,
   uniform,  ///< uniform datapath (Turing and later)
   control,

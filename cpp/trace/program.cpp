@@ -14,8 +14,9 @@ void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps) {
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const auto check = [&](const char* what, std::size_t size, std::uint64_t expected) {
       if (size != 0 && size != expected) {
-        throw InputError("step " + std::to_string(s) + ": " + what + " has " + std::to_string(size) +
-                         " entries where the launch needs " + std::to_string(expected));
+        throw InputError("step " + std::to_string(s) + ": " + what + " has " +
+                         std::to_string(size) + " entries where the launch needs " +
+                         std::to_string(expected));
       }
     };
     check("issued", steps[s].issued.size(), num_warps);

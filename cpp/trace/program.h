@@ -7,8 +7,8 @@
 
 namespace warpstack {
 
-/// One instruction that all warps of a launch may issue; arrays have one entry per warp, in the order
-/// of blocks, and per lane 32 entries per warp.
+/// One instruction that all warps of a launch may issue; arrays have one entry per warp, in the
+/// order of blocks, and per lane 32 entries per warp.
 struct ProgramStep {
   std::uint32_t row = 0;
   std::span<const std::uint8_t> issued;      ///< empty: every warp issues it

@@ -18,8 +18,7 @@ void append_register_tuple(std::vector<std::uint16_t>& registers, std::uint16_t 
 StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
                                           std::span<const std::uint16_t> destinations,
                                           std::span<const std::uint16_t> sources,
-                                          std::uint32_t source_line,
-                                          std::uint32_t traced_width) {
+                                          std::uint32_t source_line, std::uint32_t traced_width) {
   DecodedOpcode decoded = decode_opcode(opcode);
   const bool known = decoded.op_class != OpClass::unknown;
   if (!known && traced_width > 0) {

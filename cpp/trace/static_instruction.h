@@ -55,8 +55,8 @@ void append_register_tuple(std::vector<std::uint16_t>& registers, std::uint16_t 
                            std::uint32_t width);
 
 /// Builds a table row from an opcode and the registers that a trace names. Expands register tuples
-/// (see operand_widths()). An unknown opcode with an address operand of `traced_width` bytes per thread
-/// counts as a generic load when it writes a register and as a generic store otherwise.
+/// (see operand_widths()). An unknown opcode with an address operand of `traced_width` bytes per
+/// thread counts as a generic load when it writes a register and as a generic store otherwise.
 StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
                                           std::span<const std::uint16_t> destinations,
                                           std::span<const std::uint16_t> sources,

@@ -65,8 +65,8 @@ std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
 
 void TraceBuilder::begin_record(BlockRecord& record, std::uint64_t linear_index) {
   if (linear_index >= header_.num_blocks()) {
-    throw InputError("thread block " + std::to_string(linear_index) +
-                     " is outside the grid of " + std::to_string(header_.num_blocks()) + " blocks");
+    throw InputError("thread block " + std::to_string(linear_index) + " is outside the grid of " +
+                     std::to_string(header_.num_blocks()) + " blocks");
   }
   if (linear_index < next_block_) {
     throw InputError("thread block " + std::to_string(linear_index) +
@@ -113,8 +113,7 @@ void TraceBuilder::append_columns(const ColumnView& columns) {
 
 void TraceBuilder::end_block() {
   if (open_record_.warps.empty()) {
-    throw InputError("thread block " + std::to_string(open_record_.linear_index) +
-                     " has no warp");
+    throw InputError("thread block " + std::to_string(open_record_.linear_index) + " has no warp");
   }
   open_record_.begin.push_back(open_columns_.counts());
   store(std::move(open_record_), open_columns_.view());
@@ -226,12 +225,13 @@ void TraceBuilder::check_columns(const BlockRecord& record, const ColumnView& co
   };
   require(record.begin.size() == record.warps.size() + 1 && !record.warps.empty(),
           "it has no warp or the warp table is cut");
-  require(record.begin.front() == ColumnCounts{} &&
-              record.counts() == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
-                                              columns.sector.size(), columns.store_bytes.size()} &&
-              columns.active_mask.size() == columns.instruction.size() &&
-              columns.memory_count.size() == columns.memory_static.size(),
-          "its columns have other lengths than its warps say");
+  require(
+      record.begin.front() == ColumnCounts{} &&
+          record.counts() == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
+                                          columns.sector.size(), columns.store_bytes.size()} &&
+          columns.active_mask.size() == columns.instruction.size() &&
+          columns.memory_count.size() == columns.memory_static.size(),
+      "its columns have other lengths than its warps say");
   std::uint64_t memory = 0;
   std::uint64_t sectors = 0;
   std::uint64_t stores = 0;

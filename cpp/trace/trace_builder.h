@@ -11,12 +11,13 @@
 
 namespace warpstack {
 
-/// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers, patterns
-/// and functional simulation all end here, so that coalescing, the resolution of generic addresses and
-/// the renumbering of registers exist once.
+/// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers,
+/// patterns and functional simulation all end here, so that coalescing, the resolution of generic
+/// addresses and the renumbering of registers exist once.
 class TraceBuilder {
  public:
-  /// Throws InputError when the header is impossible. Messages do not know the file: callers add it.
+  /// Throws InputError when the header is impossible. Messages do not know the file: callers add
+  /// it.
   TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
@@ -50,8 +51,8 @@ class TraceBuilder {
   void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                  std::uint32_t active_mask, const LaneAddresses* lanes);
 
-  /// Stores a block whose packed columns come from a file; throws InputError when they contradict each
-  /// other or the static table.
+  /// Stores a block whose packed columns come from a file; throws InputError when they contradict
+  /// each other or the static table.
   void add_block(BlockRecord record, const ColumnView& columns);
 
   /// Renumbers registers densely and seals the trace. The builder is empty afterwards.

@@ -456,6 +456,14 @@ BAD = {
         "number of destination registers = 99",
     ),
     "opcode": (changed("LDG.E.U8", "?LDG"), r'opcode "\?LDG" is not an opcode'),
+    "opcode with other letters": (
+        changed("LDG.E.U8", "LDG.\u00c9"),
+        r'opcode "LDG\.\?\?" is not an',
+    ),
+    "name": (
+        changed("_Z6kernelPi", "_Z6k\u00e9rnelPi"),
+        r"-kernel name = .* is not printable text",
+    ),
     "width": (
         changed("LDG.E.U8 1 R2 1 ", "LDG.E.U8 1 R2 4096 "),
         "memory width = 4096 is more than 256",

@@ -1,0 +1,126 @@
+#include "trace/block_storage.h"
+
+#include <gtest/gtest.h>
+
+#include <system_error>
+#include <thread>
+
+#include "kernels.h"
+
+namespace warpstack {
+namespace {
+
+using testing::memory_budget;
+
+struct Block {
+  BlockRecord record;
+  ColumnBuffers columns;
+};
+
+Block make_block(std::uint32_t seed) {
+  Block block;
+  block.record.linear_index = seed;
+  block.record.warps = {0, 1};
+  block.record.begin.emplace_back();
+  for (std::uint32_t warp = 0; warp < 2; ++warp) {
+    for (std::uint32_t i = 0; i < 5 + seed % 3; ++i) {
+      block.columns.instruction.push_back(seed * 100 + i);
+      block.columns.active_mask.push_back(~i);
+      if (i % 2 == 0) {
+        block.columns.memory_static.push_back(seed + i);
+        block.columns.memory_count.push_back(static_cast<std::uint16_t>(i + 1));
+        for (std::uint32_t s = 0; s <= i; ++s) block.columns.sector.push_back(seed * 1000ull + s);
+        block.columns.store_bytes.push_back(seed ^ i);
+      }
+    }
+    block.record.begin.push_back(block.columns.counts());
+  }
+  return block;
+}
+
+template <typename T>
+void expect_equal(std::span<const T> found, const std::vector<T>& all, std::uint64_t from,
+                  std::uint64_t to) {
+  ASSERT_EQ(found.size(), to - from);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], all[from + i]);
+}
+
+void expect_contents(const BlockStorage& storage, std::uint32_t count) {
+  std::vector<std::byte> scratch;
+  for (std::uint32_t b = 0; b < count; ++b) {
+    const Block expected = make_block(b);
+    for (std::size_t w = 0; w < 2; ++w) {
+      const ColumnCounts& first = expected.record.begin[w];
+      const ColumnCounts& last = expected.record.begin[w + 1];
+      const ColumnView view = storage.read(b, first, last, scratch);
+      expect_equal(view.instruction, expected.columns.instruction, first.instructions,
+                   last.instructions);
+      expect_equal(view.active_mask, expected.columns.active_mask, first.instructions,
+                   last.instructions);
+      expect_equal(view.memory_static, expected.columns.memory_static, first.memory, last.memory);
+      expect_equal(view.memory_count, expected.columns.memory_count, first.memory, last.memory);
+      expect_equal(view.sector, expected.columns.sector, first.sectors, last.sectors);
+      expect_equal(view.store_bytes, expected.columns.store_bytes, first.stores, last.stores);
+    }
+  }
+}
+
+void fill(BlockStorage& storage, std::uint32_t count) {
+  for (std::uint32_t b = 0; b < count; ++b) {
+    Block block = make_block(b);
+    storage.append(std::move(block.record), block.columns.view());
+  }
+}
+
+TEST(BlockStorage, InMemory) {
+  BlockStorage storage(memory_budget());
+  fill(storage, 20);
+  EXPECT_FALSE(storage.spilled());
+  expect_contents(storage, 20);
+}
+
+TEST(BlockStorage, EverythingInAFile) {
+  BlockStorage storage(memory_budget(0));
+  fill(storage, 20);
+  EXPECT_TRUE(storage.spilled());
+  expect_contents(storage, 20);
+}
+
+TEST(BlockStorage, MovesToAFileWhenTheBudgetIsSpent) {
+  const auto budget = memory_budget(2000);
+  {
+    BlockStorage storage(budget);
+    fill(storage, 3);
+    EXPECT_FALSE(storage.spilled());
+    BlockStorage other(budget);
+    fill(other, 20);
+    EXPECT_TRUE(other.spilled());
+    expect_contents(other, 20);
+    expect_contents(storage, 3);
+  }
+  EXPECT_TRUE(budget->try_take(2000)) << "a destroyed store gives its share back";
+}
+
+TEST(BlockStorage, ThreadsReadAFileTogether) {
+  BlockStorage storage(memory_budget(0));
+  fill(storage, 50);
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back([&storage] { expect_contents(storage, 50); });
+}
+
+TEST(BlockStorage, MissingFolderIsASystemError) {
+  BlockStorage storage(std::make_shared<StorageBudget>(0, "/nowhere/at/all"));
+  Block block = make_block(1);
+  EXPECT_THROW(storage.append(std::move(block.record), block.columns.view()), std::system_error);
+}
+
+TEST(StorageBudget, AbsurdRequestsDoNotOverflow) {
+  StorageBudget budget(100, "");
+  EXPECT_TRUE(budget.try_take(60));
+  EXPECT_FALSE(budget.try_take(~std::uint64_t{0}));
+  EXPECT_FALSE(budget.try_take(41));
+  EXPECT_TRUE(budget.try_take(40));
+}
+
+}  // namespace
+}  // namespace warpstack

@@ -1,0 +1,37 @@
+// Any bytes, in any pieces, are a kernel or an InputError; whatever is accepted can be simulated.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "common/error.h"
+#include "interval/interval.h"
+#include "memory/memory_system.h"
+#include "trace/accelsim_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace warpstack;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  // The first byte chooses the pieces and whether the columns live in a file.
+  const std::size_t piece = size > 0 ? data[0] % 97 + 1 : 1;
+  const std::uint64_t limit = size > 0 && data[0] % 2 == 0 ? 0 : std::uint64_t{1} << 30;
+  try {
+    AccelSimReader reader("fuzz", std::make_shared<StorageBudget>(limit, "/tmp"));
+    for (std::size_t i = 0; i < size; i += piece) reader.feed(text.substr(i, piece));
+    const KernelTrace trace = reader.finish();
+    MemoryConfig config;
+    config.num_sms = 2;
+    config.sm.warps = 64;
+    config.sm.threads = 2048;
+    config.sm.blocks = 2;
+    config.l1 = {.size_bytes = 4096, .ways = 2};
+    config.l2 = {.size_bytes = 16384, .ways = 4};
+    const MemoryProfile memory = MemorySystem(config).run(trace);
+    const Latencies cycles = latencies(trace, memory, ClassLatencies{}, {25, 120, 220});
+    summarize_warps(trace, cycles, 1.0);
+    build_intervals(trace, {0, 0}, cycles, memory, IntervalOptions{});
+  } catch (const InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,74 @@
+// Columns from a damaged file are blocks that fit together or an InputError.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "common/error.h"
+#include "trace/column_batch.h"
+
+namespace {
+
+/// Hands out numbers from the fuzzer's bytes, zeros when they are used up.
+class Source {
+ public:
+  Source(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+
+  std::uint64_t next(std::uint64_t bound) {
+    std::uint64_t value = 0;
+    const std::size_t count = bound > 255 ? 8 : 1;
+    for (std::size_t i = 0; i < count && size_ > 0; ++i, ++data_, --size_)
+      value = value << 8 | *data_;
+    return bound == 0 ? value : value % bound;
+  }
+
+  template <typename T>
+  std::vector<T> column(std::uint64_t bound) {
+    std::vector<T> values(next(24));
+    for (T& value : values) value = static_cast<T>(next(bound));
+    return values;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace warpstack;
+  Source source(data, size);
+  KernelHeader header;
+  header.grid = {4, 1, 1};
+  header.block = {64, 1, 1};
+  TraceBuilder builder(header, std::make_shared<StorageBudget>(std::uint64_t{1} << 30, "/tmp"));
+  const std::vector<std::uint16_t> registers{1, 2};
+  for (const char* opcode : {"MOV", "LDG.E", "STG.E", "LDS", "ATOMG.E.ADD"}) {
+    builder.intern(make_static_instruction(0, opcode, registers, registers));
+  }
+  try {
+    for (int i = 0; i < 3; ++i) {
+      BlockBatch batch;
+      batch.block = source.column<std::uint64_t>(5);
+      batch.warp = source.column<std::uint32_t>(3);
+      batch.instructions = source.column<std::uint64_t>(source.next(2) ? 4 : 0);
+      batch.memory = source.column<std::uint64_t>(3);
+      batch.sectors = source.column<std::uint64_t>(5);
+      batch.stores = source.column<std::uint64_t>(5);
+      batch.columns.instruction = source.column<std::uint32_t>(6);
+      batch.columns.active_mask = source.column<std::uint32_t>(3);
+      batch.columns.memory_static = source.column<std::uint32_t>(6);
+      batch.columns.memory_count = source.column<std::uint16_t>(4);
+      batch.columns.sector = source.column<std::uint64_t>(0);
+      batch.columns.store_bytes = source.column<std::uint32_t>(0);
+      add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
+                          batch.stores, batch.columns.view()});
+    }
+    builder.finish();
+  } catch (const InputError&) {
+  }
+  return 0;
+}
