@@ -59,16 +59,17 @@ class SectorCollector {
 
 }  // namespace
 
-std::uint32_t coalesce(const LaneAddresses& lanes, std::vector<std::uint64_t>& sectors,
+std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
+                       std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes) {
   SectorCollector collector(sectors, store_bytes);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    collector.touch(lanes.address[std::countr_zero(rest)], lanes.width);
+    collector.touch(lanes.address[std::countr_zero(rest)], width);
   }
   return collector.count();
 }
 
-std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint64_t warp,
+std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, std::uint64_t warp,
                              std::vector<std::uint64_t>& sectors,
                              std::vector<std::uint32_t>* store_bytes) {
   SectorCollector collector(sectors, store_bytes);
@@ -77,9 +78,9 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint64_t warp,
     const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
     const std::uint64_t offset = lanes.address[lane] % window_bytes;
     // Word by word, because neighbouring words of one lane lie a whole row apart.
-    for (std::uint64_t byte = offset; byte < offset + lanes.width;) {
+    for (std::uint64_t byte = offset; byte < offset + width;) {
       const std::uint64_t word = byte / 4;
-      const std::uint64_t end = std::min((word + 1) * 4, offset + lanes.width);
+      const std::uint64_t end = std::min((word + 1) * 4, offset + width);
       collector.touch(base + (word * warp_size + lane) * 4 + byte % 4,
                       static_cast<std::uint32_t>(end - byte));
       byte = end;
@@ -88,9 +89,9 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint64_t warp,
   return collector.count();
 }
 
-std::uint32_t shared_wavefronts(const LaneAddresses& lanes) {
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width) {
   constexpr std::uint32_t num_banks = 32;
-  const std::uint32_t words_per_lane = std::max(lanes.width / 4, 1u);
+  const std::uint32_t words_per_lane = std::max(width / 4, 1u);
   const std::uint32_t lanes_per_group = std::max(warp_size / words_per_lane, 1u);
   std::uint32_t wavefronts = 0;
   for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
@@ -100,7 +101,7 @@ std::uint32_t shared_wavefronts(const LaneAddresses& lanes) {
     for (auto rest = static_cast<std::uint32_t>(lanes.mask & group_mask); rest != 0;
          rest &= rest - 1) {
       const std::uint64_t address = lanes.address[std::countr_zero(rest)];
-      for (std::uint64_t word = address / 4; word <= (address + lanes.width - 1) / 4; ++word) {
+      for (std::uint64_t word = address / 4; word <= (address + width - 1) / 4; ++word) {
         words[num_words++] = word;
       }
     }

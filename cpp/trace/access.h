@@ -12,25 +12,26 @@ inline constexpr std::uint32_t sector_bytes = 32;
 
 /// Byte addresses of the active lanes of one warp instruction.
 struct LaneAddresses {
-  std::uint32_t mask = 0;   ///< active lanes
-  std::uint32_t width = 4;  ///< bytes per lane
-  std::array<std::uint64_t, warp_size> address{};
+  std::uint32_t mask = 0;                        ///< active lanes
+  std::array<std::uint64_t, warp_size> address;  ///< of active lanes; the others have no value
 };
 
 /// The highest first byte of an access: sector arithmetic beyond it would wrap around.
 inline constexpr std::uint64_t max_address = ~std::uint64_t{0} - 64;
 
-/// Coalesces a warp's accesses: appends each touched 32-byte sector (address / 32) once, in lane
-/// order of first touch, and returns how many there are. With `store_bytes` it also appends the
-/// byte mask of each of these sectors (bit b: byte b is accessed).
-std::uint32_t coalesce(const LaneAddresses& lanes, std::vector<std::uint64_t>& sectors,
+/// Coalesces a warp's accesses of `width` bytes per lane: appends each touched 32-byte sector
+/// (address / 32) once, in lane order of first touch, and returns how many there are. With
+/// `store_bytes` it also appends the byte mask of each of these sectors (bit b: byte b is
+/// accessed).
+std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
+                       std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes);
 
 /// Coalesces accesses to local memory, which the hardware interleaves so that the 32-bit words at
 /// one private offset of a warp's 32 lanes are neighbours: word w of lane l of warp `warp` lies at
 /// warp * 32 * window + (w * 32 + l) * 4. `lanes.address` holds private byte offsets, taken modulo
 /// the 16 MiB window. The sectors lie in a region of their own, above every global address.
-std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint64_t warp,
+std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, std::uint64_t warp,
                              std::vector<std::uint64_t>& sectors,
                              std::vector<std::uint32_t>* store_bytes);
 
@@ -44,6 +45,6 @@ inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;
 /// Shared-memory wavefronts of a warp access: 32 banks of 4 bytes; lanes that read different words
 /// of one bank conflict, lanes that read the same word do not. 8- and 16-byte accesses proceed in
 /// two and four groups of lanes. 1 means no conflict; 0 means no active lane.
-std::uint32_t shared_wavefronts(const LaneAddresses& lanes);
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width);
 
 }  // namespace warpstack

@@ -165,52 +165,57 @@ void TraceBuilder::count_access(std::uint32_t row, std::uint32_t count) {
   if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
 }
 
+LaneAddresses TraceBuilder::lanes_in(MemorySpace space, const LaneAddresses& lanes) const {
+  LaneAddresses kept = lanes;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    if (space_of_lane(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
+    // Through its window, local memory is addressed from the window's base.
+    if (space == MemorySpace::local) kept.address[lane] -= header_.local_window;
+  }
+  return kept;
+}
+
+std::uint32_t TraceBuilder::append_access(ColumnBuffers& columns, std::uint64_t warp_id,
+                                          std::uint32_t row, const LaneAddresses& lanes) {
+  const bool is_generic = instructions_[row].space == MemorySpace::generic;
+  if (is_generic) row = resolve_generic(row, lanes);
+  const StaticInstruction& instruction = instructions_[row];
+  std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
+  std::uint32_t count = 0;
+  switch (instruction.space) {
+    case MemorySpace::shared:
+      count = shared_wavefronts(lanes, instruction.width);
+      break;
+    case MemorySpace::local:
+      count = coalesce_local(is_generic ? lanes_in(MemorySpace::local, lanes) : lanes,
+                             instruction.width, warp_id, columns.sector, bytes);
+      break;
+    case MemorySpace::generic:
+      // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
+      count =
+          coalesce(lanes_in(MemorySpace::global, lanes), instruction.width, columns.sector, bytes) +
+          coalesce_local(lanes_in(MemorySpace::local, lanes), instruction.width, warp_id,
+                         columns.sector, bytes);
+      break;
+    default:
+      count = coalesce(lanes, instruction.width, columns.sector, bytes);
+      break;
+  }
+  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
+  count_access(row, count);
+  return row;
+}
+
 void TraceBuilder::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                              std::uint32_t active_mask, const LaneAddresses* lanes) {
   if (instructions_[row].is_memory()) {
-    LaneAddresses access = lanes ? *lanes : LaneAddresses{};
-    access.width = instructions_[row].width;
-    const MemorySpace declared = instructions_[row].space;
-    if (declared == MemorySpace::generic && access.mask != 0) row = resolve_generic(row, access);
-    const StaticInstruction& instruction = instructions_[row];
-    std::vector<std::uint32_t>* bytes =
-        instruction.writes_memory() ? &columns.store_bytes : nullptr;
-    std::uint32_t count = 0;
-    const auto keep_lanes_of = [&](MemorySpace space) {
-      LaneAddresses kept = access;
-      for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-        const int lane = std::countr_zero(rest);
-        if (space_of_lane(access.address[lane]) != space) kept.mask &= ~(1u << lane);
-      }
-      return kept;
-    };
-    // Through a window, local memory is addressed from the window's base.
-    const auto private_offsets = [&](LaneAddresses local) {
-      if (declared == MemorySpace::generic) {
-        for (std::uint64_t& address : local.address) address -= header_.local_window;
-      }
-      return local;
-    };
-    switch (instruction.space) {
-      case MemorySpace::shared:
-        count = shared_wavefronts(access);
-        break;
-      case MemorySpace::local:
-        count = coalesce_local(private_offsets(access), warp_id, columns.sector, bytes);
-        break;
-      case MemorySpace::generic:
-        // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
-        count = coalesce(keep_lanes_of(MemorySpace::global), columns.sector, bytes) +
-                coalesce_local(private_offsets(keep_lanes_of(MemorySpace::local)), warp_id,
-                               columns.sector, bytes);
-        break;
-      default:
-        count = coalesce(access, columns.sector, bytes);
-        break;
+    if (lanes != nullptr && lanes->mask != 0) {
+      row = append_access(columns, warp_id, row, *lanes);
+    } else {
+      columns.memory_count.push_back(0);
     }
     columns.memory_static.push_back(row);
-    columns.memory_count.push_back(static_cast<std::uint16_t>(count));
-    count_access(row, count);
   }
   columns.instruction.push_back(row);
   columns.active_mask.push_back(active_mask);

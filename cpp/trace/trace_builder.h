@@ -63,7 +63,10 @@ class TraceBuilder {
   void begin_record(BlockRecord& record, std::uint64_t linear_index);
   void store(BlockRecord record, const ColumnView& columns);
   void check_columns(const BlockRecord& record, const ColumnView& columns) const;
+  std::uint32_t append_access(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
+                              const LaneAddresses& lanes);
   std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
+  [[nodiscard]] LaneAddresses lanes_in(MemorySpace space, const LaneAddresses& lanes) const;
   [[nodiscard]] MemorySpace space_of_lane(std::uint64_t address) const;
   std::uint32_t renumber_registers();
 

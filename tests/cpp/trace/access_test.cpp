@@ -5,57 +5,55 @@
 namespace warpstack {
 namespace {
 
-LaneAddresses lanes_of(std::uint32_t mask, std::uint32_t width,
-                       std::uint64_t (*address)(std::uint64_t lane)) {
+LaneAddresses lanes_of(std::uint32_t mask, std::uint64_t (*address)(std::uint64_t lane)) {
   LaneAddresses lanes;
   lanes.mask = mask;
-  lanes.width = width;
   for (std::uint64_t lane = 0; lane < warp_size; ++lane) lanes.address[lane] = address(lane);
   return lanes;
 }
 
 TEST(Coalesce, NeighbouringLanesShareSectors) {
   std::vector<std::uint64_t> sectors;
-  const auto lanes = lanes_of(0xffffffff, 4, [](std::uint64_t i) { return 0x1000 + 4 * i; });
-  EXPECT_EQ(coalesce(lanes, sectors, nullptr), 4u);
+  const auto lanes = lanes_of(0xffffffff, [](std::uint64_t i) { return 0x1000 + 4 * i; });
+  EXPECT_EQ(coalesce(lanes, 4, sectors, nullptr), 4u);
   EXPECT_EQ(sectors, (std::vector<std::uint64_t>{128, 129, 130, 131}));
 }
 
 TEST(Coalesce, KeepsTheOrderOfFirstTouchAndAppends) {
   std::vector<std::uint64_t> sectors{7};
-  const auto lanes = lanes_of(0b1111, 4, [](std::uint64_t i) {
+  const auto lanes = lanes_of(0b1111, [](std::uint64_t i) {
     return std::uint64_t{32} * (i == 0 ? 5 : i == 1 ? 9 : i == 2 ? 7 : 5);
   });
-  EXPECT_EQ(coalesce(lanes, sectors, nullptr), 3u);
+  EXPECT_EQ(coalesce(lanes, 4, sectors, nullptr), 3u);
   EXPECT_EQ(sectors, (std::vector<std::uint64_t>{7, 5, 9, 7}));
 }
 
 TEST(Coalesce, ByteMasksOfMisalignedStores) {
   std::vector<std::uint64_t> sectors;
   std::vector<std::uint32_t> bytes;
-  const auto lanes = lanes_of(0b1, 16, [](std::uint64_t) -> std::uint64_t { return 24; });
-  EXPECT_EQ(coalesce(lanes, sectors, &bytes), 2u);
+  const auto lanes = lanes_of(0b1, [](std::uint64_t) -> std::uint64_t { return 24; });
+  EXPECT_EQ(coalesce(lanes, 16, sectors, &bytes), 2u);
   EXPECT_EQ(bytes, (std::vector<std::uint32_t>{0xff000000, 0x000000ff}));
 }
 
 TEST(Coalesce, NoLaneNoSector) {
   std::vector<std::uint64_t> sectors;
-  const auto lanes = lanes_of(0, 4, [](std::uint64_t i) { return i; });
-  EXPECT_EQ(coalesce(lanes, sectors, nullptr), 0u);
+  const auto lanes = lanes_of(0, [](std::uint64_t i) { return i; });
+  EXPECT_EQ(coalesce(lanes, 4, sectors, nullptr), 0u);
 }
 
 TEST(Coalesce, HighestAddressDoesNotWrap) {
   std::vector<std::uint64_t> sectors;
-  const auto lanes = lanes_of(1, 32, [](std::uint64_t) { return max_address; });
-  EXPECT_EQ(coalesce(lanes, sectors, nullptr), 2u);
+  const auto lanes = lanes_of(1, [](std::uint64_t) { return max_address; });
+  EXPECT_EQ(coalesce(lanes, 32, sectors, nullptr), 2u);
 }
 
 TEST(CoalesceLocal, WarpsHaveRegionsOfTheirOwn) {
   std::vector<std::uint64_t> first;
   std::vector<std::uint64_t> second;
-  const auto lanes = lanes_of(0xffffffff, 4, [](std::uint64_t) { return window_bytes - 4; });
-  EXPECT_EQ(coalesce_local(lanes, 0, first, nullptr), 4u);
-  EXPECT_EQ(coalesce_local(lanes, 1, second, nullptr), 4u);
+  const auto lanes = lanes_of(0xffffffff, [](std::uint64_t) { return window_bytes - 4; });
+  EXPECT_EQ(coalesce_local(lanes, 4, 0, first, nullptr), 4u);
+  EXPECT_EQ(coalesce_local(lanes, 4, 1, second, nullptr), 4u);
   // Word 2^22 - 1 of a warp is the last row of 128 bytes of its 512 MiB.
   EXPECT_EQ(first[0], local_region_sector + (std::uint64_t{512} << 20) / 32 - 4);
   EXPECT_EQ(second[0] - first[0], (std::uint64_t{512} << 20) / 32);
@@ -63,7 +61,7 @@ TEST(CoalesceLocal, WarpsHaveRegionsOfTheirOwn) {
 
 TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t)) {
-    return shared_wavefronts(lanes_of(0xffffffff, width, address));
+    return shared_wavefronts(lanes_of(0xffffffff, address), width);
   };
   EXPECT_EQ(count(4, [](std::uint64_t i) { return 4 * i; }), 1u);
   EXPECT_EQ(count(4, [](std::uint64_t) -> std::uint64_t { return 64; }), 1u);
@@ -72,7 +70,7 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   EXPECT_EQ(count(8, [](std::uint64_t i) { return 8 * i; }), 2u);
   EXPECT_EQ(count(16, [](std::uint64_t i) { return 16 * i; }), 4u);
   EXPECT_EQ(count(32, [](std::uint64_t i) { return 32 * i; }), 8u);
-  EXPECT_EQ(shared_wavefronts(LaneAddresses{}), 0u);
+  EXPECT_EQ(shared_wavefronts(LaneAddresses{}, 4), 0u);
 }
 
 }  // namespace

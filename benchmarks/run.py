@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Measure the speed of each stage on one core.
+
+    python benchmarks/run.py                 # print the table
+    python benchmarks/run.py --write         # also write docs/benchmarks.md
+    python benchmarks/run.py --only caches   # one group
+
+Each figure is the median of several runs in one process. Machines are shared and noisy: compare ratios
+of figures from one run, not figures of different days.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import warpstack as ws
+from warpstack import _core
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SHARED = REPOSITORY.parent / "shared"
+RUNS = 7
+
+Row = tuple[str, str, float, float, float, str]
+
+
+def timed(work: Callable[[], object], amount: float, runs: int = RUNS) -> tuple[float, float, float]:
+    """Return median, lowest and highest rate in millions per second."""
+    work()
+    rates = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        rates.append(amount / (time.perf_counter() - start) / 1e6)
+    return statistics.median(rates), min(rates), max(rates)
+
+
+def kernels() -> dict[str, ws.KernelTrace]:
+    """Return the kernels that the figures are measured on."""
+    found = {
+        "strided GS=1": ws.patterns.strided(1),
+        "strided GS=32": ws.patterns.strided(32),
+        "stream": ws.patterns.stream(loads=2, blocks=4000),
+        "gather": ws.patterns.gather(loads=4),
+    }
+    bfs = SHARED / "traces" / "rodinia-bfs-graph4096"
+    if bfs.is_dir():
+        found["bfs launch 9 (real)"] = ws.load(bfs, kernels=[9]).kernels[0]
+    return found
+
+
+def text_traces(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield plain text traces: the strided kernel, and the real one where it is present."""
+    subprocess.run(
+        [
+            sys.executable,
+            REPOSITORY / "data" / "traces" / "make_strided.py",
+            folder / "strided",
+            "--plain",
+        ],
+        check=True,
+    )
+    yield "strided GS=1, plain text", folder / "strided" / "kernel-1.traceg"
+    yield "strided GS=32, plain text", folder / "strided" / "kernel-2.traceg"
+    yield "strided GS=32, .xz", REPOSITORY / "data" / "traces" / "strided" / "kernel-2.traceg.xz"
+    real = SHARED / "traces" / "rodinia-bfs-graph4096" / "kernel-9.traceg.xz"
+    if real.is_file():
+        plain = folder / "kernel-9.traceg"
+        plain.write_bytes(lzma.decompress(real.read_bytes()))
+        yield "bfs launch 9 (real), plain text", plain
+        yield "bfs launch 9 (real), .xz", real
+
+
+def reading() -> Iterator[Row]:
+    """Yield rates of reading traces."""
+    with tempfile.TemporaryDirectory() as name:
+        for what, path in text_traces(Path(name)):
+            count = ws.load(path).kernels[0].num_instructions
+            rates = timed(lambda path=path: ws.load(path), count)
+            yield "reading", what, *rates, "M warp instructions/s"
+            if path.suffix == ".traceg":
+                saved = Path(name) / f"saved-{path.parent.name}-{path.stem}"
+                ws.save(ws.load(path), saved)
+                rates = timed(lambda saved=saved: ws.load(saved), count)
+                yield "reading", what.replace("plain text", "Parquet"), *rates, "M warp instructions/s"
+
+
+def intervals() -> Iterator[Row]:
+    """Yield rates of the interval algorithm over all warps, one thread."""
+    for what, kernel in kernels().items():
+        latencies = _core.nominal_latencies(kernel._core)
+        rates = timed(
+            lambda k=kernel, latencies=latencies: _core.summarize_warps(k._core, latencies, 1.0, 1),
+            kernel.num_instructions,
+        )
+        yield "intervals", what, *rates, "M warp instructions/s"
+
+
+def caches() -> Iterator[Row]:
+    """Yield rates of L1 and L2 simulation."""
+    for gpu in (ws.gpu("pascal-mdm"), ws.gpu("titan-v")):
+        for what, kernel in kernels().items():
+            totals = ws.simulate_caches(kernel, gpu).totals
+            sectors = totals["l1_read_sectors"] + totals["l1_write_sectors"]
+            rates = timed(lambda k=kernel, gpu=gpu: ws.simulate_caches(k, gpu), sectors)
+            yield "caches", f"{what}, {gpu.name}", *rates, "M sector accesses/s"
+
+
+def models() -> Iterator[Row]:
+    """Yield rates of evaluating models, one call each from Python."""
+    gpu = ws.gpu("pascal-mdm")
+    kernel = kernels()["strided GS=32"]
+    profile = ws.interval_profile(kernel, gpu)
+    for model in ("gpumech", "mdm", "markov_chain"):
+        rates = timed(
+            lambda model=model: [ws.models.evaluate(profile, gpu, model) for _ in range(200)], 200
+        )
+        yield "models", f"{model}, {len(profile)} intervals", *rates, "M evaluations/s"
+
+
+def pipeline() -> Iterator[Row]:
+    """Yield rates of a whole prediction, from the text file to the table."""
+    gpu = ws.gpu("pascal-mdm")
+    with tempfile.TemporaryDirectory() as name:
+        for what, path in text_traces(Path(name)):
+            count = ws.load(path).kernels[0].num_instructions
+            rates = timed(lambda path=path: ws.predict(ws.load(path), gpu, "all"), count)
+            yield "file to ten models", what, *rates, "M warp instructions/s"
+
+
+GROUPS = {
+    "reading": reading,
+    "intervals": intervals,
+    "caches": caches,
+    "models": models,
+    "pipeline": pipeline,
+}
+
+
+def machine() -> str:
+    """Describe the machine in one line."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = re.findall(r"model name\s*:\s*(.+)", info.read_text())
+        cpu = f"{names[0]}, {len(names)} cores" if names else cpu
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{cpu}, {memory:.0f} GiB memory, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}, warpstack {ws.__version__}"
+    )
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = ["| stage | what | median | lowest | highest | unit |", "|---|---|---:|---:|---:|---|"]
+    lines += [
+        f"| {stage} | {what} | {median:.3g} | {low:.3g} | {high:.3g} | {unit} |"
+        for stage, what, median, low, high, unit in rows
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the groups that were asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments = parser.parse_args()
+    rows = []
+    for group in arguments.only:
+        for row in GROUPS[group]():
+            rows.append(row)
+            print(f"{row[0]:20} {row[1]:36} {row[2]:9.3g} {row[5]}", file=sys.stderr)
+    print(json.dumps(rows) if arguments.json else table(rows))
+    if arguments.write:
+        page = REPOSITORY / "docs" / "benchmarks.md"
+        text = page.read_text()
+        begin, end = "<!-- figures: begin -->\n", "<!-- figures: end -->"
+        head, tail = text.split(begin)[0], text.split(end)[1]
+        body = f"\nMeasured on: {machine()}.\n\n{table(rows)}\n\n"
+        page.write_text(head + begin + body + end + tail)
+
+
+if __name__ == "__main__":
+    main()
