@@ -37,7 +37,9 @@ RUNS = 7
 Row = tuple[str, str, float, float, float, str]
 
 
-def timed(work: Callable[[], object], amount: float, runs: int = RUNS) -> tuple[float, float, float]:
+def timed(
+    work: Callable[[], object], amount: float, runs: int = RUNS
+) -> tuple[float, float, float]:
     """Return median, lowest and highest rate in millions per second."""
     work()
     rates = []
@@ -95,7 +97,12 @@ def reading() -> Iterator[Row]:
                 saved = Path(name) / f"saved-{path.parent.name}-{path.stem}"
                 ws.save(ws.load(path), saved)
                 rates = timed(lambda saved=saved: ws.load(saved), count)
-                yield "reading", what.replace("plain text", "Parquet"), *rates, "M warp instructions/s"
+                yield (
+                    "reading",
+                    what.replace("plain text", "Parquet"),
+                    *rates,
+                    "M warp instructions/s",
+                )
 
 
 def intervals() -> Iterator[Row]:
