@@ -4,8 +4,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-import warpstack as ws
 from hypothesis import HealthCheck, settings
+
+import warpstack as ws
 
 mpl.use("Agg")
 # Machines are shared: no time limits per example, and the same examples on every run.

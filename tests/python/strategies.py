@@ -1,8 +1,9 @@
 """Random kernels and GPUs for comparisons with the plain-Python twins."""
 
 import numpy as np
-import warpstack as ws
 from hypothesis import strategies as st
+
+import warpstack as ws
 
 ARITHMETIC = [
     "IADD3",

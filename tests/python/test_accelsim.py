@@ -9,10 +9,11 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-import warpstack as ws
-from accelsim_text import FULL, Instruction, grouped, header, line, raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import warpstack as ws
+from accelsim_text import FULL, Instruction, grouped, header, line, raw
 
 VERSIONS = (2, 3, 4, 5)
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from warpstack.cli import main

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from warpstack import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from warpstack import InputError
 from warpstack.gpu import Gpu, gpu, gpus
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import warpstack as ws
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import warpstack as ws
 from strategies import gpus, kernels
 from twins import interval as plain
 from warpstack import _core

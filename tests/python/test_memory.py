@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import warpstack as ws
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import warpstack as ws
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core

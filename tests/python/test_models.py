@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import warpstack as ws
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import warpstack as ws
 from twins import models as plain
 from warpstack import _core
 

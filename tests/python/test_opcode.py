@@ -1,6 +1,7 @@
 """Opcodes: classes, access widths, register tuples."""
 
 import pytest
+
 from warpstack import _core
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import warpstack as ws
 from hypothesis import given, settings
+
+import warpstack as ws
 from strategies import kernels
 from warpstack.io import parquet
 
