@@ -54,7 +54,7 @@ Enum enum_of(const std::string& text, std::size_t count, const char* what) {
 py::dict warp_columns(const py::object& self, const WarpPosition& position) {
   const auto& trace = self.cast<const KernelTrace&>();
   if (position.block >= trace.blocks().size() ||
-      position.warp >= trace.blocks().record(position.block).warps.size()) {
+      position.warp >= trace.blocks().warps(position.block).size()) {
     throw InputError("there is no such warp in the trace");
   }
   auto* scratch = new std::vector<std::byte>;
@@ -96,10 +96,11 @@ void add_batch_from_dict(TraceBuilder& builder, const py::dict& batch) {
   const auto u32 = [&batch](const char* key) {
     return batch[key].cast<Contiguous<std::uint32_t>>();
   };
-  const auto block = u64("block"), instructions = u64("instructions"), memory = u64("memory"),
-             sectors = u64("sectors"), stores = u64("stores"), sector = u64("sector");
-  const auto warp = u32("warp"), instruction = u32("instruction"), mask = u32("active_mask"),
-             memory_static = u32("memory_static"), store_bytes = u32("store_bytes");
+  const auto block = u64("block"), sector = u64("sector");
+  const auto warp = u32("warp"), instructions = u32("instructions"), memory = u32("memory"),
+             sectors = u32("sectors"), stores = u32("stores"), instruction = u32("instruction"),
+             mask = u32("active_mask"), memory_static = u32("memory_static"),
+             store_bytes = u32("store_bytes");
   const auto memory_count = batch["memory_count"].cast<Contiguous<std::uint16_t>>();
   const BlockBatchView view{span_of(block),
                             span_of(warp),
@@ -136,7 +137,7 @@ void append_program_from_list(TraceBuilder& builder, const py::list& steps) {
     }
   }
   const py::gil_scoped_release unlocked;
-  append_program(builder, program);
+  append_program(builder, program, python_interrupt());
 }
 
 StaticInstruction instruction_from_row(const py::dict& row) {
@@ -222,14 +223,23 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("bytes", [](const KernelTrace& t) { return t.blocks().bytes(); })
       .def_property_readonly("in_file", [](const KernelTrace& t) { return t.blocks().spilled(); })
       .def_property_readonly("unknown_opcodes", &KernelTrace::unknown_opcodes)
-      .def("dpki", &KernelTrace::dpki, py::arg("line_bytes"),
-           py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("num_idle_warps", &KernelTrace::num_idle_warps)
+      .def_property_readonly("num_idle_blocks", &KernelTrace::num_idle_blocks)
+      .def_property_readonly("num_missing_warps", &KernelTrace::num_missing_warps)
+      .def(
+          "dpki",
+          [](const KernelTrace& t, std::uint32_t line_bytes) {
+            const py::gil_scoped_release unlocked;
+            return t.dpki(line_bytes, python_interrupt());
+          },
+          py::arg("line_bytes"))
       .def("instruction_table", &instruction_table)
       .def("block_warps",
            [](const KernelTrace& t, std::size_t block) {
              if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");
-             const BlockRecord& record = t.blocks().record(block);
-             return std::pair(record.linear_index, record.warps);
+             std::vector<std::uint32_t> numbers;
+             for (const WarpEntry& warp : t.blocks().warps(block)) numbers.push_back(warp.number);
+             return std::pair(t.blocks().linear_index(block), numbers);
            })
       .def("warp_columns", [](const py::object& self, std::uint32_t block,
                               std::uint32_t warp) { return warp_columns(self, {block, warp}); })

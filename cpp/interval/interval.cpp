@@ -143,7 +143,7 @@ std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latenci
   const BlockStorage& blocks = trace.blocks();
   std::vector<std::size_t> first_warp(blocks.size() + 1, 0);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
-    first_warp[b + 1] = first_warp[b] + blocks.record(b).warps.size();
+    first_warp[b + 1] = first_warp[b] + blocks.warps(b).size();
   }
   const RegisterTable registers(trace.instructions());
   std::vector<WarpSummary> summaries(first_warp.back());
@@ -156,11 +156,11 @@ std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latenci
       std::vector<std::byte> scratch;
       for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
         if (may_interrupt && interrupt && b % 64 == 0) interrupt();
-        for (std::uint32_t w = 0; w < blocks.record(b).warps.size(); ++w) {
+        for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w) {
           const WarpPosition position{static_cast<std::uint32_t>(b), w};
-          const ColumnCounts& begin = blocks.record(b).begin[w];
+          const ColumnCounts begin = blocks.begin(b, w);
           ColumnCounts end = begin;
-          end.instructions = blocks.record(b).begin[w + 1].instructions;
+          end.instructions += blocks.warps(b)[w].instructions;
           WarpSummary& summary = summaries[first_warp[b] + w];
           summary = summarize(blocks.read(b, begin, end, scratch), registers, latencies,
                               1 / issue_rate, scoreboard);
@@ -324,7 +324,7 @@ IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
                                 const Latencies& latencies, const MemoryProfile& memory,
                                 const IntervalOptions& options) {
   if (position.block >= trace.blocks().size() ||
-      position.warp >= trace.blocks().record(position.block).warps.size()) {
+      position.warp >= trace.blocks().warps(position.block).size()) {
     throw InputError("there is no warp " + std::to_string(position.warp) + " in block " +
                      std::to_string(position.block) + " of the trace");
   }

@@ -251,7 +251,7 @@ std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
                                                       std::uint32_t num_sms) {
   std::vector<std::vector<std::uint32_t>> blocks(num_sms);
   for (std::uint32_t b = 0; b < trace.blocks().size(); ++b) {
-    blocks[trace.blocks().record(b).linear_index % num_sms].push_back(b);
+    blocks[trace.blocks().linear_index(b) % num_sms].push_back(b);
   }
   return blocks;
 }

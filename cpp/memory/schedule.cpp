@@ -6,8 +6,10 @@
 namespace warpstack {
 namespace {
 
-/// Memory instructions per window of a file-backed warp.
-constexpr std::uint64_t window_instructions = 256;
+/// A window of a file-backed warp ends after so many memory instructions or sectors, so that a
+/// resident warp costs a few kilobytes however divergent it is.
+constexpr std::uint64_t window_instructions = 64;
+constexpr std::uint64_t window_sectors = 256;
 
 /// A warp's next access is due after a turn of all resident warps, whose data lie far apart: time
 /// enough to bring it close, and too irregular for the hardware to foresee.
@@ -27,25 +29,28 @@ RowFlags::RowFlags(const std::vector<StaticInstruction>& instructions) {
 
 WarpStream::WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position)
     : trace_(&trace), flags_(&flags), position_(position) {
-  window_end_ = trace.blocks().record(position.block).begin[position.warp];
+  window_end_ = trace.blocks().begin(position.block, position.warp);
+  warp_end_ = window_end_;
+  warp_end_ += trace.blocks().warps(position.block)[position.warp].counts();
+  // Instructions other than memory instructions are never read.
+  window_end_.instructions = warp_end_.instructions = 0;
   memory_ = static_cast<std::size_t>(-1);
   advance();
 }
 
 bool WarpStream::load_window() {
-  const BlockRecord& record = trace_->blocks().record(position_.block);
-  const ColumnCounts& warp_end = record.begin[position_.warp + 1];
-  ColumnCounts first = window_end_;
-  if (first.memory == warp_end.memory) return false;
-  first.instructions = 0;
-  ColumnCounts last = warp_end;
-  last.instructions = 0;
-  if (!record.data) {
+  const ColumnCounts first = window_end_;
+  if (first.memory == warp_end_.memory) return false;
+  ColumnCounts last = warp_end_;
+  if (trace_->blocks().spilled()) {
     // How many sectors a window has is known only from its counts.
     last = first;
-    last.memory = std::min(first.memory + window_instructions, warp_end.memory);
+    last.memory = std::min(first.memory + window_instructions, warp_end_.memory);
     const ColumnView counts = trace_->blocks().read(position_.block, first, last, scratch_);
+    last = first;
     for (std::size_t i = 0; i < counts.memory_count.size(); ++i) {
+      if (last.sectors - first.sectors > window_sectors) break;
+      ++last.memory;
       const std::uint32_t row = counts.memory_static[i];
       if (!flags_->uses_caches[row]) continue;
       last.sectors += counts.memory_count[i];
@@ -96,7 +101,7 @@ SmSchedule::SmSchedule(const KernelTrace& trace, const RowFlags& flags,
 void SmSchedule::fill(Slot& slot) {
   while (slot.empty() && next_block_ < blocks_.size()) {
     const std::uint32_t block = blocks_[next_block_++];
-    const std::size_t num_warps = trace_->blocks().record(block).warps.size();
+    const std::size_t num_warps = trace_->blocks().warps(block).size();
     for (std::uint32_t warp = 0; warp < num_warps; ++warp) {
       WarpStream stream(*trace_, *flags_, {block, warp});
       if (!stream.done()) slot.push_back(std::move(stream));

@@ -45,6 +45,7 @@ class WarpStream {
   const RowFlags* flags_;
   WarpPosition position_;
   ColumnCounts window_end_;  ///< one past the window, within the block
+  ColumnCounts warp_end_;    ///< one past the warp
   ColumnView window_;
   std::size_t memory_ = 0;  ///< positions in the window
   std::size_t sector_ = 0;

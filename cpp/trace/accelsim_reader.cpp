@@ -170,7 +170,9 @@ void AccelSimReader::parse_header_line(std::string_view line) {
   if (builder_) fail("a header line " + quoted(line) + " after the first thread block");
   const auto [key, value] = split_assignment(line.substr(1));
   if (key.empty()) fail("the header line " + quoted(line) + " is not of the form -key = value");
-  header_lines_.emplace(key, line_number_);
+  if (!header_lines_.emplace(key, line_number_).second) {
+    fail("a second header line -" + std::string(key) + " = ...");
+  }
   if (key == "kernel name") {
     if (!is_printable(value)) fail("-kernel name = " + quoted(value) + " is not printable text");
     header_.name = value;
@@ -417,7 +419,7 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
     // The form seen last at this PC nearly always comes again.
     const LineForm& form = forms_[form_by_pc_[slot] - 1];
     const std::size_t length = form.text.size();
-    if (length <= rest && form.text.compare(0, length, cursor.next, length) == 0 &&
+    if (form.pc == pc && length <= rest && form.text.compare(0, length, cursor.next, length) == 0 &&
         (length == rest || is_blank(cursor.next[length]))) {
       cursor.next += length;
       return form;
@@ -450,7 +452,7 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
     const bool is_memory = instruction.is_memory();
     const bool is_async_copy = instruction.kind == MemoryKind::async_copy;
     forms_.push_back(
-        {text, builder_->intern(std::move(instruction)), width > 0, is_memory, is_async_copy});
+        {pc, text, builder_->intern(std::move(instruction)), width > 0, is_memory, is_async_copy});
   }
   if (pc < max_cached_pc) {
     if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
@@ -545,6 +547,7 @@ void AccelSimReader::parse_instruction(std::string_view line) {
     raw->expects_global_half = !raw->expects_global_half;
     if (raw->expects_global_half) return;
   }
+  raw->last_row = form.row;
   builder_->append_to(raw->columns, linear_block_index() * header_.warps_per_block() + warp_index_,
                       form.row, lanes.mask, access);
 }
@@ -553,9 +556,11 @@ void AccelSimReader::finish_raw() {
   for (auto& [linear, warps] : raw_blocks_) {
     builder_->begin_block(linear);
     for (auto& [warp, raw] : warps) {
-      if (raw.expects_global_half) {
-        fail("the file ends between the two lines of an LDGSTS of thread block " +
-             std::to_string(linear) + "; it is cut");
+      // A raw trace has no end mark but the EXIT of each warp.
+      if (raw.expects_global_half ||
+          !builder_->instruction(raw.last_row).opcode.starts_with("EXIT")) {
+        fail("the file ends before warp " + std::to_string(warp) + " of thread block " +
+             std::to_string(linear) + " reaches its EXIT; it is cut");
       }
       builder_->begin_warp(warp);
       builder_->append_columns(raw.columns.view());

@@ -34,6 +34,7 @@ class AccelSimReader {
 
   /// What the text between mask and addresses means; the same for each execution of an instruction.
   struct LineForm {
+    std::uint32_t pc;
     std::string text;
     std::uint32_t row;
     bool has_addresses;
@@ -44,6 +45,7 @@ class AccelSimReader {
   /// Warp of a raw trace, whose lines interleave with those of other warps.
   struct RawWarp {
     ColumnBuffers columns;
+    std::uint32_t last_row = 0;
     bool expects_global_half = false;  ///< the shared-memory half of an LDGSTS has just been seen
   };
 

@@ -1,6 +1,7 @@
 #include "trace/access.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -91,12 +92,14 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, st
 
 std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width) {
   constexpr std::uint32_t num_banks = 32;
-  const std::uint32_t words_per_lane = std::max(width / 4, 1u);
+  const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
   const std::uint32_t lanes_per_group = std::max(warp_size / words_per_lane, 1u);
   std::uint32_t wavefronts = 0;
+  // A group has at most 32 lanes of one word, fewer of wider accesses, and misaligned lanes touch
+  // one word more: 64 words, or 65 of the widest access, 256 bytes.
+  std::array<std::uint64_t, 72> words;
   for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
     const std::uint64_t group_mask = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
-    std::array<std::uint64_t, warp_size * 2> words;
     std::size_t num_words = 0;
     for (auto rest = static_cast<std::uint32_t>(lanes.mask & group_mask); rest != 0;
          rest &= rest - 1) {
@@ -105,7 +108,6 @@ std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width)
         words[num_words++] = word;
       }
     }
-    if (num_words == 0) continue;
     std::sort(words.begin(), words.begin() + num_words);
     std::array<std::uint32_t, num_banks> load{};
     std::uint32_t worst = 0;

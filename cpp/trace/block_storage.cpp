@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -13,7 +14,10 @@
 namespace warpstack {
 namespace {
 
-/// Byte offsets of the columns in a packed record, widest elements first so that all are aligned.
+/// Blocks share allocations of this size; a larger block has one of its own.
+constexpr std::uint64_t chunk_bytes = 1 << 20;
+
+/// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
 struct Layout {
   std::uint64_t sector, instruction, active_mask, memory_static, store_bytes, memory_count, end;
 
@@ -28,7 +32,7 @@ struct Layout {
     memory_static = place(counts.memory, 4);
     store_bytes = place(counts.stores, 4);
     memory_count = place(counts.memory, 2);
-    end = next;
+    end = (next + 7) / 8 * 8;
   }
 };
 
@@ -51,19 +55,92 @@ void transfer_all(std::uint64_t bytes, const char* what, Call call) {
 
 }  // namespace
 
-BlockStorage::BlockStorage(std::shared_ptr<StorageBudget> budget) : budget_(std::move(budget)) {}
-
-BlockStorage::~BlockStorage() {
-  if (file_ >= 0) ::close(file_);
-  budget_->give_back(bytes_in_memory_);
+SpillFile::SpillFile(const std::string& folder) {
+  std::string path = folder + "/warpstack-XXXXXX";
+  file_ = ::mkstemp(path.data());
+  if (file_ < 0) throw_system_error("cannot create a temporary trace file " + path);
+  ::fcntl(file_, F_SETFD, FD_CLOEXEC);
+  ::unlink(path.c_str());
 }
 
-void BlockStorage::append(BlockRecord record, const ColumnView& columns) {
-  const Layout layout(record.counts());
-  record.data = std::make_unique_for_overwrite<std::byte[]>(layout.end);
-  const auto copy = [&record](std::uint64_t offset, const auto& column) {
-    if (!column.empty())
-      std::memcpy(record.data.get() + offset, column.data(), column.size_bytes());
+SpillFile::~SpillFile() { ::close(file_); }
+
+std::uint64_t SpillFile::append(const void* data, std::uint64_t bytes) {
+  const std::uint64_t begin = end_.fetch_add(bytes);
+  transfer_all(bytes, "cannot write the temporary trace file",
+               [&](std::uint64_t done, std::uint64_t rest) {
+                 return ::pwrite(file_, static_cast<const char*>(data) + done, rest,
+                                 static_cast<off_t>(begin + done));
+               });
+  return begin;
+}
+
+void SpillFile::read(std::uint64_t offset, void* target, std::uint64_t bytes) const {
+  transfer_all(bytes, "cannot read the temporary trace file",
+               [&](std::uint64_t done, std::uint64_t rest) {
+                 return ::pread(file_, static_cast<char*>(target) + done, rest,
+                                static_cast<off_t>(offset + done));
+               });
+}
+
+bool StorageBudget::try_take(std::uint64_t bytes) {
+  std::uint64_t used = used_.load();
+  do {
+    if (bytes > limit_ || used > limit_ - bytes) return false;
+  } while (!used_.compare_exchange_weak(used, used + bytes));
+  return true;
+}
+
+SpillFile& StorageBudget::spill_file() {
+  const std::scoped_lock lock(mutex_);
+  if (!file_) file_ = std::make_unique<SpillFile>(spill_folder_);
+  return *file_;
+}
+
+BlockStorage::~BlockStorage() { budget_->give_back(bytes_in_memory_); }
+
+ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
+  ColumnCounts sum;
+  for (const WarpEntry& entry : warps(block).first(warp)) sum += entry.counts();
+  return sum;
+}
+
+std::byte* BlockStorage::allocate(std::uint64_t bytes) {
+  if (chunks_.empty() || chunk_used_ + bytes > chunk_size_) {
+    chunk_size_ = std::max(chunk_bytes, bytes);
+    chunk_used_ = 0;
+    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+  }
+  std::byte* place = chunks_.back().get() + chunk_used_;
+  chunk_used_ += bytes;
+  return place;
+}
+
+void BlockStorage::move_to_file() {
+  SpillFile& file = budget_->spill_file();
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b)).end);
+  }
+  spilled_ = true;
+  chunks_.clear();
+  budget_->give_back(std::exchange(bytes_in_memory_, 0));
+}
+
+void BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                          const ColumnView& columns) {
+  ColumnCounts counts;
+  for (const WarpEntry& warp : warps) counts += warp.counts();
+  const Layout layout(counts);
+  if (!spilled_ && budget_->try_take(layout.end)) {
+    bytes_in_memory_ += layout.end;
+  } else if (!spilled_) {
+    move_to_file();
+  }
+  std::unique_ptr<std::byte[]> packed;
+  if (spilled_) packed = std::make_unique_for_overwrite<std::byte[]>(layout.end);
+  std::byte* target = spilled_ ? packed.get() : allocate(layout.end);
+  const auto copy = [target](std::uint64_t offset, const auto& column) {
+    if (!column.empty()) std::memcpy(target + offset, column.data(), column.size_bytes());
   };
   copy(layout.sector, columns.sector);
   copy(layout.instruction, columns.instruction);
@@ -72,44 +149,16 @@ void BlockStorage::append(BlockRecord record, const ColumnView& columns) {
   copy(layout.store_bytes, columns.store_bytes);
   copy(layout.memory_count, columns.memory_count);
 
+  BlockEntry block{linear_index, warps_.size(), {target}};
+  if (spilled_) block.offset = budget_->spill_file().append(target, layout.end);
   bytes_ += layout.end;
-  if (!spilled() && budget_->try_take(layout.end)) {
-    bytes_in_memory_ += layout.end;
-  } else {
-    if (!spilled()) {
-      open_file();
-      for (BlockRecord& earlier : records_) spill(earlier, Layout(earlier.counts()).end);
-      budget_->give_back(std::exchange(bytes_in_memory_, 0));
-    }
-    spill(record, layout.end);
-  }
-  records_.push_back(std::move(record));
-}
-
-void BlockStorage::open_file() {
-  std::string path = budget_->spill_folder() + "/warpstack-XXXXXX";
-  file_ = ::mkstemp(path.data());
-  if (file_ < 0) throw_system_error("cannot create a temporary trace file " + path);
-  ::fcntl(file_, F_SETFD, FD_CLOEXEC);
-  ::unlink(
-      path.c_str());  // the space is freed when the descriptor closes, however the process ends
-}
-
-void BlockStorage::spill(BlockRecord& record, std::uint64_t bytes) {
-  record.file_offset = file_end_;
-  transfer_all(bytes, "cannot write the temporary trace file",
-               [&](std::uint64_t done, std::uint64_t rest) {
-                 return ::pwrite(file_, record.data.get() + done, rest,
-                                 static_cast<off_t>(record.file_offset + done));
-               });
-  file_end_ += bytes;
-  record.data.reset();
+  blocks_.push_back(block);
+  warps_.insert(warps_.end(), warps.begin(), warps.end());
 }
 
 ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
                               const ColumnCounts& last, std::vector<std::byte>& scratch) const {
-  const BlockRecord& record = records_[block];
-  const Layout layout(record.counts());
+  const Layout layout(counts(block));
   struct Range {
     std::uint64_t offset, bytes;
     const std::byte* data;
@@ -126,19 +175,16 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
       range(layout.store_bytes, 4, first.stores, last.stores),
       range(layout.memory_count, 2, first.memory, last.memory),
   };
-  if (record.data) {
-    for (Range& r : ranges) r.data = record.data.get() + r.offset;
+  if (!spilled_) {
+    for (Range& r : ranges) r.data = blocks_[block].data + r.offset;
   } else {
+    const SpillFile& file = budget_->spill_file();
     std::uint64_t total = 0;
     for (const Range& r : ranges) total += r.bytes;
     scratch.resize(total);
     std::byte* target = scratch.data();
     for (Range& r : ranges) {
-      transfer_all(r.bytes, "cannot read the temporary trace file",
-                   [&](std::uint64_t done, std::uint64_t rest) {
-                     return ::pread(file_, target + done, rest,
-                                    static_cast<off_t>(record.file_offset + r.offset + done));
-                   });
+      if (r.bytes > 0) file.read(blocks_[block].offset + r.offset, target, r.bytes);
       r.data = target;
       target += r.bytes;
     }

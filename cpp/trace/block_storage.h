@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,72 +65,119 @@ struct ColumnBuffers {
   }
 };
 
-/// Where trace columns live: in memory until `limit` bytes are used, then in an unnamed temporary
-/// file in `spill_folder`. One budget may serve all kernels of an application.
+/// An unnamed temporary file that grows at its end. Its space is freed when the object goes,
+/// however the process ends. Safe to use from several threads.
+class SpillFile {
+ public:
+  /// Throws std::system_error when `folder` cannot hold a file.
+  explicit SpillFile(const std::string& folder);
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  /// Appends bytes and returns where they begin.
+  std::uint64_t append(const void* data, std::uint64_t bytes);
+  void read(std::uint64_t offset, void* target, std::uint64_t bytes) const;
+
+ private:
+  int file_ = -1;
+  std::atomic<std::uint64_t> end_{0};
+};
+
+/// Where the columns of an application's kernels live: in memory until `limit` bytes are used, then
+/// in one temporary file in `spill_folder`.
 class StorageBudget {
  public:
   StorageBudget(std::uint64_t limit, std::string spill_folder)
       : limit_(limit), spill_folder_(std::move(spill_folder)) {}
 
   /// Takes `bytes` from the budget unless that would exceed it.
-  bool try_take(std::uint64_t bytes) {
-    std::uint64_t used = used_.load();
-    do {
-      if (bytes > limit_ || used > limit_ - bytes) return false;
-    } while (!used_.compare_exchange_weak(used, used + bytes));
-    return true;
-  }
+  bool try_take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) { used_ -= bytes; }
-  [[nodiscard]] const std::string& spill_folder() const { return spill_folder_; }
+  /// The file, made at the first call.
+  SpillFile& spill_file();
 
  private:
   std::uint64_t limit_;
   std::string spill_folder_;
   std::atomic<std::uint64_t> used_{0};
+  std::mutex mutex_;
+  std::unique_ptr<SpillFile> file_;
 };
 
-/// Packed columns of one thread block, in memory or at an offset of the spill file.
-struct BlockRecord {
-  std::uint64_t linear_index = 0;    ///< x + grid.x * (y + grid.y * z)
-  std::vector<std::uint32_t> warps;  ///< warp number in the block, in trace order
-  std::vector<ColumnCounts> begin;   ///< first entry of each warp, and one past the last
-  std::unique_ptr<std::byte[]> data;
-  std::uint64_t file_offset = 0;
+/// A warp of a stored block: its number in the block and its entries in each column.
+struct WarpEntry {
+  std::uint32_t number = 0;
+  std::uint32_t instructions = 0;
+  std::uint32_t memory = 0;
+  std::uint32_t sectors = 0;
+  std::uint32_t stores = 0;
 
-  [[nodiscard]] const ColumnCounts& counts() const { return begin.back(); }
+  [[nodiscard]] ColumnCounts counts() const { return {instructions, memory, sectors, stores}; }
 };
 
-/// Append-only store of block records with random access. Reading is safe from several threads.
+/// Append-only store of the thread blocks of a kernel with random access. Reading is safe from
+/// several threads. The table of blocks and warps, 24 and 20 bytes each, stays in memory.
 class BlockStorage {
  public:
-  explicit BlockStorage(std::shared_ptr<StorageBudget> budget);
+  explicit BlockStorage(std::shared_ptr<StorageBudget> budget) : budget_(std::move(budget)) {}
   ~BlockStorage();
   BlockStorage(const BlockStorage&) = delete;
   BlockStorage& operator=(const BlockStorage&) = delete;
 
-  /// Packs and stores `columns`. `record` brings its index, warps and begins.
-  void append(BlockRecord record, const ColumnView& columns);
+  /// Packs and stores the columns of a block, whose entries come warp after warp.
+  void append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+              const ColumnView& columns);
 
-  [[nodiscard]] std::size_t size() const { return records_.size(); }
-  [[nodiscard]] const BlockRecord& record(std::size_t index) const { return records_[index]; }
-  [[nodiscard]] bool spilled() const { return file_ >= 0; }
+  [[nodiscard]] std::size_t size() const { return blocks_.size(); }
+  /// x + grid.x * (y + grid.y * z) of a block.
+  [[nodiscard]] std::uint64_t linear_index(std::size_t block) const {
+    return blocks_[block].linear_index;
+  }
+  /// The warps of a block in trace order.
+  [[nodiscard]] std::span<const WarpEntry> warps(std::size_t block) const {
+    const std::uint64_t last =
+        block + 1 < blocks_.size() ? blocks_[block + 1].first_warp : warps_.size();
+    return std::span(warps_).subspan(blocks_[block].first_warp, last - blocks_[block].first_warp);
+  }
+  [[nodiscard]] std::uint64_t num_warps() const { return warps_.size(); }
+  /// First entry of a warp within its block, or, one past the last warp, the block's totals.
+  [[nodiscard]] ColumnCounts begin(std::size_t block, std::size_t warp) const;
+  [[nodiscard]] ColumnCounts counts(std::size_t block) const {
+    return begin(block, warps(block).size());
+  }
+  [[nodiscard]] bool spilled() const { return spilled_; }
+  /// Bytes of all columns.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
   /// Columns `first` to `last` (per column) of a block. Spans point into the store, or into
-  /// `scratch` when the block lives in the spill file. Columns with an empty range cost nothing.
+  /// `scratch` when the block lives in the file. Columns with an empty range cost nothing.
   [[nodiscard]] ColumnView read(std::size_t block, const ColumnCounts& first,
                                 const ColumnCounts& last, std::vector<std::byte>& scratch) const;
 
  private:
-  void spill(BlockRecord& record, std::uint64_t bytes);
-  void open_file();
+  struct BlockEntry {
+    std::uint64_t linear_index;
+    std::uint64_t first_warp;
+    /// The packed columns: an address in memory, or an offset in the file.
+    union {
+      const std::byte* data;
+      std::uint64_t offset;
+    };
+  };
+
+  std::byte* allocate(std::uint64_t bytes);
+  void move_to_file();
 
   std::shared_ptr<StorageBudget> budget_;
-  std::vector<BlockRecord> records_;
+  std::vector<BlockEntry> blocks_;
+  std::vector<WarpEntry> warps_;
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;  ///< each holds many blocks
+  std::uint64_t chunk_used_ = 0;
+  std::uint64_t chunk_size_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t bytes_in_memory_ = 0;
-  std::uint64_t file_end_ = 0;
-  int file_ = -1;
+  bool spilled_ = false;
 };
 
 }  // namespace warpstack

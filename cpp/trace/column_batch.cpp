@@ -1,7 +1,5 @@
 #include "trace/column_batch.h"
 
-#include <utility>
-
 #include "common/error.h"
 
 namespace warpstack {
@@ -13,14 +11,13 @@ BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t l
     target.insert(target.end(), source.begin(), source.end());
   };
   for (std::size_t b = first; b < last; ++b) {
-    const BlockRecord& record = trace.blocks().record(b);
-    for (std::size_t w = 0; w < record.warps.size(); ++w) {
-      batch.block.push_back(record.linear_index);
-      batch.warp.push_back(record.warps[w]);
-      batch.instructions.push_back(record.begin[w + 1].instructions - record.begin[w].instructions);
-      batch.memory.push_back(record.begin[w + 1].memory - record.begin[w].memory);
-      batch.sectors.push_back(record.begin[w + 1].sectors - record.begin[w].sectors);
-      batch.stores.push_back(record.begin[w + 1].stores - record.begin[w].stores);
+    for (const WarpEntry& warp : trace.blocks().warps(b)) {
+      batch.block.push_back(trace.blocks().linear_index(b));
+      batch.warp.push_back(warp.number);
+      batch.instructions.push_back(warp.instructions);
+      batch.memory.push_back(warp.memory);
+      batch.sectors.push_back(warp.sectors);
+      batch.stores.push_back(warp.stores);
     }
     const ColumnView view = trace.block(b, scratch);
     extend(batch.columns.instruction, view.instruction);
@@ -46,35 +43,32 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
   const ColumnCounts available{batch.columns.instruction.size(), batch.columns.memory_static.size(),
                                batch.columns.sector.size(), batch.columns.store_bytes.size()};
   ColumnCounts next;
+  std::vector<WarpEntry> warps;
   for (std::size_t w = 0; w < num_warps;) {
-    BlockRecord record;
-    record.linear_index = batch.block[w];
-    record.begin.emplace_back();
+    const std::uint64_t block = batch.block[w];
     const ColumnCounts first = next;
-    for (; w < num_warps && batch.block[w] == record.linear_index; ++w) {
-      const ColumnCounts counts{batch.instructions[w], batch.memory[w], batch.sectors[w],
-                                batch.stores[w]};
-      // Comparing with what is left, rather than adding first, survives absurd counts.
-      if (counts.instructions > available.instructions - next.instructions ||
-          counts.memory > available.memory - next.memory ||
-          counts.sectors > available.sectors - next.sectors ||
-          counts.stores > available.stores - next.stores) {
+    warps.clear();
+    for (; w < num_warps && batch.block[w] == block; ++w) {
+      const WarpEntry warp{batch.warp[w], batch.instructions[w], batch.memory[w], batch.sectors[w],
+                           batch.stores[w]};
+      next += warp.counts();
+      if (next.instructions > available.instructions || next.memory > available.memory ||
+          next.sectors > available.sectors || next.stores > available.stores) {
         throw InputError("the warp table announces more entries than the columns have");
       }
-      next += counts;
-      record.warps.push_back(batch.warp[w]);
-      record.begin.push_back({next.instructions - first.instructions, next.memory - first.memory,
-                              next.sectors - first.sectors, next.stores - first.stores});
+      warps.push_back(warp);
     }
-    const ColumnCounts counts = record.counts();
     const ColumnView& all = batch.columns;
-    builder.add_block(std::move(record),
-                      {all.instruction.subspan(first.instructions, counts.instructions),
-                       all.active_mask.subspan(first.instructions, counts.instructions),
-                       all.memory_static.subspan(first.memory, counts.memory),
-                       all.memory_count.subspan(first.memory, counts.memory),
-                       all.sector.subspan(first.sectors, counts.sectors),
-                       all.store_bytes.subspan(first.stores, counts.stores)});
+    const auto part = [](const auto& column, std::uint64_t from, std::uint64_t to) {
+      return column.subspan(from, to - from);
+    };
+    builder.add_block(block, warps,
+                      {part(all.instruction, first.instructions, next.instructions),
+                       part(all.active_mask, first.instructions, next.instructions),
+                       part(all.memory_static, first.memory, next.memory),
+                       part(all.memory_count, first.memory, next.memory),
+                       part(all.sector, first.sectors, next.sectors),
+                       part(all.store_bytes, first.stores, next.stores)});
   }
   if (next != available) {
     throw InputError("the columns have more entries than the warp table announces");

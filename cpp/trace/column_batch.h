@@ -14,10 +14,10 @@ namespace warpstack {
 struct BlockBatch {
   std::vector<std::uint64_t> block;         ///< linear index of the warp's block
   std::vector<std::uint32_t> warp;          ///< number in the block
-  std::vector<std::uint64_t> instructions;  ///< entries of the warp in each column
-  std::vector<std::uint64_t> memory;
-  std::vector<std::uint64_t> sectors;
-  std::vector<std::uint64_t> stores;
+  std::vector<std::uint32_t> instructions;  ///< entries of the warp in each column
+  std::vector<std::uint32_t> memory;
+  std::vector<std::uint32_t> sectors;
+  std::vector<std::uint32_t> stores;
   ColumnBuffers columns;
 };
 
@@ -28,7 +28,7 @@ BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t l
 struct BlockBatchView {
   std::span<const std::uint64_t> block;
   std::span<const std::uint32_t> warp;
-  std::span<const std::uint64_t> instructions, memory, sectors, stores;
+  std::span<const std::uint32_t> instructions, memory, sectors, stores;
   ColumnView columns;
 };
 

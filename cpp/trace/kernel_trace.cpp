@@ -1,5 +1,6 @@
 #include "trace/kernel_trace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/error.h"
@@ -49,8 +50,12 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
       blocks_(std::move(blocks)),
       digest_(std::move(digest)) {
   for (std::size_t b = 0; b < blocks_->size(); ++b) {
-    num_warps_ += blocks_->record(b).warps.size();
-    totals_ += blocks_->record(b).counts();
+    totals_ += blocks_->counts(b);
+    const auto warps = blocks_->warps(b);
+    const auto idle = static_cast<std::uint64_t>(
+        std::ranges::count(warps, std::uint32_t{0}, &WarpEntry::instructions));
+    num_idle_warps_ += idle;
+    if (idle == warps.size()) ++num_idle_blocks_;
   }
   for (std::size_t row = 0; row < instructions_.size(); ++row) {
     if (instructions_[row].uses_caches()) num_memory_instructions_ += row_counts_[row].issued;
@@ -68,16 +73,15 @@ std::map<std::string, std::uint64_t> KernelTrace::unknown_opcodes() const {
 }
 
 ColumnView KernelTrace::warp(const WarpPosition& position, std::vector<std::byte>& scratch) const {
-  const BlockRecord& record = blocks_->record(position.block);
-  return blocks_->read(position.block, record.begin[position.warp], record.begin[position.warp + 1],
-                       scratch);
+  return blocks_->read(position.block, blocks_->begin(position.block, position.warp),
+                       blocks_->begin(position.block, position.warp + 1), scratch);
 }
 
 ColumnView KernelTrace::block(std::size_t index, std::vector<std::byte>& scratch) const {
-  return blocks_->read(index, ColumnCounts{}, blocks_->record(index).counts(), scratch);
+  return blocks_->read(index, ColumnCounts{}, blocks_->counts(index), scratch);
 }
 
-double KernelTrace::dpki(std::uint32_t line_bytes) const {
+double KernelTrace::dpki(std::uint32_t line_bytes, const InterruptCheck& interrupt) const {
   if (line_bytes < sector_bytes || line_bytes % sector_bytes != 0) {
     throw InputError("line_bytes = " + std::to_string(line_bytes) +
                      " is not a positive multiple of 32");
@@ -87,7 +91,8 @@ double KernelTrace::dpki(std::uint32_t line_bytes) const {
   std::uint64_t divergent = 0;
   std::vector<std::byte> scratch;
   for (std::size_t b = 0; b < blocks_->size(); ++b) {
-    const ColumnCounts& end = blocks_->record(b).counts();
+    if (b % 1024 == 0 && interrupt) interrupt();
+    const ColumnCounts end = blocks_->counts(b);
     const ColumnView columns =
         blocks_->read(b, {0, 0, 0, 0}, {0, end.memory, end.sectors, 0}, scratch);
     std::size_t next = 0;

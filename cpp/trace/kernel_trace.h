@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/interrupt.h"
 #include "trace/access.h"
 #include "trace/block_storage.h"
 #include "trace/static_instruction.h"
@@ -75,12 +76,19 @@ class KernelTrace {
   /// Opcodes outside the table, with the number of issued warp instructions of each.
   [[nodiscard]] std::map<std::string, std::uint64_t> unknown_opcodes() const;
 
-  [[nodiscard]] std::uint64_t num_warps() const { return num_warps_; }
+  [[nodiscard]] std::uint64_t num_warps() const { return blocks_->num_warps(); }
+  /// Traced warps without instructions, and traced blocks all of whose warps have none.
+  [[nodiscard]] std::uint64_t num_idle_warps() const { return num_idle_warps_; }
+  [[nodiscard]] std::uint64_t num_idle_blocks() const { return num_idle_blocks_; }
   [[nodiscard]] const ColumnCounts& totals() const { return totals_; }
   /// Issued warp instructions of global, local and generic space.
   [[nodiscard]] std::uint64_t num_memory_instructions() const { return num_memory_instructions_; }
   [[nodiscard]] std::uint64_t num_missing_blocks() const {
     return header_.num_blocks() - blocks_->size();
+  }
+  /// Warps that traced blocks lack.
+  [[nodiscard]] std::uint64_t num_missing_warps() const {
+    return blocks_->size() * header_.warps_per_block() - num_warps();
   }
 
   /// Columns of one warp. `scratch` holds them when the trace lives in a file.
@@ -91,7 +99,7 @@ class KernelTrace {
 
   /// Load warp instructions that touch more than one line of `line_bytes`, per 1000 warp
   /// instructions (MDM, Section I: "DPKI").
-  [[nodiscard]] double dpki(std::uint32_t line_bytes) const;
+  [[nodiscard]] double dpki(std::uint32_t line_bytes, const InterruptCheck& interrupt = {}) const;
 
  private:
   KernelHeader header_;
@@ -100,7 +108,8 @@ class KernelTrace {
   std::uint32_t num_registers_;
   std::unique_ptr<BlockStorage> blocks_;
   std::string digest_;
-  std::uint64_t num_warps_ = 0;
+  std::uint64_t num_idle_warps_ = 0;
+  std::uint64_t num_idle_blocks_ = 0;
   std::uint64_t num_memory_instructions_ = 0;
   ColumnCounts totals_;
 };

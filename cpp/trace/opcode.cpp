@@ -1,6 +1,7 @@
 #include "trace/opcode.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -125,7 +126,6 @@ constexpr TableEntry op_table[] = {
     {"KILL", control},
     {"LDC", constant_load},
     {"LDGDEPBAR", barrier},
-    {"LDU", constant_load},
     {"LEA", integer},
     {"LEPC", integer},
     {"LONGJMP", control},
@@ -276,6 +276,7 @@ constexpr MemoryEntry memory_table[] = {
     {"LDL", MemorySpace::local, MemoryKind::load},
     {"LDS", MemorySpace::shared, MemoryKind::load},
     {"LDSM", MemorySpace::shared, MemoryKind::load},
+    {"LDU", MemorySpace::global, MemoryKind::load},
     {"RED", MemorySpace::global, MemoryKind::reduction},
     {"REDG", MemorySpace::global, MemoryKind::reduction},
     {"ST", MemorySpace::generic, MemoryKind::store},
@@ -338,7 +339,10 @@ std::uint32_t access_width(std::string_view base, std::string_view opcode) {
   std::uint32_t bits = 32;
   for_each_modifier(opcode, [&](std::string_view token) {
     const auto found = bits_of_type(token);
-    if (!found || *found < 8 || *found > 256 || *found % 8 != 0) return false;
+    // No machine accesses other widths; a modifier of another number is something else.
+    if (!found || *found < 8 || *found > 256 || (!std::has_single_bit(*found) && *found != 96)) {
+      return false;
+    }
     bits = *found;
     return true;
   });

@@ -7,7 +7,8 @@
 
 namespace warpstack {
 
-void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps) {
+void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
+                    const InterruptCheck& interrupt) {
   const KernelHeader& header = builder.header();
   const std::uint64_t warps_per_block = header.warps_per_block();
   const std::uint64_t num_warps = header.num_blocks() * warps_per_block;
@@ -25,6 +26,7 @@ void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps) {
   }
   for (std::uint64_t warp_id = 0; warp_id < num_warps; ++warp_id) {
     const std::uint64_t warp = warp_id % warps_per_block;
+    if (interrupt && warp_id % 4096 == 0) interrupt();
     if (warp == 0) builder.begin_block(warp_id / warps_per_block);
     builder.begin_warp(static_cast<std::uint32_t>(warp));
     const std::uint64_t threads =

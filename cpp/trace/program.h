@@ -18,6 +18,7 @@ struct ProgramStep {
 
 /// Appends the program to the builder, warp by warp. Throws InputError when an array has another
 /// length than the launch has warps (or lanes).
-void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps);
+void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
+                    const InterruptCheck& interrupt = {});
 
 }  // namespace warpstack

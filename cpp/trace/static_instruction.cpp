@@ -7,7 +7,6 @@ namespace warpstack {
 
 void append_register_tuple(std::vector<std::uint16_t>& registers, std::uint16_t first,
                            std::uint32_t width) {
-  if (first == zero_register) return;
   for (std::uint32_t i = 0; i < width; ++i) {
     const auto reg = static_cast<std::uint16_t>(first + i);
     if (reg == zero_register) return;

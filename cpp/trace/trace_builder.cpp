@@ -1,6 +1,9 @@
 #include "trace/trace_builder.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "common/error.h"
@@ -38,10 +41,11 @@ void add_to(Digest& digest, const StaticInstruction& instruction) {
 
 void add_to(Digest& digest, const KernelHeader& header) {
   digest.add_text(header.name);
+  digest.add_text(header.source);
   for (const std::uint64_t value :
        {header.launch_id, header.grid[0], header.grid[1], header.grid[2], header.block[0],
         header.block[1], header.block[2], header.shared_memory_bytes, header.registers_per_thread,
-        header.binary_version}) {
+        header.binary_version, header.stream, header.shared_window, header.local_window}) {
     digest.add(value);
   }
 }
@@ -63,7 +67,7 @@ std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
   return entry->second;
 }
 
-void TraceBuilder::begin_record(BlockRecord& record, std::uint64_t linear_index) {
+void TraceBuilder::check_block_index(std::uint64_t linear_index) {
   if (linear_index >= header_.num_blocks()) {
     throw InputError("thread block " + std::to_string(linear_index) + " is outside the grid of " +
                      std::to_string(header_.num_blocks()) + " blocks");
@@ -73,13 +77,12 @@ void TraceBuilder::begin_record(BlockRecord& record, std::uint64_t linear_index)
                      " appears twice or out of order");
   }
   next_block_ = linear_index + 1;
-  record.linear_index = linear_index;
 }
 
 void TraceBuilder::begin_block(std::uint64_t linear_index) {
-  open_record_ = BlockRecord{};
-  begin_record(open_record_, linear_index);
-  open_record_.begin.push_back({});
+  check_block_index(linear_index);
+  open_block_ = linear_index;
+  open_warps_.clear();
   open_columns_.clear();
 }
 
@@ -88,15 +91,32 @@ void TraceBuilder::begin_warp(std::uint32_t warp) {
     throw InputError("warp " + std::to_string(warp) + " is outside a block of " +
                      std::to_string(header_.warps_per_block()) + " warps");
   }
-  for (const std::uint32_t other : open_record_.warps) {
-    if (other == warp) {
-      throw InputError("warp " + std::to_string(warp) + " appears twice in thread block " +
-                       std::to_string(open_record_.linear_index));
+  if (!open_warps_.empty()) {
+    if (warp <= open_warps_.back().number) {
+      throw InputError("warp " + std::to_string(warp) + " of thread block " +
+                       std::to_string(open_block_) + " appears twice or out of order");
     }
+    end_warp();
   }
-  if (!open_record_.warps.empty()) open_record_.begin.push_back(open_columns_.counts());
-  open_record_.warps.push_back(warp);
-  open_warp_id_ = open_record_.linear_index * header_.warps_per_block() + warp;
+  open_warps_.push_back({.number = warp});
+  open_begin_ = open_columns_.counts();
+  open_warp_id_ = open_block_ * header_.warps_per_block() + warp;
+}
+
+void TraceBuilder::end_warp() {
+  const ColumnCounts end = open_columns_.counts();
+  const auto count = [this](std::uint64_t from, std::uint64_t to) {
+    if (to - from > std::numeric_limits<std::uint32_t>::max()) {
+      throw InputError("warp " + std::to_string(open_warps_.back().number) + " of thread block " +
+                       std::to_string(open_block_) + " has more than 4294967295 entries");
+    }
+    return static_cast<std::uint32_t>(to - from);
+  };
+  WarpEntry& warp = open_warps_.back();
+  warp.instructions = count(open_begin_.instructions, end.instructions);
+  warp.memory = count(open_begin_.memory, end.memory);
+  warp.sectors = count(open_begin_.sectors, end.sectors);
+  warp.stores = count(open_begin_.stores, end.stores);
 }
 
 void TraceBuilder::append_columns(const ColumnView& columns) {
@@ -112,25 +132,26 @@ void TraceBuilder::append_columns(const ColumnView& columns) {
 }
 
 void TraceBuilder::end_block() {
-  if (open_record_.warps.empty()) {
-    throw InputError("thread block " + std::to_string(open_record_.linear_index) + " has no warp");
+  if (open_warps_.empty()) {
+    throw InputError("thread block " + std::to_string(open_block_) + " has no warp");
   }
-  open_record_.begin.push_back(open_columns_.counts());
-  store(std::move(open_record_), open_columns_.view());
+  end_warp();
+  store(open_block_, open_warps_, open_columns_.view());
 }
 
-void TraceBuilder::store(BlockRecord record, const ColumnView& columns) {
-  digest_.add(record.linear_index);
-  for (std::size_t w = 0; w < record.warps.size(); ++w) {
-    digest_.add(record.warps[w]);
-    digest_.add(record.begin[w + 1].instructions);
+void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                         const ColumnView& columns) {
+  digest_.add(linear_index);
+  for (const WarpEntry& warp : warps) {
+    digest_.add(warp.number);
+    digest_.add(warp.instructions);
   }
   digest_.add_bytes(columns.instruction.data(), columns.instruction.size_bytes());
   digest_.add_bytes(columns.active_mask.data(), columns.active_mask.size_bytes());
   digest_.add_bytes(columns.memory_count.data(), columns.memory_count.size_bytes());
   digest_.add_bytes(columns.sector.data(), columns.sector.size_bytes());
   digest_.add_bytes(columns.store_bytes.data(), columns.store_bytes.size_bytes());
-  blocks_->append(std::move(record), columns);
+  blocks_->append(linear_index, warps, columns);
 }
 
 MemorySpace TraceBuilder::space_of_lane(std::uint64_t address) const {
@@ -222,55 +243,53 @@ void TraceBuilder::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std:
   ++row_counts_[row].issued;
 }
 
-void TraceBuilder::check_columns(const BlockRecord& record, const ColumnView& columns) const {
-  const auto require = [&record](bool holds, const char* what) {
+void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                                 const ColumnView& columns) const {
+  const auto require = [linear_index](bool holds, const char* what) {
     if (holds) return;
-    throw InputError("thread block " + std::to_string(record.linear_index) + ": " + what +
+    throw InputError("thread block " + std::to_string(linear_index) + ": " + what +
                      "; the file is damaged, convert the original trace again");
   };
-  require(record.begin.size() == record.warps.size() + 1 && !record.warps.empty(),
-          "it has no warp or the warp table is cut");
-  require(
-      record.begin.front() == ColumnCounts{} &&
-          record.counts() == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
-                                          columns.sector.size(), columns.store_bytes.size()} &&
-          columns.active_mask.size() == columns.instruction.size() &&
-          columns.memory_count.size() == columns.memory_static.size(),
-      "its columns have other lengths than its warps say");
-  std::uint64_t memory = 0;
-  std::uint64_t sectors = 0;
-  std::uint64_t stores = 0;
-  for (std::size_t w = 0; w < record.warps.size(); ++w) {
-    require(record.warps[w] < header_.warps_per_block(), "a warp number is outside the block");
-    const ColumnCounts& end = record.begin[w + 1];
-    require(end.instructions >= record.begin[w].instructions &&
-                end.instructions <= columns.instruction.size(),
-            "the warp table is not in order");
-    for (std::uint64_t i = record.begin[w].instructions; i < end.instructions; ++i) {
-      const std::uint32_t row = columns.instruction[i];
+  require(!warps.empty(), "it has no warp");
+  ColumnCounts total;
+  for (const WarpEntry& warp : warps) total += warp.counts();
+  require(total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
+                                columns.sector.size(), columns.store_bytes.size()} &&
+              columns.active_mask.size() == columns.instruction.size() &&
+              columns.memory_count.size() == columns.memory_static.size(),
+          "its columns have other lengths than its warps say");
+  ColumnCounts end;
+  ColumnCounts found;
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    require(warps[w].number < header_.warps_per_block(), "a warp number is outside the block");
+    require(w == 0 || warps[w].number > warps[w - 1].number, "its warps are not in order");
+    end += warps[w].counts();
+    for (; found.instructions < end.instructions; ++found.instructions) {
+      const std::uint32_t row = columns.instruction[found.instructions];
       require(row < instructions_.size(), "an instruction is not in the instruction table");
       const StaticInstruction& instruction = instructions_[row];
       if (!instruction.is_memory()) continue;
-      require(memory < columns.memory_static.size() && columns.memory_static[memory] == row,
-              "the memory columns do not match the instructions");
-      const std::uint16_t count = columns.memory_count[memory++];
+      require(
+          found.memory < columns.memory_static.size() && columns.memory_static[found.memory] == row,
+          "the memory columns do not match the instructions");
+      const std::uint16_t count = columns.memory_count[found.memory++];
       if (!instruction.uses_caches()) continue;
-      sectors += count;
-      if (instruction.writes_memory()) stores += count;
+      found.sectors += count;
+      if (instruction.writes_memory()) found.stores += count;
     }
-    require(end.memory == memory && end.sectors == sectors && end.stores == stores,
-            "the sector columns do not match the memory instructions");
+    require(found == end, "the sector columns do not match the memory instructions");
   }
 }
 
-void TraceBuilder::add_block(BlockRecord record, const ColumnView& columns) {
-  begin_record(record, record.linear_index);
-  check_columns(record, columns);
+void TraceBuilder::add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                             const ColumnView& columns) {
+  check_block_index(linear_index);
+  check_columns(linear_index, warps, columns);
   for (const std::uint32_t row : columns.instruction) ++row_counts_[row].issued;
   for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
     count_access(columns.memory_static[i], columns.memory_count[i]);
   }
-  store(std::move(record), columns);
+  store(linear_index, warps, columns);
 }
 
 std::uint32_t TraceBuilder::renumber_registers() {
@@ -289,9 +308,9 @@ std::uint32_t TraceBuilder::renumber_registers() {
 }
 
 KernelTrace TraceBuilder::finish() {
-  if (blocks_->size() == 0) {
-    throw InputError("the trace has no thread block");
-  }
+  const bool has_instruction =
+      std::ranges::any_of(row_counts_, [](const RowCounts& counts) { return counts.issued > 0; });
+  if (!has_instruction) throw InputError("the trace has no instruction");
   const std::uint32_t num_registers = renumber_registers();
   for (const StaticInstruction& instruction : instructions_) add_to(digest_, instruction);
   add_to(digest_, header_);

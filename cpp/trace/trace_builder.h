@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,7 @@ class TraceBuilder {
 
   /// Opens the block with this linear index. Blocks come in increasing order.
   void begin_block(std::uint64_t linear_index);
-  /// Opens a warp of the open block, numbered within the block.
+  /// Opens a warp of the open block, numbered within the block. Warps come in increasing order.
   void begin_warp(std::uint32_t warp);
   /// Appends an issued instruction to the open warp. `lanes` holds the addresses of a memory
   /// instruction and is null for others; without an active lane there is no access.
@@ -41,7 +42,7 @@ class TraceBuilder {
   void append_columns(const ColumnView& columns);
   /// Instructions of the open warp so far.
   [[nodiscard]] std::uint64_t open_warp_instructions() const {
-    return open_columns_.instruction.size() - open_record_.begin.back().instructions;
+    return open_columns_.instruction.size() - open_begin_.instructions;
   }
   /// Stores the open block.
   void end_block();
@@ -53,16 +54,20 @@ class TraceBuilder {
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table.
-  void add_block(BlockRecord record, const ColumnView& columns);
+  void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                 const ColumnView& columns);
 
   /// Renumbers registers densely and seals the trace. The builder is empty afterwards.
   KernelTrace finish();
 
  private:
   void count_access(std::uint32_t row, std::uint32_t count);
-  void begin_record(BlockRecord& record, std::uint64_t linear_index);
-  void store(BlockRecord record, const ColumnView& columns);
-  void check_columns(const BlockRecord& record, const ColumnView& columns) const;
+  void check_block_index(std::uint64_t linear_index);
+  void end_warp();
+  void store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+             const ColumnView& columns);
+  void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                     const ColumnView& columns) const;
   std::uint32_t append_access(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                               const LaneAddresses& lanes);
   std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
@@ -76,8 +81,10 @@ class TraceBuilder {
   std::vector<RowCounts> row_counts_;
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
-  BlockRecord open_record_;
+  std::uint64_t open_block_ = 0;
+  std::vector<WarpEntry> open_warps_;
   ColumnBuffers open_columns_;
+  ColumnCounts open_begin_;  ///< first entries of the open warp
   std::uint64_t open_warp_id_ = 0;
   std::uint64_t next_block_ = 0;
   Digest digest_;

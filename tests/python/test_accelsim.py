@@ -417,7 +417,7 @@ BAD = {
     "warp outside": (changed("warp = 0", "warp = 1"), "warp 1 is outside a block of 1 warps"),
     "doubled warp": (
         changed("warp = 1", "warp = 0", GOOD),
-        "warp 0 appears twice in thread block 0",
+        "warp 0 of thread block 0 appears twice or out of order",
     ),
     "doubled block": (
         changed("thread block = 1,0,0", "thread block = 0,0,0", GOOD),
@@ -499,7 +499,15 @@ BAD = {
     ),
     "half an LDGSTS in a raw trace": (
         raw({(0, 0, 0): {0: program(0)[:10]}}, 4).rsplit("0 0 0 0 0090", 1)[0],
-        "ends between the two lines of an LDGSTS",
+        "the file ends before warp 0 of thread block 0 reaches its EXIT",
+    ),
+    "a raw trace that stops early": (
+        raw({(0, 0, 0): {0: program(0)}}, 4).rsplit("\n", 2)[0] + "\n",
+        "the file ends before warp 0 of thread block 0 reaches its EXIT",
+    ),
+    "a header line twice": (
+        changed("-grid dim", "-nregs = 9\n-grid dim"),
+        "a second header line -nregs",
     ),
     "endless line": ("x" * 100_000, ":1: a line is longer than 64 KiB"),
 }

@@ -153,8 +153,8 @@ class TestDamage:
             ("warps", "warp", lambda v: v + 1000, pa.uint32()),
             ("warps", "block", lambda v: v[::-1].copy(), pa.uint64()),
             ("warps", "block", lambda v: v + 10_000, pa.uint64()),
-            ("warps", "instructions", lambda v: v + 2**63, pa.uint64()),
-            ("warps", "sectors", lambda v: v * 0, pa.uint64()),
+            ("warps", "instructions", lambda v: v + 2**31, pa.uint32()),
+            ("warps", "sectors", lambda v: v * 0, pa.uint32()),
         ],
     )
     def test_contradictory_columns(self, saved, file, column, values, dtype):

@@ -13,16 +13,14 @@ namespace {
 using testing::memory_budget;
 
 struct Block {
-  BlockRecord record;
+  std::vector<WarpEntry> warps;
   ColumnBuffers columns;
 };
 
 Block make_block(std::uint32_t seed) {
   Block block;
-  block.record.linear_index = seed;
-  block.record.warps = {0, 1};
-  block.record.begin.emplace_back();
   for (std::uint32_t warp = 0; warp < 2; ++warp) {
+    const ColumnCounts begin = block.columns.counts();
     for (std::uint32_t i = 0; i < 5 + seed % 3; ++i) {
       block.columns.instruction.push_back(seed * 100 + i);
       block.columns.active_mask.push_back(~i);
@@ -33,7 +31,13 @@ Block make_block(std::uint32_t seed) {
         block.columns.store_bytes.push_back(seed ^ i);
       }
     }
-    block.record.begin.push_back(block.columns.counts());
+    const ColumnCounts end = block.columns.counts();
+    const auto entries = [](std::uint64_t first, std::uint64_t last) {
+      return static_cast<std::uint32_t>(last - first);
+    };
+    block.warps.push_back({2 * warp, entries(begin.instructions, end.instructions),
+                           entries(begin.memory, end.memory), entries(begin.sectors, end.sectors),
+                           entries(begin.stores, end.stores)});
   }
   return block;
 }
@@ -49,9 +53,15 @@ void expect_contents(const BlockStorage& storage, std::uint32_t count) {
   std::vector<std::byte> scratch;
   for (std::uint32_t b = 0; b < count; ++b) {
     const Block expected = make_block(b);
+    EXPECT_EQ(storage.linear_index(b), 10 + 3 * b);
+    ASSERT_EQ(storage.warps(b).size(), 2u);
+    EXPECT_EQ(storage.counts(b), expected.columns.counts());
+    ColumnCounts last;
     for (std::size_t w = 0; w < 2; ++w) {
-      const ColumnCounts& first = expected.record.begin[w];
-      const ColumnCounts& last = expected.record.begin[w + 1];
+      EXPECT_EQ(storage.warps(b)[w].number, 2 * w);
+      const ColumnCounts first = last;
+      EXPECT_EQ(storage.begin(b, w), first);
+      last += expected.warps[w].counts();
       const ColumnView view = storage.read(b, first, last, scratch);
       expect_equal(view.instruction, expected.columns.instruction, first.instructions,
                    last.instructions);
@@ -67,8 +77,8 @@ void expect_contents(const BlockStorage& storage, std::uint32_t count) {
 
 void fill(BlockStorage& storage, std::uint32_t count) {
   for (std::uint32_t b = 0; b < count; ++b) {
-    Block block = make_block(b);
-    storage.append(std::move(block.record), block.columns.view());
+    const Block block = make_block(b);
+    storage.append(10 + 3 * b, block.warps, block.columns.view());
   }
 }
 
@@ -110,8 +120,8 @@ TEST(BlockStorage, ThreadsReadAFileTogether) {
 
 TEST(BlockStorage, MissingFolderIsASystemError) {
   BlockStorage storage(std::make_shared<StorageBudget>(0, "/nowhere/at/all"));
-  Block block = make_block(1);
-  EXPECT_THROW(storage.append(std::move(block.record), block.columns.view()), std::system_error);
+  const Block block = make_block(1);
+  EXPECT_THROW(storage.append(1, block.warps, block.columns.view()), std::system_error);
 }
 
 TEST(StorageBudget, AbsurdRequestsDoNotOverflow) {

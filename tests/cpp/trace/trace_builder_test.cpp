@@ -95,7 +95,7 @@ TEST(ColumnBatch, ContradictionsAreErrors) {
   EXPECT_THROW(attempt([](BlockBatch& b) { b.columns.active_mask.pop_back(); }), InputError);
   EXPECT_THROW(attempt([](BlockBatch& b) { b.columns.sector.pop_back(); }), InputError);
   EXPECT_THROW(attempt([](BlockBatch& b) { b.columns.store_bytes.pop_back(); }), InputError);
-  EXPECT_THROW(attempt([](BlockBatch& b) { b.instructions[0] = ~std::uint64_t{0}; }), InputError);
+  EXPECT_THROW(attempt([](BlockBatch& b) { b.instructions[0] = ~std::uint32_t{0}; }), InputError);
   EXPECT_THROW(attempt([](BlockBatch& b) { b.sectors[0] += 1; }), InputError);
   EXPECT_THROW(attempt([](BlockBatch& b) { b.warp[1] = 7; }), InputError);
   EXPECT_THROW(attempt([](BlockBatch& b) { b.warp.pop_back(); }), InputError);
