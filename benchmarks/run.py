@@ -110,7 +110,7 @@ def intervals() -> Iterator[Row]:
     for what, kernel in kernels().items():
         latencies = _core.nominal_latencies(kernel._core)
         rates = timed(
-            lambda k=kernel, latencies=latencies: _core.summarize_warps(k._core, latencies, 1.0, 1),
+            lambda k=kernel, latencies=latencies: _core.group_warps(k._core, latencies, 1.0, 1),
             kernel.num_instructions,
         )
         yield "intervals", what, *rates, "M warp instructions/s"

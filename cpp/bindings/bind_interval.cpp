@@ -3,6 +3,7 @@
 #include "bindings/bindings.h"
 #include "common/error.h"
 #include "interval/interval.h"
+#include "interval/waves.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -17,6 +18,8 @@ constexpr ColumnField column_fields[] = {
     {"memory_instructions", &IntervalColumns::memory_instructions},
     {"read_misses", &IntervalColumns::read_misses},
     {"write_requests", &IntervalColumns::write_requests},
+    {"dram_read_requests", &IntervalColumns::dram_read_requests},
+    {"dram_write_requests", &IntervalColumns::dram_write_requests},
     {"dram_requests", &IntervalColumns::dram_requests},
     {"llc_miss_ratio", &IntervalColumns::llc_miss_ratio},
     {"read_bytes", &IntervalColumns::read_bytes},
@@ -66,6 +69,13 @@ ClassLatencies class_latencies(const py::dict& fields) {
   return result;
 }
 
+Latencies latencies_of(const KernelTrace& trace, const Contiguous<double>& values) {
+  if (static_cast<std::size_t>(values.size()) != trace.instructions().size()) {
+    throw InputError("there is not one latency per row of the instruction table");
+  }
+  return vector_of(values);
+}
+
 }  // namespace
 
 void bind_interval(py::module_& module) {
@@ -73,6 +83,16 @@ void bind_interval(py::module_& module) {
       .def(py::init(&columns_from_dict), py::arg("columns"))
       .def_property_readonly("columns", &columns_to_dict)
       .def("__len__", &IntervalColumns::size);
+
+  py::class_<Wave>(module, "Wave")
+      .def(py::init<double, double, double, double>(), py::arg("count"), py::arg("warps"),
+           py::arg("active_sms"), py::arg("total_warps"))
+      .def_readonly("count", &Wave::count)
+      .def_readonly("warps", &Wave::warps)
+      .def_readonly("active_sms", &Wave::active_sms)
+      .def_readonly("total_warps", &Wave::total_warps);
+  module.def("waves_of", &waves_of, py::arg("num_blocks"), py::arg("warps_per_block"),
+             py::arg("blocks_per_sm"), py::arg("num_sms"));
 
   module.def(
       "nominal_latencies",
@@ -87,27 +107,26 @@ void bind_interval(py::module_& module) {
       py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
       py::arg("dram"));
   module.def(
-      "summarize_warps",
+      "group_warps",
       [](const KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,
          unsigned num_threads) {
-        const Latencies values = vector_of(latency);
-        if (values.size() != trace.instructions().size()) {
-          throw InputError("there is not one latency per row of the instruction table");
-        }
+        const Latencies values = latencies_of(trace, latency);
         if (num_threads == 0) num_threads = std::max(std::thread::hardware_concurrency(), 1u);
-        std::vector<WarpSummary> warps;
+        std::vector<WarpGroup> groups;
         {
           const py::gil_scoped_release unlocked;
-          warps = summarize_warps(trace, values, issue_rate, num_threads, python_interrupt());
+          groups = group_warps(trace, values, issue_rate, num_threads, python_interrupt());
         }
         py::dict result;
         result["block"] =
-            column_of<std::uint32_t>(warps, [](const WarpSummary& w) { return w.position.block; });
+            column_of<std::uint32_t>(groups, [](const WarpGroup& g) { return g.first.block; });
         result["warp"] =
-            column_of<std::uint32_t>(warps, [](const WarpSummary& w) { return w.position.warp; });
+            column_of<std::uint32_t>(groups, [](const WarpGroup& g) { return g.first.warp; });
         result["instructions"] =
-            column_of<std::uint64_t>(warps, [](const WarpSummary& w) { return w.instructions; });
-        result["cycles"] = column_of<double>(warps, [](const WarpSummary& w) { return w.cycles; });
+            column_of<std::uint64_t>(groups, [](const WarpGroup& g) { return g.instructions; });
+        result["cycles"] = column_of<double>(groups, [](const WarpGroup& g) { return g.cycles; });
+        result["count"] =
+            column_of<std::uint64_t>(groups, [](const WarpGroup& g) { return g.count; });
         return result;
       },
       py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
@@ -117,10 +136,7 @@ void bind_interval(py::module_& module) {
       [](const KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,
          const Contiguous<double>& latency, const MemoryProfile& memory, double issue_rate,
          double merge_threshold, bool observed_misses, double l1_unit_bytes, double l2_unit_bytes) {
-        const Latencies values = vector_of(latency);
-        if (values.size() != trace.instructions().size()) {
-          throw InputError("there is not one latency per row of the instruction table");
-        }
+        const Latencies values = latencies_of(trace, latency);
         IntervalOptions options;
         options.issue_rate = issue_rate;
         options.merge_threshold = merge_threshold;

@@ -31,6 +31,7 @@ constexpr TotalField total_fields[] = {
     {"l1_read_requests", &MemoryTotals::l1_read_requests},
     {"l1_read_request_hits", &MemoryTotals::l1_read_request_hits},
     {"l1_write_requests", &MemoryTotals::l1_write_requests},
+    {"l1_flush_sectors", &MemoryTotals::l1_flush_sectors},
     {"l2_read_sectors", &MemoryTotals::l2_read_sectors},
     {"l2_read_sector_hits", &MemoryTotals::l2_read_sector_hits},
     {"l2_write_sectors", &MemoryTotals::l2_write_sectors},
@@ -64,22 +65,16 @@ py::dict counters_to_dict(const MemoryProfile& profile) {
   return result;
 }
 
-WriteMiss write_miss_of(const std::string& name) {
-  if (name == "no_allocate") return WriteMiss::no_allocate;
-  if (name == "fetch_on_write") return WriteMiss::fetch_on_write;
-  return WriteMiss::write_validate;
-}
-
 CacheConfig cache_config(const py::dict& fields) {
   CacheConfig config;
   config.size_bytes = fields["size_bytes"].cast<std::uint64_t>();
   config.ways = fields["ways"].cast<std::uint32_t>();
   config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
   config.sector_bytes = fields["sector_bytes"].cast<std::uint32_t>();
-  config.write_policy = fields["write_policy"].cast<std::string>() == "write_back"
-                            ? WritePolicy::write_back
-                            : WritePolicy::write_through;
-  config.write_miss = write_miss_of(fields["write_miss"].cast<std::string>());
+  config.write_policy = enum_of<WritePolicy>(fields["write_policy"].cast<std::string>(),
+                                             num_write_policies, "write policy");
+  config.write_miss = enum_of<WriteMiss>(fields["write_miss"].cast<std::string>(), num_write_misses,
+                                         "write-miss policy");
   config.slices = fields["slices"].cast<std::uint32_t>();
   config.slice_interleave_bytes = fields["slice_interleave_bytes"].cast<std::uint32_t>();
   return config;
@@ -106,6 +101,16 @@ py::dict occupancy_to_dict(const Occupancy& occupancy) {
   result["warps_per_sm"] = occupancy.warps_per_sm();
   result["limit"] = name_of(occupancy.limit);
   return result;
+}
+
+/// Line, dirty sectors, their valid bytes and writer; None without dirty sectors.
+py::object eviction_to_tuple(const Cache::Eviction& eviction) {
+  if (!eviction.dirty) return py::none();
+  py::dict bytes;
+  for (std::uint32_t s = 0; s < max_sectors_per_line; ++s) {
+    if (eviction.dirty >> s & 1) bytes[py::int_(s)] = eviction.bytes[s];
+  }
+  return py::make_tuple(eviction.line, bytes, eviction.writer);
 }
 
 }  // namespace
@@ -158,14 +163,22 @@ void bind_memory(py::module_& module) {
            [](Cache& cache, std::uint64_t line, SectorMask mask) {
              Cache::Eviction eviction;
              const Cache::ReadResult result = cache.read(line, mask, eviction);
-             return std::tuple(result.hit, result.fetch, eviction.line, eviction.dirty);
+             return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
            })
       .def("write",
-           [](Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes) {
+           [](Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+              std::uint32_t writer) {
              Cache::Eviction eviction;
-             const Cache::WriteResult result = cache.write(line, mask, bytes, eviction);
-             return std::tuple(result.hit, result.fetch, result.forward, eviction.line,
-                               eviction.dirty);
+             const Cache::WriteResult result = cache.write(line, mask, bytes, writer, eviction);
+             return std::tuple(result.hit, result.fetch, result.forward,
+                               eviction_to_tuple(eviction));
+           })
+      .def("flush",
+           [](Cache& cache) {
+             py::list lines;
+             cache.flush(
+                 [&lines](const Cache::Eviction& line) { lines.append(eviction_to_tuple(line)); });
+             return lines;
            })
       .def("invalidate", &Cache::invalidate)
       .def_property_readonly("dirty_sectors", &Cache::dirty_sectors);

@@ -4,17 +4,10 @@
 namespace warpstack::bindings {
 
 void bind_model(py::module_& module) {
-  py::class_<Wave>(module, "Wave")
-      .def(py::init<double, double, double, double>(), py::arg("count"), py::arg("warps"),
-           py::arg("active_sms"), py::arg("total_warps"))
-      .def_readonly("count", &Wave::count)
-      .def_readonly("warps", &Wave::warps)
-      .def_readonly("active_sms", &Wave::active_sms)
-      .def_readonly("total_warps", &Wave::total_warps);
-
-  module.def("waves_of", &waves_of, py::arg("num_blocks"), py::arg("warps_per_block"),
-             py::arg("blocks_per_sm"), py::arg("num_sms"));
   module.def("model_names", &model_names);
+  module.def(
+      "model_fields", [](const std::string& model) { return fields_of(find_model(model)); },
+      py::arg("model"));
   module.def(
       "evaluate",
       [](const std::string& model, const IntervalColumns& intervals, const std::vector<Wave>& waves,
@@ -22,10 +15,12 @@ void bind_model(py::module_& module) {
         ModelParameters parameters;
         const auto number = [&fields](const char* name) { return fields[name].cast<double>(); };
         parameters.issue_rate = number("issue_width");
-        parameters.scheduler =
-            fields["scheduler"].cast<std::string>() == "lrr" ? Scheduler::lrr : Scheduler::gto;
+        parameters.scheduler = enum_of<Scheduler>(fields["scheduler"].cast<std::string>(),
+                                                  num_schedulers, "scheduler");
         parameters.clock_ghz = number("clock_ghz");
         parameters.l1_mshrs = number("l1_mshrs");
+        parameters.l1_request_bytes = number("l1_sector_bytes");
+        parameters.l2_request_bytes = number("l2_sector_bytes");
         parameters.l2_latency = number("l2_latency");
         parameters.dram_latency = number("dram_latency");
         parameters.noc_bandwidth_gbs = number("noc_bandwidth_gbs");

@@ -41,15 +41,6 @@ py::dict instruction_table(const KernelTrace& trace) {
   return table;
 }
 
-/// The value of an enumeration whose name_of() is `text`.
-template <typename Enum>
-Enum enum_of(const std::string& text, std::size_t count, const char* what) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (name_of(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
-  }
-  throw InputError(std::string("unknown ") + what + " \"" + text + "\"");
-}
-
 /// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
 py::dict warp_columns(const py::object& self, const WarpPosition& position) {
   const auto& trace = self.cast<const KernelTrace&>();
@@ -148,10 +139,12 @@ StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.known_opcode = row["known_opcode"].cast<bool>();
   instruction.op_class =
       enum_of<OpClass>(row["op_class"].cast<std::string>(), num_op_classes, "operation class");
-  instruction.space = enum_of<MemorySpace>(row["space"].cast<std::string>(), 5, "memory space");
-  instruction.kind = enum_of<MemoryKind>(row["kind"].cast<std::string>(), 6, "memory access kind");
-  instruction.cache_operator =
-      enum_of<CacheOperator>(row["cache_operator"].cast<std::string>(), 4, "cache operator");
+  instruction.space =
+      enum_of<MemorySpace>(row["space"].cast<std::string>(), num_memory_spaces, "memory space");
+  instruction.kind =
+      enum_of<MemoryKind>(row["kind"].cast<std::string>(), num_memory_kinds, "memory access kind");
+  instruction.cache_operator = enum_of<CacheOperator>(row["cache_operator"].cast<std::string>(),
+                                                      num_cache_operators, "cache operator");
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
@@ -226,6 +219,7 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("num_idle_warps", &KernelTrace::num_idle_warps)
       .def_property_readonly("num_idle_blocks", &KernelTrace::num_idle_blocks)
       .def_property_readonly("num_missing_warps", &KernelTrace::num_missing_warps)
+      .def_property_readonly("working_warps_per_block", &KernelTrace::working_warps_per_block)
       .def(
           "dpki",
           [](const KernelTrace& t, std::uint32_t line_bytes) {

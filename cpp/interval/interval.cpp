@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "common/error.h"
@@ -80,20 +81,60 @@ class Scoreboard {
   std::vector<std::uint32_t> row_;
 };
 
-WarpSummary summarize(const ColumnView& warp, const RegisterTable& registers,
-                      const Latencies& latencies, double issue_step, Scoreboard& scoreboard) {
+/// Issue steps such as 1/3 accumulate rounding errors, which are no stalls.
+constexpr double rounding = 1e-6;
+
+/// Cycles of a warp alone on an SM.
+double warp_cycles(const ColumnView& warp, const RegisterTable& registers,
+                   const Latencies& latencies, double issue_step, Scoreboard& scoreboard) {
   scoreboard.reset();
   double issue = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) issue += issue_step;
-    issue = std::max(issue, scoreboard.ready(registers.sources(row)));
+    const double ready = scoreboard.ready(registers.sources(row));
+    if (ready > issue + rounding) issue = ready;
     if (warp.active_mask[k] != 0) {
       scoreboard.write(registers.destinations(row), issue + latencies[row]);
     }
   }
-  return {{}, warp.instruction.size(), issue + issue_step};
+  return issue + issue_step;
 }
+
+/// Groups warps by instructions and cycles.
+class WarpGrouper {
+ public:
+  void add(const WarpGroup& group) {
+    const auto [entry, inserted] =
+        index_.try_emplace({group.instructions, group.cycles}, groups_.size());
+    if (inserted) {
+      groups_.push_back(group);
+      return;
+    }
+    WarpGroup& known = groups_[entry->second];
+    if (before(group.first, known.first)) known.first = group.first;
+    known.count += group.count;
+  }
+  [[nodiscard]] const std::vector<WarpGroup>& groups() const { return groups_; }
+  /// The groups in the order of their first warps.
+  std::vector<WarpGroup> take_sorted() {
+    std::ranges::sort(groups_, before, &WarpGroup::first);
+    return std::move(groups_);
+  }
+
+ private:
+  using Key = std::pair<std::uint64_t, double>;
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::uint64_t>{}(key.first) * 31 + std::hash<double>{}(key.second);
+    }
+  };
+  static bool before(const WarpPosition& a, const WarpPosition& b) {
+    return std::pair(a.block, a.warp) < std::pair(b.block, b.warp);
+  }
+  std::unordered_map<Key, std::size_t, Hash> index_;
+  std::vector<WarpGroup> groups_;
+};
 
 }  // namespace
 
@@ -137,39 +178,40 @@ Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
   return result;
 }
 
-std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latencies& latencies,
-                                         double issue_rate, unsigned num_threads,
-                                         const InterruptCheck& interrupt) {
+std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
+                                   double issue_rate, unsigned num_threads,
+                                   const InterruptCheck& interrupt) {
   const BlockStorage& blocks = trace.blocks();
-  std::vector<std::size_t> first_warp(blocks.size() + 1, 0);
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    first_warp[b + 1] = first_warp[b] + blocks.warps(b).size();
-  }
   const RegisterTable registers(trace.instructions());
-  std::vector<WarpSummary> summaries(first_warp.back());
+  WarpGrouper all;
   std::atomic<std::size_t> next_block{0};
   std::exception_ptr failure;
-  std::mutex failure_mutex;
+  std::mutex mutex;  // of `all` and `failure`
   const auto work = [&](bool may_interrupt) {
     try {
+      WarpGrouper mine;
       Scoreboard scoreboard(trace.num_registers());
       std::vector<std::byte> scratch;
       for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
         if (may_interrupt && interrupt && b % 64 == 0) interrupt();
+        ColumnCounts begin;
         for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w) {
-          const WarpPosition position{static_cast<std::uint32_t>(b), w};
-          const ColumnCounts begin = blocks.begin(b, w);
+          const WarpEntry& warp = blocks.warps(b)[w];
           ColumnCounts end = begin;
-          end.instructions += blocks.warps(b)[w].instructions;
-          WarpSummary& summary = summaries[first_warp[b] + w];
-          summary = summarize(blocks.read(b, begin, end, scratch), registers, latencies,
-                              1 / issue_rate, scoreboard);
-          summary.position = position;
+          end.instructions += warp.instructions;
+          if (warp.instructions > 0) {
+            const double cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
+                                              latencies, 1 / issue_rate, scoreboard);
+            mine.add({{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles, 1});
+          }
+          begin += warp.counts();
         }
       }
+      const std::scoped_lock lock(mutex);
+      for (const WarpGroup& group : mine.groups()) all.add(group);
     } catch (...) {
       next_block = blocks.size();
-      const std::scoped_lock lock(failure_mutex);
+      const std::scoped_lock lock(mutex);
       if (!failure) failure = std::current_exception();
     }
   };
@@ -179,8 +221,7 @@ std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latenci
   work(true);
   helpers.clear();
   if (failure) std::rethrow_exception(failure);
-  std::erase_if(summaries, [](const WarpSummary& summary) { return summary.instructions == 0; });
-  return summaries;
+  return all.take_sorted();
 }
 
 namespace {
@@ -202,7 +243,8 @@ struct OpenInterval {
   double memory_instructions = 0;
   double read_misses = 0;
   double write_requests = 0;
-  double dram_requests = 0;
+  double dram_read_requests = 0;
+  double dram_write_requests = 0;
   double read_bytes = 0;
   double write_bytes = 0;
   double dram_bytes = 0;
@@ -224,11 +266,12 @@ class IntervalBuilder {
       open_.memory_instructions += 1;
       open_.read_misses += means.l2_requests;
       open_.read_bytes += means.l2_bytes;
+      open_.dram_read_requests += means.dram_requests;
     } else {
       open_.write_requests += means.l2_requests;
       open_.write_bytes += means.l2_bytes;
+      open_.dram_write_requests += means.dram_requests;
     }
-    open_.dram_requests += means.dram_requests;
     open_.dram_bytes += means.dram_bytes;
   }
 
@@ -268,12 +311,15 @@ class IntervalBuilder {
     columns_.memory_instructions.push_back(open_.memory_instructions);
     columns_.read_misses.push_back(open_.read_misses);
     columns_.write_requests.push_back(open_.write_requests);
-    columns_.dram_requests.push_back(open_.dram_requests);
+    const double dram_requests = open_.dram_read_requests + open_.dram_write_requests;
+    columns_.dram_read_requests.push_back(open_.dram_read_requests);
+    columns_.dram_write_requests.push_back(open_.dram_write_requests);
+    columns_.dram_requests.push_back(dram_requests);
     columns_.llc_miss_ratio.push_back(
-        ratio(open_.dram_requests, open_.read_misses + open_.write_requests, 0));
+        ratio(dram_requests, open_.read_misses + open_.write_requests, 0));
     columns_.read_bytes.push_back(ratio(open_.read_bytes, open_.read_misses, sector_bytes));
     columns_.write_bytes.push_back(ratio(open_.write_bytes, open_.write_requests, sector_bytes));
-    columns_.dram_bytes.push_back(ratio(open_.dram_bytes, open_.dram_requests, sector_bytes));
+    columns_.dram_bytes.push_back(ratio(open_.dram_bytes, dram_requests, sector_bytes));
     open_ = OpenInterval{};
   }
 
@@ -292,9 +338,8 @@ class IntervalBuilder {
   AccessMeans observed(std::uint32_t row) {
     if (next_observed_ == memory_.observed.size() || memory_.observed[next_observed_].row != row) {
       throw InputError(
-          "the memory profile did not observe this warp; simulate the caches again with the warp "
-          "as "
-          "`observe`, or take the misses per instruction");
+          "the memory profile did not observe this warp; simulate the caches again with "
+          "observe = the warp, or take the misses per instruction");
     }
     const ObservedAccess& access = memory_.observed[next_observed_++];
     return means(1, access.l2_requests, access.l2_request_sectors, access.dram_requests,
@@ -342,8 +387,9 @@ IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
       const auto sources = registers.sources(row);
       const double next = issue + issue_step;
       const double ready = scoreboard.ready(sources);
-      issue = std::max(next, ready);
-      if (ready > next) {
+      issue = next;
+      if (ready > next + rounding) {
+        issue = ready;
         builder.add_stall(ready - next, scoreboard.last_writer(sources));
         if (ready - next > options.merge_threshold) builder.end_interval();
       }

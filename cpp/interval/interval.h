@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -40,30 +41,25 @@ Latencies nominal_latencies(const KernelTrace& trace);
 Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
                     const ClassLatencies& classes, const MemoryLatencies& levels);
 
-/// One warp alone on an SM.
-struct WarpSummary {
-  WarpPosition position;
+/// Warps that behave alike, each alone on an SM.
+struct WarpGroup {
+  WarpPosition first;  ///< in trace order
   std::uint64_t instructions = 0;
-  double cycles = 0;  ///< issue and stall cycles; cycles / instructions is its CPI
+  double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
+  std::uint64_t count = 0;
 };
 
 /// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
-/// selection). Warps without instructions are left out. Uses `num_threads` threads; the result does
-/// not depend on their number.
-std::vector<WarpSummary> summarize_warps(const KernelTrace& trace, const Latencies& latencies,
-                                         double issue_rate, unsigned num_threads = 1,
-                                         const InterruptCheck& interrupt = {});
+/// selection) and groups warps with the same features, in the order of their first warps: a kernel
+/// has millions of warps but few kinds. Warps without instructions are left out. Uses `num_threads`
+/// threads; the result does not depend on their number.
+std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
+                                   double issue_rate, unsigned num_threads = 1,
+                                   const InterruptCheck& interrupt = {});
 
 /// Why cycles were lost: the memory level follows the miss events of the instruction waited for.
 enum class StallCause : std::uint8_t { dependence, l1, l2, dram };
 inline constexpr std::size_t num_stall_causes = 4;
-
-/// What the requests of an interval mean in bytes.
-struct RequestBytes {
-  double read = 0;   ///< per read request between SM and L2
-  double write = 0;  ///< per write request between SM and L2
-  double dram = 0;   ///< per request that reaches DRAM
-};
 
 /// The intervals of one warp in columns; entry i describes interval i. Counts are per warp.
 struct IntervalColumns {
@@ -75,9 +71,11 @@ struct IntervalColumns {
   std::vector<double> memory_instructions;  ///< active loads of global and local memory
   std::vector<double> read_misses;          ///< read requests that leave the SM
   std::vector<double> write_requests;       ///< write and atomic requests that leave the SM
-  std::vector<double> dram_requests;        ///< of both, those that reach DRAM
+  std::vector<double> dram_read_requests;   ///< read misses that reach DRAM
+  std::vector<double> dram_write_requests;  ///< write requests that reach DRAM
+  std::vector<double> dram_requests;        ///< the sum of both
   std::vector<double> llc_miss_ratio;       ///< dram_requests / (read_misses + write_requests)
-  std::vector<double> read_bytes;           ///< per request
+  std::vector<double> read_bytes;           ///< per request; 0: what the GPU's caches move at once
   std::vector<double> write_bytes;
   std::vector<double> dram_bytes;
 
@@ -102,8 +100,8 @@ struct IntervalOptions {
 
 /// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done +
 /// 1 over the producers of k+1's sources), done = issue + latency; an interval ends where
-/// issue(k+1) is later than issue(k) + 1/r. Instructions without an active lane issue but write no
-/// register.
+/// issue(k+1) is later than issue(k) + 1/r by more than rounding. Instructions without an active
+/// lane issue but write no register.
 IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition warp,
                                 const Latencies& latencies, const MemoryProfile& memory,
                                 const IntervalOptions& options);

@@ -17,6 +17,17 @@ void for_each_sector(SectorMask mask, Visit visit) {
 
 }  // namespace
 
+std::string_view name_of(WritePolicy policy) {
+  static constexpr std::string_view names[num_write_policies] = {"write_through", "write_back"};
+  return names[static_cast<std::size_t>(policy)];
+}
+
+std::string_view name_of(WriteMiss policy) {
+  static constexpr std::string_view names[num_write_misses] = {"no_allocate", "fetch_on_write",
+                                                               "write_validate"};
+  return names[static_cast<std::size_t>(policy)];
+}
+
 void CacheConfig::validate(const char* level) const {
   const auto require = [level](bool holds, const std::string& what) {
     if (!holds) throw InputError(std::string(level) + ": " + what);
@@ -51,9 +62,9 @@ Cache::Cache(const CacheConfig& config)
       by_slices_(config.slices),
       sectors_per_unit_(config.sector_bytes / sector_bytes),
       ways_(config.num_lines()) {
-  if (config.write_miss != WriteMiss::write_validate) return;
-  bytes_.resize(config.num_lines());
-  for (std::size_t i = 0; i < ways_.size(); ++i) ways_[i].bytes = static_cast<std::uint32_t>(i);
+  if (config.write_miss == WriteMiss::write_validate) bytes_.resize(ways_.size());
+  if (config.write_policy == WritePolicy::write_back) writers_.resize(ways_.size());
+  for (std::size_t i = 0; i < ways_.size(); ++i) ways_[i].slot = static_cast<std::uint32_t>(i);
 }
 
 std::uint64_t Cache::set_of(std::uint64_t line) const {
@@ -90,16 +101,19 @@ void Cache::move_to_front(Way* set, Way* way) {
   *set = used;
 }
 
+void Cache::describe(const Way& way, Eviction& eviction) const {
+  eviction.line = way.line;
+  eviction.dirty = way.dirty;
+  eviction.writer = writers_[way.slot];
+  for_each_sector(way.dirty, [&](int s) {
+    eviction.bytes[s] = way.partial >> s & 1 ? bytes_[way.slot][s] : all_bytes;
+  });
+}
+
 Cache::Way* Cache::make_room(Way* set, std::uint64_t line, Eviction& eviction) {
   Way* victim = set + config_.ways - 1;
-  if (victim->dirty) {
-    eviction.line = victim->line;
-    eviction.dirty = victim->dirty;
-    for_each_sector(victim->dirty, [&](int s) {
-      eviction.bytes[s] = victim->partial >> s & 1 ? bytes_[victim->bytes][s] : all_bytes;
-    });
-  }
-  *victim = {line, 0, 0, 0, victim->bytes};
+  if (victim->dirty) describe(*victim, eviction);
+  *victim = {line, 0, 0, 0, victim->slot};
   move_to_front(set, victim);
   return set;
 }
@@ -122,7 +136,7 @@ Cache::ReadResult Cache::read(std::uint64_t line, SectorMask mask, Eviction& evi
 }
 
 Cache::WriteResult Cache::write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-                                Eviction& eviction) {
+                                std::uint32_t writer, Eviction& eviction) {
   Way* set = set_begin(line);
   WriteResult result;
   Way* found = find(set, line);
@@ -147,7 +161,7 @@ Cache::WriteResult Cache::write(std::uint64_t line, SectorMask mask, const ByteM
   } else if (config_.write_miss == WriteMiss::write_validate) {
     for_each_sector(written & ~way.valid, [&](int s) {
       const auto bit = static_cast<SectorMask>(1u << s);
-      std::uint32_t& valid_bytes = bytes_[way.bytes][s];
+      std::uint32_t& valid_bytes = bytes_[way.slot][s];
       valid_bytes = (way.partial & bit ? valid_bytes : 0) | bytes[s];
       if (valid_bytes == all_bytes) {
         way.partial &= ~bit;
@@ -158,7 +172,10 @@ Cache::WriteResult Cache::write(std::uint64_t line, SectorMask mask, const ByteM
     });
   }
   // Without sectors a line has one dirty bit.
-  if (!through) way.dirty |= widen(written) & (way.valid | way.partial);
+  if (!through) {
+    way.dirty |= widen(written) & (way.valid | way.partial);
+    if (written) writers_[way.slot] = writer;
+  }
   return result;
 }
 
@@ -177,8 +194,18 @@ std::uint64_t Cache::dirty_sectors() const {
   return count;
 }
 
+void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
+  Eviction eviction;
+  for (const Way& way : ways_) {
+    if (!way.dirty) continue;
+    describe(way, eviction);
+    write_back(eviction);
+  }
+  clear();
+}
+
 void Cache::clear() {
-  for (Way& way : ways_) way = {no_line, 0, 0, 0, way.bytes};
+  for (Way& way : ways_) way = {no_line, 0, 0, 0, way.slot};
 }
 
 }  // namespace warpstack

@@ -3,6 +3,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "trace/access.h"
@@ -28,11 +30,16 @@ inline std::uint32_t count_sectors(SectorMask mask) {
 }
 
 enum class WritePolicy : std::uint8_t { write_through, write_back };
+inline constexpr std::size_t num_write_policies = 2;
+std::string_view name_of(WritePolicy policy);
+
 enum class WriteMiss : std::uint8_t {
   no_allocate,     ///< the write goes on to the next level
   fetch_on_write,  ///< allocate and read the written sectors from the next level
   write_validate,  ///< allocate and remember which bytes are valid
 };
+inline constexpr std::size_t num_write_misses = 3;
+std::string_view name_of(WriteMiss policy);
 
 struct CacheConfig {
   std::uint64_t size_bytes = 0;
@@ -73,9 +80,10 @@ class Cache {
   /// What a line loses to make room.
   struct Eviction {
     std::uint64_t line;
-    SectorMask dirty =
-        0;            ///< sectors to write back; line and bytes have a value only if there are any
-    ByteMasks bytes;  ///< valid bytes of these sectors
+    /// Sectors to write back; the other fields have a value only if there are any.
+    SectorMask dirty = 0;
+    std::uint32_t writer;  ///< who wrote to the line last
+    ByteMasks bytes;       ///< valid bytes of the dirty sectors
   };
   struct ReadResult {
     SectorMask hit = 0;    ///< of the requested sectors
@@ -92,13 +100,17 @@ class Cache {
   /// Reads sectors of a line (line number = address / line_bytes). A line that makes room is
   /// reported through `eviction`, which keeps dirty == 0 otherwise.
   ReadResult read(std::uint64_t line, SectorMask mask, Eviction& eviction);
-  /// Writes sectors; `bytes[s]` says which bytes of sector s.
+  /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
+  /// `writer` with the line.
   WriteResult write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-                    Eviction& eviction);
+                    std::uint32_t writer, Eviction& eviction);
   /// Forgets sectors without writing them back.
   void invalidate(std::uint64_t line, SectorMask mask);
   /// Dirty sectors that the cache holds now.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
+  /// Hands the dirty sectors to `write_back`, set by set and in each set the last used line first,
+  /// and then forgets everything.
+  void flush(const std::function<void(const Eviction&)>& write_back);
   /// Forgets everything.
   void clear();
 
@@ -113,7 +125,7 @@ class Cache {
     SectorMask valid = 0;    ///< every byte is valid
     SectorMask partial = 0;  ///< some bytes are valid (write_validate)
     SectorMask dirty = 0;
-    std::uint32_t bytes = 0;  ///< index of the byte masks of partial sectors
+    std::uint32_t slot = 0;  ///< where the line's byte masks and writer are
   };
   static constexpr std::uint64_t no_line = ~std::uint64_t{0};
 
@@ -121,6 +133,7 @@ class Cache {
   Way* find(Way* set, std::uint64_t line);
   Way* make_room(Way* set, std::uint64_t line, Eviction& eviction);
   static void move_to_front(Way* set, Way* way);
+  void describe(const Way& way, Eviction& eviction) const;
   [[nodiscard]] SectorMask widen(SectorMask mask) const;
 
   CacheConfig config_;
@@ -130,8 +143,9 @@ class Cache {
   Divisor by_interleave_;
   Divisor by_slices_;
   std::uint32_t sectors_per_unit_;
-  std::vector<Way> ways_;         ///< set by set, in each set the last used first
-  std::vector<ByteMasks> bytes_;  ///< one per way; empty unless write_validate
+  std::vector<Way> ways_;               ///< set by set, in each set the last used first
+  std::vector<ByteMasks> bytes_;        ///< by slot; empty unless write_validate
+  std::vector<std::uint32_t> writers_;  ///< by slot; empty unless write_back
 };
 
 }  // namespace warpstack

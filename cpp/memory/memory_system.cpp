@@ -93,20 +93,21 @@ class L2Port {
 
   L2Outcome write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
     L2Outcome outcome;
-    for_each_piece(
-        l1_line, mask, bytes,
-        [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
-          Cache::Eviction eviction;
-          const Cache::WriteResult result = cache_.write(line, part, part_bytes, eviction);
-          ++totals_.l2_write_requests;
-          totals_.l2_write_sectors += count_sectors(part);
-          totals_.l2_write_sector_hits += count_sectors(result.hit);
-          totals_.dram_write_sectors += count_sectors(result.forward);
-          settle(result.fetch, eviction, outcome);
-          if (!result.fetch)
-            outcome.dram_sectors += count_sectors(static_cast<SectorMask>(part & ~result.hit));
-          outcome.missed |= result.hit != part;
-        });
+    for_each_piece(l1_line, mask, bytes,
+                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
+                     Cache::Eviction eviction;
+                     const Cache::WriteResult result =
+                         cache_.write(line, part, part_bytes, no_writer, eviction);
+                     ++totals_.l2_write_requests;
+                     totals_.l2_write_sectors += count_sectors(part);
+                     totals_.l2_write_sector_hits += count_sectors(result.hit);
+                     totals_.dram_write_sectors += count_sectors(result.forward);
+                     settle(result.fetch, eviction, outcome);
+                     if (!result.fetch)
+                       outcome.dram_sectors +=
+                           count_sectors(static_cast<SectorMask>(part & ~result.hit));
+                     outcome.missed |= result.hit != part;
+                   });
     return outcome;
   }
 
@@ -118,7 +119,7 @@ class L2Port {
                      Cache::Eviction eviction;
                      const Cache::ReadResult read = cache_.read(line, part, eviction);
                      const Cache::WriteResult write =
-                         cache_.write(line, part, part_bytes, eviction);
+                         cache_.write(line, part, part_bytes, no_writer, eviction);
                      totals_.l2_atomic_sectors += count_sectors(part);
                      totals_.l2_atomic_sector_hits += count_sectors(read.hit);
                      totals_.dram_write_sectors += count_sectors(write.forward);
@@ -129,6 +130,8 @@ class L2Port {
   }
 
  private:
+  static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
+
   void settle(SectorMask fetch, const Cache::Eviction& eviction, L2Outcome& outcome) {
     totals_.dram_read_sectors += count_sectors(fetch);
     totals_.dram_write_sectors += count_sectors(eviction.dirty);
@@ -163,40 +166,48 @@ class L2Port {
   MemoryTotals& totals_;
 };
 
-/// What one access of a warp did to the memory system.
-struct AccessOutcome {
-  std::uint64_t requests = 0;
-  ObservedAccess seen;
-};
-
 /// Sends the accesses of SMs through their L1 caches and on to L2.
 class AccessPath {
  public:
   AccessPath(const MemoryConfig& config, const std::vector<StaticInstruction>& instructions,
-             Cache& l2, MemoryTotals& totals)
+             Cache& l2, MemoryProfile& profile)
       : instructions_(instructions),
         grouper_(config.l1.line_bytes),
-        l2_(l2, config.l1.line_bytes, totals),
-        totals_(totals) {}
+        l2_(l2, config.l1.line_bytes, profile.totals),
+        totals_(profile.totals),
+        per_row_(profile.per_row) {}
 
-  AccessOutcome access(const MemoryAccess& access, Cache& l1) {
+  /// Counts an access of a warp and says what it did.
+  ObservedAccess access(const MemoryAccess& access, Cache& l1) {
     const StaticInstruction& instruction = instructions_[access.row];
-    AccessOutcome outcome;
-    outcome.seen.row = access.row;
+    ObservedAccess seen;
+    seen.row = access.row;
     const std::span<const LineAccess> lines = grouper_.group(access);
-    outcome.requests = lines.size();
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (instruction.is_atomic()) {
         l1.invalidate(lines[i].line, lines[i].mask);
-        leave(outcome.seen, lines[i].mask,
+        leave(seen, lines[i].mask,
               l2_.read_modify_write(lines[i].line, lines[i].mask, grouper_.bytes(i)));
       } else if (instruction.kind == MemoryKind::store) {
-        store(lines[i], grouper_.bytes(i), l1, outcome.seen);
+        store(access.row, lines[i], grouper_.bytes(i), l1, seen);
       } else {
-        load(lines[i], l1, instruction.cache_operator == CacheOperator::bypass_l1, outcome.seen);
+        load(lines[i], l1, instruction.cache_operator == CacheOperator::bypass_l1, seen);
       }
     }
-    return outcome;
+    InstructionCounters& counters = per_row_[access.row];
+    counters.sectors += access.sectors.size();
+    counters.requests += lines.size();
+    ++counters.events[static_cast<std::size_t>(seen.event)];
+    add(counters, seen);
+    return seen;
+  }
+
+  /// Writes what is dirty in an L1 back when the kernel ends.
+  void flush(Cache& l1) {
+    l1.flush([this](const Cache::Eviction& line) {
+      totals_.l1_flush_sectors += count_sectors(line.dirty);
+      write_back(line);
+    });
   }
 
  private:
@@ -215,11 +226,12 @@ class AccessPath {
     if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
   }
 
-  void store(const LineAccess& access, const ByteMasks& bytes, Cache& l1, ObservedAccess& seen) {
+  void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, Cache& l1,
+             ObservedAccess& seen) {
     ++totals_.l1_write_requests;
     totals_.l1_write_sectors += count_sectors(access.mask);
     Cache::Eviction eviction;
-    const Cache::WriteResult result = l1.write(access.line, access.mask, bytes, eviction);
+    const Cache::WriteResult result = l1.write(access.line, access.mask, bytes, row, eviction);
     totals_.l1_write_sector_hits += count_sectors(result.hit);
     write_back(eviction);
     if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
@@ -229,7 +241,17 @@ class AccessPath {
   }
 
   void write_back(const Cache::Eviction& eviction) {
-    if (eviction.dirty) l2_.write(eviction.line, eviction.dirty, eviction.bytes);
+    if (!eviction.dirty) return;
+    ObservedAccess request;
+    leave(request, eviction.dirty, l2_.write(eviction.line, eviction.dirty, eviction.bytes));
+    add(per_row_[eviction.writer], request);
+  }
+
+  static void add(InstructionCounters& counters, const ObservedAccess& seen) {
+    counters.l2_requests += seen.l2_requests;
+    counters.l2_request_sectors += seen.l2_request_sectors;
+    counters.dram_requests += seen.dram_requests;
+    counters.dram_sectors += seen.dram_sectors;
   }
 
   static void leave(ObservedAccess& seen, SectorMask sectors, const L2Outcome& l2) {
@@ -244,6 +266,7 @@ class AccessPath {
   LineGrouper grouper_;
   L2Port l2_;
   MemoryTotals& totals_;
+  std::vector<InstructionCounters>& per_row_;
 };
 
 /// Blocks of each SM: round robin by block number, in increasing order.
@@ -258,20 +281,6 @@ std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
 
 }  // namespace
 
-InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
-  executions += other.executions;
-  active_executions += other.active_executions;
-  sectors += other.sectors;
-  requests += other.requests;
-  l2_requests += other.l2_requests;
-  l2_request_sectors += other.l2_request_sectors;
-  dram_requests += other.dram_requests;
-  dram_sectors += other.dram_sectors;
-  shared_wavefronts += other.shared_wavefronts;
-  for (std::size_t e = 0; e < num_miss_events; ++e) events[e] += other.events[e];
-  return *this;
-}
-
 void MemoryConfig::validate() const {
   if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
   l1.validate("L1 cache");
@@ -283,6 +292,7 @@ MemorySystem::MemorySystem(const MemoryConfig& config)
 
 MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosition> observed,
                                 const InterruptCheck& interrupt) {
+  const std::scoped_lock lock(mutex_);
   MemoryProfile profile;
   profile.occupancy = occupancy(trace.header(), config_.sm);
   const std::vector<StaticInstruction>& instructions = trace.instructions();
@@ -311,7 +321,7 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
     schedules.emplace_back(trace, flags, std::move(blocks), profile.occupancy.blocks_per_sm);
     l1.emplace_back(config_.l1);
   }
-  AccessPath path(config_, instructions, l2_, profile.totals);
+  AccessPath path(config_, instructions, l2_, profile);
 
   std::vector<std::size_t> running(schedules.size());
   for (std::size_t sm = 0; sm < running.size(); ++sm) running[sm] = sm;
@@ -325,19 +335,12 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
         finished = true;
         continue;
       }
-      const AccessOutcome outcome = path.access(*access, l1[sm]);
-      InstructionCounters& counters = profile.per_row[access->row];
-      counters.sectors += access->sectors.size();
-      counters.requests += outcome.requests;
-      counters.l2_requests += outcome.seen.l2_requests;
-      counters.l2_request_sectors += outcome.seen.l2_request_sectors;
-      counters.dram_requests += outcome.seen.dram_requests;
-      counters.dram_sectors += outcome.seen.dram_sectors;
-      ++counters.events[static_cast<std::size_t>(outcome.seen.event)];
-      if (observed && schedules[sm].warp() == *observed) profile.observed.push_back(outcome.seen);
+      const ObservedAccess seen = path.access(*access, l1[sm]);
+      if (observed && schedules[sm].warp() == *observed) profile.observed.push_back(seen);
     }
     if (finished) std::erase(running, schedules.size());
   }
+  for (Cache& cache : l1) path.flush(cache);
   profile.totals.l2_dirty_sectors = l2_.dirty_sectors();
   return profile;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -28,7 +29,8 @@ inline constexpr std::size_t num_miss_events = 3;
 
 /// Counters of one static instruction over all warps. A *request* is what an instruction asks of
 /// one L1 line; it leaves the SM when one of its sectors misses, when it writes through, or when
-/// the instruction bypasses L1.
+/// the instruction bypasses L1. A line that a write-back L1 writes back is a request of the
+/// instruction that wrote to it last.
 struct InstructionCounters {
   std::uint64_t executions = 0;          ///< issued warp instructions
   std::uint64_t active_executions = 0;   ///< of these, with at least one active lane
@@ -40,8 +42,6 @@ struct InstructionCounters {
   std::uint64_t dram_sectors = 0;        ///< sectors that these moved between L2 and DRAM
   std::uint64_t shared_wavefronts = 0;   ///< passes through shared memory
   std::array<std::uint64_t, num_miss_events> events{};  ///< active executions by slowest request
-
-  InstructionCounters& operator+=(const InstructionCounters& other);
 };
 
 /// Sums over a kernel, in 32-byte sectors unless the name says otherwise.
@@ -56,6 +56,7 @@ struct MemoryTotals {
   std::uint64_t l1_read_requests = 0;      ///< lines
   std::uint64_t l1_read_request_hits = 0;  ///< lines of which every requested sector hit
   std::uint64_t l1_write_requests = 0;     ///< lines
+  std::uint64_t l1_flush_sectors = 0;      ///< dirty in L1 when the kernel ends, written to L2 then
   std::uint64_t l2_read_sectors = 0;
   std::uint64_t l2_read_sector_hits = 0;
   std::uint64_t l2_write_sectors = 0;
@@ -70,7 +71,7 @@ struct MemoryTotals {
   std::uint64_t l2_dirty_sectors = 0;    ///< still dirty in L2 when the kernel ends
 };
 
-/// One access of the observed warp.
+/// One access of the observed warp, without what L1 writes back later.
 struct ObservedAccess {
   std::uint32_t row = 0;
   std::uint32_t l2_requests = 0;
@@ -96,15 +97,20 @@ class MemorySystem {
   /// Throws InputError on impossible geometry.
   explicit MemorySystem(const MemoryConfig& config);
 
-  /// Runs a kernel with empty L1 caches. Records the accesses of warp `observed`. Throws InputError
-  /// when a thread block does not fit on an SM.
+  /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
+  /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
+  /// fit on an SM. Calls from several threads run one after another.
   MemoryProfile run(const KernelTrace& trace, std::optional<WarpPosition> observed = {},
                     const InterruptCheck& interrupt = {});
   /// Empties L2, as profilers do between kernels.
-  void flush_l2() { l2_.clear(); }
+  void flush_l2() {
+    const std::scoped_lock lock(mutex_);
+    l2_.clear();
+  }
 
  private:
   MemoryConfig config_;
+  std::mutex mutex_;
   Cache l2_;
 };
 

@@ -28,12 +28,12 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
     if (needed == 0) return;
     const std::uint64_t blocks = available / needed;
     if (blocks == 0) {
-      throw InputError("kernel " + kernel.name + " does not fit on an SM: a thread block needs " +
-                       std::to_string(needed) + " of " + std::string(name_of(resource)) +
-                       ", which offers " + std::to_string(available) +
-                       " (in threads, warps, "
-                       "registers or bytes); raise " +
-                       std::string(name_of(resource)));
+      static constexpr const char* units[] = {"warps", "threads", "blocks", "registers",
+                                              "bytes of shared memory"};
+      throw InputError("kernel " + std::to_string(kernel.launch_id) + " (" + kernel.name +
+                       "): a thread block needs " + std::to_string(needed) + " " +
+                       units[static_cast<std::size_t>(resource)] + ", an SM has " +
+                       std::to_string(available) + "; raise " + std::string(name_of(resource)));
     }
     if (blocks < best) {
       best = blocks;
@@ -48,14 +48,10 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
           warps * round_up(kernel.registers_per_thread * warp_size, sm.register_allocation_unit));
   }
   if (sm.shared_memory_bytes) {
-    // A block that asks for no shared memory is not charged for the system's share either: with it
-    // the block-slot limit could never be reached on the GPUs that reserve some.
-    const std::uint64_t needed =
-        kernel.shared_memory_bytes == 0
-            ? 0
-            : round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
-                       sm.shared_memory_allocation_bytes);
-    bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes, needed);
+    // The system's share is taken for every block, also for those that ask for none.
+    bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes,
+          round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
+                   sm.shared_memory_allocation_bytes));
   }
   Occupancy result;
   result.blocks_per_sm = static_cast<std::uint32_t>(best);

@@ -12,24 +12,29 @@ struct Demand {
   double memory_instructions = 0;
   double read_misses = 0;     ///< m_i
   double write_requests = 0;  ///< w_i
-  double dram_requests = 0;   ///< d_i
+  double dram_read_requests = 0;
+  double dram_write_requests = 0;
   double llc_miss_ratio = 0;
   double read_bytes = 0;  ///< per request
   double write_bytes = 0;
   double dram_bytes = 0;
 
-  Demand(const IntervalColumns& columns, std::size_t i, double issue_rate)
-      : cycles(columns.instructions[i] / issue_rate + columns.stall_cycles[i]),
+  Demand(const IntervalColumns& columns, std::size_t i, const ModelParameters& parameters)
+      : cycles(columns.instructions[i] / parameters.issue_rate + columns.stall_cycles[i]),
         memory_instructions(columns.memory_instructions[i]),
         read_misses(columns.read_misses[i]),
         write_requests(columns.write_requests[i]),
-        dram_requests(columns.dram_requests[i]),
+        dram_read_requests(columns.dram_read_requests[i]),
+        dram_write_requests(columns.dram_write_requests[i]),
         llc_miss_ratio(columns.llc_miss_ratio[i]),
-        read_bytes(columns.read_bytes[i]),
-        write_bytes(columns.write_bytes[i]),
-        dram_bytes(columns.dram_bytes[i]) {}
+        read_bytes(given_or(columns.read_bytes[i], parameters.l1_request_bytes)),
+        write_bytes(given_or(columns.write_bytes[i], parameters.l1_request_bytes)),
+        dram_bytes(given_or(columns.dram_bytes[i], parameters.l2_request_bytes)) {}
 
   [[nodiscard]] double requests() const { return read_misses + write_requests; }
+
+ private:
+  static double given_or(double bytes, double otherwise) { return bytes > 0 ? bytes : otherwise; }
 };
 
 /// The machine while one wave runs.
@@ -50,7 +55,13 @@ struct Machine {
   [[nodiscard]] double concurrent_requests(const Demand& x) const {
     return concurrent_reads(x) + x.write_requests * warps;
   }
-  /// Bytes of these requests between SM and L2.
+  /// Requests of one SM in flight that reach DRAM.
+  [[nodiscard]] double concurrent_dram_requests(const Demand& x) const {
+    const double reads =
+        x.read_misses > 0 ? concurrent_reads(x) * x.dram_read_requests / x.read_misses : 0;
+    return reads + x.dram_write_requests * warps;
+  }
+  /// Bytes of the requests in flight between SM and L2.
   [[nodiscard]] double concurrent_bytes(const Demand& x) const {
     return concurrent_reads(x) * x.read_bytes + x.write_requests * warps * x.write_bytes;
   }

@@ -16,9 +16,7 @@ double md1_delay(double requests, double cycles, double service) {
 }
 
 double dram_delay(const Demand& x, const Machine& machine) {
-  if (x.requests() == 0) return 0;
-  const double fraction = x.dram_requests / x.requests();
-  return md1_delay(machine.active_sms * machine.concurrent_requests(x) * fraction, x.cycles,
+  return md1_delay(machine.active_sms * machine.concurrent_dram_requests(x), x.cycles,
                    machine.dram_cycles_per_byte * x.dram_bytes);
 }
 

@@ -8,6 +8,7 @@
 #include "model/gpumech.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
+#include "model/sum.h"
 
 namespace warpstack {
 
@@ -57,19 +58,13 @@ double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
 }
 
-double sum(const std::vector<double>& values) {
-  double total = 0;
-  for (const double value : values) total += value;
-  return total;
-}
-
 /// Mean over the kernel's read misses, weighted by their number (GPUMech, Section IV-B1).
 double mean_miss_latency(const IntervalColumns& intervals, const ModelParameters& parameters) {
   double misses = 0;
   double dram = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     misses += intervals.read_misses[i];
-    dram += intervals.read_misses[i] * intervals.llc_miss_ratio[i];
+    dram += intervals.dram_read_requests[i];
   }
   return parameters.l2_latency + (misses > 0 ? dram / misses * parameters.dram_latency : 0);
 }
@@ -91,7 +86,7 @@ Stack evaluate_wave(const Model& model, const IntervalColumns& intervals, const 
   double noc = 0;
   double queue = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const Demand x(intervals, i, parameters.issue_rate);
+    const Demand x(intervals, i, parameters);
     if (x.requests() == 0) continue;
     const QueueDelays queues = model.queues(x, machine);
     noc += queues.noc;
@@ -149,6 +144,11 @@ void check(const IntervalColumns& intervals, std::span<const Wave> waves,
 
 }  // namespace
 
+std::string_view name_of(Scheduler scheduler) {
+  static constexpr std::string_view names[num_schedulers] = {"gto", "lrr"};
+  return names[static_cast<std::size_t>(scheduler)];
+}
+
 std::string_view name_of(StackComponent component) {
   static constexpr std::string_view names[num_stack_components] = {"base", "dep",  "l1",  "l2",
                                                                    "dram", "mshr", "noc", "queue"};
@@ -169,6 +169,20 @@ const Model& find_model(std::string_view name) {
   throw InputError(message);
 }
 
+std::vector<std::string_view> fields_of(const Model& model) {
+  std::vector<std::string_view> fields;
+  if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
+  if (model.mshr != no_mshr_delay) {
+    fields.insert(fields.end(), {"l1_mshrs", "noc_queue_entries"});
+  }
+  if (model.queues != no_queues) {
+    fields.insert(fields.end(), {"clock_ghz", "dram_bandwidth_gbs"});
+    // GPUMech alone has no NoC.
+    if (model.queues != gpumech_queues) fields.emplace_back("noc_bandwidth_gbs");
+  }
+  return fields;
+}
+
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters) {
   check(intervals, waves, parameters);
@@ -187,22 +201,6 @@ ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
   for (double& component : result.stack) component /= result.sm_instructions;
   result.cpi = result.cycles / result.sm_instructions;
   return result;
-}
-
-std::vector<Wave> waves_of(std::uint64_t num_blocks, std::uint32_t warps_per_block,
-                           std::uint32_t blocks_per_sm, std::uint32_t num_sms) {
-  const std::uint64_t capacity = std::uint64_t{blocks_per_sm} * num_sms;
-  std::vector<Wave> waves;
-  const auto add = [&](std::uint64_t count, std::uint64_t blocks, std::uint64_t sms) {
-    if (count == 0 || blocks == 0) return;
-    const std::uint64_t on_fullest = (blocks + sms - 1) / sms;
-    waves.push_back({static_cast<double>(count), static_cast<double>(on_fullest * warps_per_block),
-                     static_cast<double>(sms), static_cast<double>(blocks * warps_per_block)});
-  };
-  add(num_blocks / capacity, capacity, num_sms);
-  const std::uint64_t rest = num_blocks % capacity;
-  add(1, rest, std::min<std::uint64_t>(rest, num_sms));
-  return waves;
 }
 
 }  // namespace warpstack

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "interval/interval.h"
+#include "interval/waves.h"
 
 namespace warpstack {
 
 enum class Scheduler : std::uint8_t { gto, lrr };
+inline constexpr std::size_t num_schedulers = 2;
+std::string_view name_of(Scheduler scheduler);
 
 /// What the models read of a GPU. Cycles are SM cycles, bandwidths aggregates of the whole GPU.
 struct ModelParameters {
@@ -18,19 +21,12 @@ struct ModelParameters {
   Scheduler scheduler = Scheduler::gto;
   double clock_ghz = 1;
   double l1_mshrs = 1;  ///< per SM; with a streaming L1, the entries of the SM's NoC queue
+  double l1_request_bytes = 128;  ///< fill unit of L1, for intervals that do not say
+  double l2_request_bytes = 128;  ///< fill unit of L2
   double l2_latency = 0;
   double dram_latency = 0;  ///< beyond L2
   double noc_bandwidth_gbs = 1;
   double dram_bandwidth_gbs = 1;
-};
-
-/// A set of thread blocks that run at the same time: `count` times the representative warp passes
-/// with `warps` warps on the fullest SM and `active_sms` SMs at work.
-struct Wave {
-  double count = 1;
-  double warps = 1;        ///< W: on the fullest SM
-  double active_sms = 1;   ///< S
-  double total_warps = 1;  ///< over all SMs
 };
 
 /// Components of a CPI stack (GPUMech, Table III; MDM, Figure 14).
@@ -55,16 +51,13 @@ struct Model;
 std::vector<std::string_view> model_names();
 /// Looks a model up. Throws InputError that lists the names.
 const Model& find_model(std::string_view name);
+/// Names of the GPU fields that the model reads beyond those that make the intervals and waves.
+std::vector<std::string_view> fields_of(const Model& model);
 
 /// Evaluates a model over the intervals of the representative warp. Throws InputError when the
 /// profile has no instructions or a parameter is not positive.
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters);
-
-/// Waves of a launch: whole ones that fill every SM, then the rest (fewer blocks per SM, perhaps
-/// fewer SMs).
-std::vector<Wave> waves_of(std::uint64_t num_blocks, std::uint32_t warps_per_block,
-                           std::uint32_t blocks_per_sm, std::uint32_t num_sms);
 
 /// P(every warp is suspended) of the Markov chain of Chen and Aamodt (HPCA 2009) over the number of
 /// suspended warps: in each issue slot a ready warp issues, if there is one, and becomes suspended

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <string>
+
+#include "common/error.h"
+#include "model/sum.h"
 
 namespace warpstack {
-namespace {
-
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-}  // namespace
-
 double single_warp_cycles(const IntervalColumns& intervals, double /*warps*/,
                           const ModelParameters& parameters) {
   return sum(intervals.instructions) / parameters.issue_rate + sum(intervals.stall_cycles);
@@ -94,6 +89,12 @@ double markov_all_suspended(unsigned warps, double suspend, double wake) {
 
 double markov_cycles(const IntervalColumns& intervals, double warps,
                      const ModelParameters& parameters) {
+  // The chain has a state for each number of suspended warps and its solution is cubic in it.
+  constexpr double most_warps = 2048;
+  if (warps > most_warps) {
+    throw InputError("markov_chain: " + std::to_string(warps) + " warps on an SM are more than " +
+                     std::to_string(most_warps));
+  }
   const double instructions = sum(intervals.instructions);
   const double stall = sum(intervals.stall_cycles);
   const double pass = warps * instructions / parameters.issue_rate;

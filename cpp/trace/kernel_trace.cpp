@@ -55,11 +55,21 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
     const auto idle = static_cast<std::uint64_t>(
         std::ranges::count(warps, std::uint32_t{0}, &WarpEntry::instructions));
     num_idle_warps_ += idle;
-    if (idle == warps.size()) ++num_idle_blocks_;
+    if (idle == warps.size()) {
+      ++num_idle_blocks_;
+      num_warps_of_idle_blocks_ += idle;
+    }
   }
   for (std::size_t row = 0; row < instructions_.size(); ++row) {
     if (instructions_[row].uses_caches()) num_memory_instructions_ += row_counts_[row].issued;
   }
+}
+
+double KernelTrace::working_warps_per_block() const {
+  const std::uint64_t warps = num_warps() - num_warps_of_idle_blocks_;
+  if (warps == 0) return 0;
+  return static_cast<double>(header_.warps_per_block()) *
+         static_cast<double>(num_warps() - num_idle_warps_) / static_cast<double>(warps);
 }
 
 std::map<std::string, std::uint64_t> KernelTrace::unknown_opcodes() const {

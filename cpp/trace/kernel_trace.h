@@ -77,9 +77,13 @@ class KernelTrace {
   [[nodiscard]] std::map<std::string, std::uint64_t> unknown_opcodes() const;
 
   [[nodiscard]] std::uint64_t num_warps() const { return blocks_->num_warps(); }
-  /// Traced warps without instructions, and traced blocks all of whose warps have none.
+  /// Traced warps without instructions.
   [[nodiscard]] std::uint64_t num_idle_warps() const { return num_idle_warps_; }
+  /// Traced blocks without instructions.
   [[nodiscard]] std::uint64_t num_idle_blocks() const { return num_idle_blocks_; }
+  /// Mean number of warps with instructions in the other blocks. Warps that were not traced count
+  /// like those that were.
+  [[nodiscard]] double working_warps_per_block() const;
   [[nodiscard]] const ColumnCounts& totals() const { return totals_; }
   /// Issued warp instructions of global, local and generic space.
   [[nodiscard]] std::uint64_t num_memory_instructions() const { return num_memory_instructions_; }
@@ -110,6 +114,7 @@ class KernelTrace {
   std::string digest_;
   std::uint64_t num_idle_warps_ = 0;
   std::uint64_t num_idle_blocks_ = 0;
+  std::uint64_t num_warps_of_idle_blocks_ = 0;
   std::uint64_t num_memory_instructions_ = 0;
   ColumnCounts totals_;
 };

@@ -28,6 +28,7 @@ inline constexpr std::size_t num_op_classes = 14;
 std::string_view name_of(OpClass op_class);
 
 enum class MemorySpace : std::uint8_t { none, global, local, shared, generic };
+inline constexpr std::size_t num_memory_spaces = 5;
 std::string_view name_of(MemorySpace space);
 
 enum class MemoryKind : std::uint8_t {
@@ -38,6 +39,7 @@ enum class MemoryKind : std::uint8_t {
   reduction,   ///< read-modify-write that returns nothing
   async_copy,  ///< LDGSTS: global to shared memory without a register
 };
+inline constexpr std::size_t num_memory_kinds = 6;
 std::string_view name_of(MemoryKind kind);
 
 /// Cache hint in the opcode's modifiers.
@@ -47,6 +49,7 @@ enum class CacheOperator : std::uint8_t {
   evict_first,  ///< .EF
   evict_last,   ///< .EL
 };
+inline constexpr std::size_t num_cache_operators = 4;
 std::string_view name_of(CacheOperator cache_operator);
 
 /// An opcode with its modifiers, read once per static instruction.

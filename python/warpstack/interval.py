@@ -9,18 +9,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import vq
 
 from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
-from warpstack.memory import MemoryProfile, MemorySystem, occupancy
+from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem, occupancy
 from warpstack.trace import KernelTrace
 
-__all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_summaries"]
+__all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_groups"]
 
 #: How `representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 SELECTIONS = ("clustering", "max", "min")
+#: Of k-means, which rarely needs ten.
+_MAX_ITERATIONS = 100
 #: Where the misses of an interval come from.
 MISS_SOURCES = ("per_pc", "representative")
 
@@ -52,10 +54,10 @@ class Wave:
 
 @dataclass(frozen=True)
 class _Launch:
-    """Thread blocks to divide into waves."""
+    """Thread blocks to divide into waves. Those without instructions need no time."""
 
     num_blocks: int
-    warps_per_block: int
+    warps_per_block: float
     blocks_per_sm: int
 
 
@@ -81,7 +83,6 @@ class IntervalProfile:
         *,
         kernel: int = 0,
         name: str = "",
-        trace_digest: str = "",
         representative: tuple[int, int] | None = None,
         num_instructions: int | None = None,
     ) -> None:
@@ -89,7 +90,6 @@ class IntervalProfile:
         self._launch = launch
         self.kernel = kernel
         self.name = name
-        self.trace_digest = trace_digest
         self.representative = representative
         self.num_instructions = num_instructions
 
@@ -106,7 +106,7 @@ class IntervalProfile:
         llc_miss_ratio: npt.ArrayLike | None = None,
         warps: float = 1,
         active_sms: float = 1,
-        request_bytes: npt.ArrayLike = 128,
+        request_bytes: npt.ArrayLike | None = None,
         stall_causes: npt.ArrayLike | None = None,
         name: str = "hand-made",
     ) -> IntervalProfile:
@@ -121,7 +121,8 @@ class IntervalProfile:
         read_misses, write_requests
             Requests of one warp that leave the SM: L1 read misses, and writes.
         dram_requests
-            Of both, those that reach DRAM; by default `llc_miss_ratio` of them.
+            Of both, those that reach DRAM, in the same proportion of reads and writes; by default
+            `llc_miss_ratio` of them.
         memory_instructions
             Loads of one warp (GPUMech, Eq. 20); by default one in an interval with read misses.
         llc_miss_ratio
@@ -129,7 +130,8 @@ class IntervalProfile:
         warps, active_sms
             Warps per SM and SMs with work: one wave, all SMs alike.
         request_bytes
-            Bytes of a request: the line, when L1 is not sectored.
+            Bytes of a request; by default what the caches of the GPU move at once (the line, or the
+            sector of a sectored cache).
         stall_causes
             Shares of each stall due to (dep, l1, l2, dram), shape (intervals, 4), rows sum to 1. By
             default stalls of intervals with read misses divide over l2 and dram by the miss ratio,
@@ -143,15 +145,19 @@ class IntervalProfile:
             If an array has another length, or a value is negative, not finite or contradicts
             another.
         """
-        count = np.atleast_1d(np.asarray(instructions, dtype=float)).shape[0]
+        given = (instructions, stall_cycles, read_misses, write_requests)
+        count = max(np.size(values) for values in given)
 
         def column(
             field: str, values: npt.ArrayLike, *, least: float = 0
         ) -> npt.NDArray[np.float64]:
-            array = np.asarray(values, dtype=float)
+            try:
+                array = np.asarray(values, dtype=float)
+            except (TypeError, ValueError):
+                raise InputError(f"{field} = {values!r} is not a list of numbers") from None
             if array.ndim > 1 or array.size not in (1, count):
                 raise InputError(
-                    f"{field} has the shape {array.shape} where instructions has {count} entries"
+                    f"{field} has the shape {array.shape} where others have {count} entries"
                 )
             if not np.isfinite(array).all() or (array < least).any():
                 raise InputError(
@@ -176,20 +182,30 @@ class IntervalProfile:
             raise InputError("more requests reach DRAM than leave the SM")
         if memory_instructions is None:
             memory_instructions = (reads > 0).astype(float)
-        size = column("request_bytes", request_bytes)
+        size = column("request_bytes", 0 if request_bytes is None else request_bytes)
+        to_dram = np.divide(dram, requests, out=np.zeros(count), where=requests > 0)
         if stall_causes is None:
             memory = (reads > 0).astype(float)
             zero = np.zeros(count)
             shares = np.stack([1 - memory, zero, memory * (1 - ratio), memory * ratio], axis=1)
         else:
-            shares = np.broadcast_to(np.asarray(stall_causes, dtype=float), (count, 4))
-            if (shares < 0).any() or not np.allclose(shares.sum(axis=1), 1):
+            shares = np.asarray(stall_causes, dtype=float)
+            if shares.shape not in ((4,), (1, 4), (count, 4)):
+                raise InputError(
+                    f"stall_causes has the shape {shares.shape}, not (4,) or ({count}, 4)"
+                )
+            shares = np.broadcast_to(shares, (count, 4))
+            if not (shares >= 0).all() or not np.allclose(shares.sum(axis=1), 1):
                 raise InputError(
                     "stall_causes: the shares of each interval are not positive or do not sum to 1"
                 )
         for field, number in (("warps", warps), ("active_sms", active_sms)):
-            if not (math.isfinite(number) and number >= 1):
-                raise InputError(f"{field} = {number} is less than 1")
+            try:
+                good = math.isfinite(number) and number >= 1
+            except TypeError:
+                good = False
+            if not good:
+                raise InputError(f"{field} = {number!r} is not a number of at least 1")
         core = _core.IntervalColumns(
             {
                 "instructions": issued,
@@ -202,6 +218,8 @@ class IntervalProfile:
                 "memory_instructions": column("memory_instructions", memory_instructions),
                 "read_misses": reads,
                 "write_requests": writes,
+                "dram_read_requests": reads * to_dram,
+                "dram_write_requests": writes * to_dram,
                 "dram_requests": dram,
                 "llc_miss_ratio": ratio,
                 "read_bytes": size,
@@ -218,9 +236,10 @@ class IntervalProfile:
 
         ``instructions``, ``stall_cycles`` and its parts ``stall_dep``, ``stall_l1``, ``stall_l2``,
         ``stall_dram``; ``memory_instructions`` (active loads of global and local memory),
-        ``read_misses``, ``write_requests``, ``dram_requests``, ``llc_miss_ratio``, bytes per
-        request ``read_bytes``, ``write_bytes``, ``dram_bytes``, and ``cause_row``, the row of the
-        instruction table that the stall waited for (-1: none).
+        ``read_misses``, ``write_requests``, of these to DRAM ``dram_read_requests``,
+        ``dram_write_requests`` and their sum ``dram_requests``, ``llc_miss_ratio``, bytes per request
+        ``read_bytes``, ``write_bytes``, ``dram_bytes`` (0: what the GPU's caches move at once), and
+        ``cause_row``, the row of the instruction table that the stall waited for (-1: none).
         """
         return pd.DataFrame(self._core.columns)
 
@@ -245,8 +264,8 @@ class IntervalProfile:
         )
 
 
-def warp_summaries(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> pd.DataFrame:
-    """Run the interval algorithm over every warp.
+def warp_groups(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> pd.DataFrame:
+    """Run the interval algorithm over every warp and group those that behave alike.
 
     Parameters
     ----------
@@ -259,12 +278,13 @@ def warp_summaries(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) 
     Returns
     -------
     DataFrame
-        One row per warp with instructions: ``block`` and ``warp`` (positions in the trace),
-        ``instructions``, ``cycles`` alone on an SM that issues one instruction per cycle (GPUMech,
-        Eq. 5).
+        One row per group in the order of their first warps: ``block`` and ``warp`` (position of the
+        first warp in the trace), ``instructions`` and ``cycles`` of each warp alone on an SM that
+        issues one instruction per cycle (GPUMech, Eq. 5), ``count`` warps. Warps without
+        instructions are left out.
     """
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
-    return pd.DataFrame(_core.summarize_warps(kernel._core, np.asarray(values, dtype=float)))
+    return pd.DataFrame(_core.group_warps(kernel._core, np.asarray(values, dtype=float)))
 
 
 def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> tuple[int, int]:
@@ -294,34 +314,50 @@ def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> t
     """
     if selection not in SELECTIONS:
         raise InputError(f"selection = {selection!r} is not one of {', '.join(SELECTIONS)}")
-    warps = warp_summaries(kernel)
-    if warps.empty:
-        raise InputError(f"kernel {kernel.launch_id} ({kernel.name}): no warp has an instruction")
-    ipc = (warps["instructions"] / warps["cycles"]).to_numpy()
+    groups = warp_groups(kernel)
+    ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
     if selection == "max":
         chosen = int(np.argmax(ipc))
     elif selection == "min":
         chosen = int(np.argmin(ipc))
     else:
-        count = warps["instructions"].to_numpy(dtype=float)
-        chosen = _nearest_to_main_centre(np.stack([ipc / ipc.mean(), count / count.mean()], axis=1))
-    return int(warps["block"].iloc[chosen]), int(warps["warp"].iloc[chosen])
+        count = groups["count"].to_numpy(dtype=float)
+        features = np.stack([ipc, groups["instructions"].to_numpy(dtype=float)], axis=1)
+        features /= np.average(features, axis=0, weights=count)
+        chosen = _nearest_to_main_centre(features, count)
+    return int(groups["block"].iloc[chosen]), int(groups["warp"].iloc[chosen])
 
 
-def _nearest_to_main_centre(features: npt.NDArray[np.float64]) -> int:
-    """Return the row nearest the centre of the larger of two k-means clusters."""
-    # Starting from the row nearest the mean and the row farthest from it makes the result the same
-    # on every run, and separates outliers from the majority, which is what the two clusters are
-    # for.
-    distance = np.square(features - features.mean(axis=0)).sum(axis=1)
-    start = features[[int(np.argmin(distance)), int(np.argmax(distance))]]
-    if (start[0] == start[1]).all():
+def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[np.float64]) -> int:
+    """Return the point nearest the centre of the larger of two k-means clusters.
+
+    Points count as often as `count` says; the first of several nearest ones is returned.
+    """
+    # Starting from the point nearest the mean and the point farthest from it makes the result the
+    # same on every run, and separates outliers from the majority, which is what the two clusters
+    # are for.
+    mean = np.average(points, axis=0, weights=count)
+    distance = np.square(points - mean).sum(axis=1)
+    centres = points[[int(np.argmin(distance)), int(np.argmax(distance))]]
+    if len(points) == 1:
         return 0
-    centres, labels = kmeans2(features, start, iter=50, minit="matrix", missing="warn")
-    main = int(np.argmax(np.bincount(labels, minlength=2)))
+    labels = None
+    for _ in range(_MAX_ITERATIONS):
+        new_labels, _ = vq(points, centres)
+        if labels is not None and (new_labels == labels).all():
+            break
+        labels = new_labels
+        centres = np.stack(
+            [
+                np.average(points[labels == k], axis=0, weights=count[labels == k])
+                if (labels == k).any()
+                else centres[k]
+                for k in range(2)
+            ]
+        )
+    main = int(np.argmax(np.bincount(labels, weights=count, minlength=2)))
     members = np.flatnonzero(labels == main)
-    # Equal warps must tie exactly, so that the first one wins whatever the rounding of the centre.
-    distance = np.square(features[members] - centres[main]).sum(axis=1)
+    distance = np.square(points[members] - centres[main]).sum(axis=1)
     return int(members[np.argmin(distance)])
 
 
@@ -373,10 +409,8 @@ def interval_profile(
     observed = misses == "representative"
     if memory is None:
         memory = MemorySystem(gpu).run(kernel, observe=warp if observed else None)
-    elif memory.kernel.digest != kernel.digest:
-        raise InputError(
-            f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}"
-        )
+    else:
+        _check_memory(memory, kernel, gpu)
     latencies = _core.latencies(
         kernel._core,
         memory._core,
@@ -397,18 +431,37 @@ def interval_profile(
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
     )
     resident = occupancy(kernel, gpu)
-    launch = _Launch(kernel.num_blocks, kernel.warps_per_block, resident["blocks_per_sm"])
-    # Blocks that were not traced count as blocks like the others.
-    scale = kernel.num_blocks / (kernel.num_blocks - kernel.num_missing_blocks)
+    # Blocks that were not traced count like those that were.
+    traced = kernel._core.num_traced_blocks
+    scale = kernel.num_blocks / traced
+    launch = _Launch(
+        num_blocks=round((traced - kernel._core.num_idle_blocks) * scale),
+        warps_per_block=kernel._core.working_warps_per_block,
+        blocks_per_sm=resident["blocks_per_sm"],
+    )
     return IntervalProfile(
         core,
         launch,
         kernel=kernel.launch_id,
         name=kernel.short_name,
-        trace_digest=kernel.digest,
         representative=warp,
         num_instructions=round(kernel.num_instructions * scale),
     )
+
+
+def _check_memory(memory: MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
+    """Raise `InputError` unless the profile is of this kernel, on a GPU with the same caches."""
+    if memory.kernel.digest != kernel.digest:
+        raise InputError(
+            f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}"
+        )
+    for field in sorted(CACHE_FIELDS):
+        theirs, ours = getattr(memory.gpu, field), getattr(gpu, field)
+        if theirs != ours:
+            raise InputError(
+                f"the memory profile was made with {field} = {theirs}, GPU {gpu.name} has {ours}; "
+                "simulate the caches of this GPU"
+            )
 
 
 def class_latencies(gpu: Gpu) -> dict[str, float]:

@@ -15,6 +15,20 @@ from warpstack.trace import App, KernelTrace
 
 __all__ = ["MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
+#: Fields of `Gpu` that a `MemoryProfile` depends on.
+CACHE_FIELDS = frozenset(
+    field
+    for field in Gpu.fields()
+    if field in ("num_sms", "warps_per_sm", "threads_per_sm", "blocks_per_sm")
+    or field.startswith(("register", "shared_memory_", "l1_", "l2_"))
+) - {
+    "shared_memory_latency",
+    "l1_latency",
+    "l1_mshrs",
+    "l2_latency",
+    "l2_clock_ghz",
+}
+
 
 class MemoryProfile:
     """What the caches did with one kernel.
@@ -94,7 +108,7 @@ class MemorySystem:
         self._core = _core.MemorySystem(gpu.num_sms, _sm_limits(gpu), _l1(gpu), _l2(gpu))
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
-        """Run a kernel with empty L1 caches.
+        """Run a kernel with empty L1 caches, which are written back when it ends.
 
         Parameters
         ----------

@@ -100,6 +100,8 @@ def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Predicti
         "scheduler": gpu.scheduler,
         "clock_ghz": gpu.clock_ghz,
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
+        "l1_sector_bytes": gpu.l1_sector_bytes,
+        "l2_sector_bytes": gpu.l2_sector_bytes,
         "l2_latency": gpu.l2_latency,
         "dram_latency": gpu.dram_latency,
         "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
@@ -274,24 +276,13 @@ _STAGE_FIELDS = {
     or field.name.endswith(("_latency", "_per_sm"))
     or field.name in ("num_sms", "issue_width")
 } - {"l1_mshrs"}
-_MSHR_FIELDS = {"l1_mshrs", "noc_queue_entries"}
-_DRAM_FIELDS = {"clock_ghz", "dram_bandwidth_gbs"}
-_NOC_FIELDS = {"clock_ghz", "noc_bandwidth_gbs"}
-_MODEL_FIELDS: dict[str, set[str]] = {
-    "naive_interval": set(),
-    "markov_chain": set(),
-    "mt": {"scheduler"},
-    "mt_mshr": {"scheduler"} | _MSHR_FIELDS,
-    "gpumech": {"scheduler"} | _MSHR_FIELDS | _DRAM_FIELDS,
-}
-_ALL_FIELDS = {"scheduler"} | _MSHR_FIELDS | _DRAM_FIELDS | _NOC_FIELDS
 
 
 def fields_used(models: str | Iterable[str]) -> set[str]:
     """Return the fields of `Gpu` that a prediction with these models depends on."""
     used = set(_STAGE_FIELDS)
     for model in model_list(models):
-        used |= _MODEL_FIELDS.get(model, _ALL_FIELDS)
+        used |= set(_core.model_fields(model))
     return used
 
 

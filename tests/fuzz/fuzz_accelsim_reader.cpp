@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     config.l2 = {.size_bytes = 16384, .ways = 4};
     const MemoryProfile memory = MemorySystem(config).run(trace);
     const Latencies cycles = latencies(trace, memory, ClassLatencies{}, {25, 120, 220});
-    summarize_warps(trace, cycles, 1.0);
+    group_warps(trace, cycles, 1.0);
     build_intervals(trace, {0, 0}, cycles, memory, IntervalOptions{});
   } catch (const InputError&) {
   }

@@ -179,6 +179,19 @@ def test_generic_accesses_are_classified_by_their_address(tmp_path):
     assert columns["sector"][:4].tolist() == columns["sector"][-4:].tolist()
 
 
+def test_the_windows_of_generic_addresses_have_16_mib(tmp_path):
+    shared, local = 0x7F6000000000, 0x7F6200000000
+    ends = [shared + 2**24 - 4, shared + 2**24, local - 4, local + 2**24 - 4, local + 2**24]
+    instructions = [
+        Instruction(16 * i, "LD.E", dst=[4], src=[2], mask=1, width=4, addresses={0: address})
+        for i, address in enumerate(ends)
+    ]
+    text = grouped({(0, 0, 0): {0: [*instructions, Instruction(256, "EXIT")]}}, 5)
+    kernel = load_text(tmp_path, text)
+    spaces = [kernel.instructions.space[row] for row in kernel.warp(0, 0)["memory_static"]]
+    assert spaces == ["shared", "global", "global", "local", "global"]
+
+
 def test_generic_accesses_of_old_traces_are_global(tmp_path):
     load = Instruction(
         0, "LD.E", [4], [2], addresses=lanes(lambda i: 0x7F60_0000_0000 + 4 * i), width=4

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from accelsim_text import Instruction, grouped
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
@@ -94,12 +95,15 @@ def test_conservation(kernel, gpu):
         ("l2", "atomic"),
     ):
         assert 0 <= t[f"{level}_{kind}_sector_hits"] <= t[f"{level}_{kind}_sectors"]
-    # Sectors that instructions moved out of the SM, and dirty ones that L1 wrote back, entered L2.
+    # What instructions moved out of the SM, sooner or later, entered L2.
     entered = t["l2_read_sectors"] + t["l2_write_sectors"] + t["l2_atomic_sectors"]
-    assert entered >= cached["l2_request_sectors"].sum()
+    assert entered == cached["l2_request_sectors"].sum()
     if gpu.l1_write_policy == "write_through":
-        assert entered == cached["l2_request_sectors"].sum()
         assert t["l2_write_sectors"] == t["l1_write_sectors"]
+        assert t["l1_flush_sectors"] == 0
+    elif gpu.l1_sector_bytes == 32:
+        # A written sector stays dirty until it leaves; atomics take it away without a write-back.
+        assert t["l1_flush_sectors"] <= t["l2_write_sectors"] <= t["l1_write_sectors"]
     events = cached[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
     assert (events == cached["active_executions"]).all()
     assert (cached["dram_requests"] <= cached["l2_requests"]).all()
@@ -152,18 +156,17 @@ def test_cache_equals_plain_definition(ways, sets, line, sectored, policy, miss,
         sectors = {s for s in range(per_line) if mask >> s & 1}
         if is_write:
             masks = dict.fromkeys(sectors, byte_mask)
-            hit, fetch, forward, evicted, dirty = core.write(number, mask, [byte_mask] * 8)
-            expected = plain.write(number, masks)
+            hit, fetch, forward, evicted = core.write(number, mask, [byte_mask] * 8, 7 * number)
+            expected = plain.write(number, masks, 7 * number)
             assert forward == bits(expected[2])
         else:
-            hit, fetch, evicted, dirty = core.read(number, mask)
+            hit, fetch, evicted = core.read(number, mask)
             expected = plain.read(number, sectors)
         assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
-        if expected[-1] is None:
-            assert dirty == 0
-        else:
-            assert (evicted, dirty) == (expected[-1][0], bits(expected[-1][1]))
+        assert evicted == expected[-1]
     assert core.dirty_sectors == plain.dirty_sectors()
+    assert core.flush() == plain.flush()
+    assert core.dirty_sectors == core.read(1, 1)[0] == 0
 
 
 def one_warp(emit, **header):
@@ -257,6 +260,34 @@ def test_write_validate_reads_nothing_until_a_read_needs_it(pascal):
     assert t["l2_dirty_sectors"] == 4
 
 
+def test_a_write_back_l1_loses_nothing_when_the_kernel_ends(pascal):
+    """Two stores to a line, one load that evicts it from a one-line L1, one store that stays.
+
+    The first store's 4 sectors leave when the load evicts them, on the account of the second store,
+    which wrote last; the third store's leave with the flush.
+    """
+    gpu = pascal.replace(
+        num_sms=1,
+        l1_size_kib=0.125,
+        l1_ways=1,
+        l1_sector_bytes=32,
+        l1_write_policy="write_back",
+        l1_write_miss="write_validate",
+    )
+
+    def emit(k):
+        for _ in range(2):
+            k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=1024 + 4 * k.thread)
+        k.emit("STG.E", src=(2, 4), address=2048 + 4 * k.thread)
+
+    profile = ws.simulate_caches(one_warp(emit), gpu)
+    assert profile.totals["l2_write_sectors"] == 8
+    assert profile.totals["l1_flush_sectors"] == 4
+    assert profile.totals["l2_dirty_sectors"] == 8
+    assert profile.per_pc["l2_request_sectors"].tolist() == [0, 4, 4, 4]
+
+
 def test_strong_loads_bypass_l1(pascal):
     def emit(k):
         for _ in range(3):
@@ -289,6 +320,21 @@ def test_blocks_go_round_robin_and_share_nothing_in_l1(pascal):
     assert t["l2_read_request_hits"] == 1
 
 
+def test_blocks_go_to_sms_by_their_number_in_the_launch(tmp_path, pascal):
+    """Of 4 blocks 0 and 2 are traced: both go to SM 0 of 2, so the second hits in L1."""
+    load = Instruction(
+        0, "LDG.E", dst=[4], src=[2], width=4, addresses={i: 4096 + 4 * i for i in range(32)}
+    )
+    blocks = {(b, 0, 0): {0: [load, Instruction(16, "EXIT")]} for b in (0, 2)}
+    (tmp_path / "kernel-1.traceg").write_text(grouped(blocks, 4, grid=(4, 1, 1)))
+    with pytest.warns(ws.TraceWarning, match="blocks are missing"):
+        app = ws.load(tmp_path / "kernel-1.traceg")
+    (profile,) = ws.simulate_caches(app, pascal.replace(num_sms=2))
+    assert profile.totals["l1_read_request_hits"] == 1
+    (profile,) = ws.simulate_caches(app, pascal.replace(num_sms=4))
+    assert profile.totals["l1_read_request_hits"] == 0
+
+
 def test_occupancy_by_hand(pascal):
     """Each limit of 65536 registers, 64 warps, 2048 threads, 96 KiB and 32 blocks in turn."""
 
@@ -311,10 +357,22 @@ def test_occupancy_by_hand(pascal):
     assert resident(256, 16, 20000) == (4, "shared_memory_kib_per_sm")
 
 
+def test_reserved_shared_memory_is_taken_by_every_block(pascal):
+    """1 KiB a block: 16 KiB hold 16 blocks of none of their own, 8 of 1 KiB."""
+    gpu = pascal.replace(shared_memory_kib_per_sm=16, shared_memory_reserved_bytes=1024)
+    for shared, blocks in ((0, 16), (1024, 8)):
+        k = ws.patterns.KernelBuilder("k", grid=1, block=32, shared_memory_bytes=shared)
+        k.emit("EXIT")
+        assert ws.occupancy(k.build(), gpu)["blocks_per_sm"] == blocks
+
+
 def test_a_block_that_does_not_fit_is_an_error(pascal):
     k = ws.patterns.KernelBuilder("huge", grid=1, block=1024, registers_per_thread=128)
     k.emit("EXIT")
-    with pytest.raises(ws.InputError, match=r"huge does not fit on an SM.*registers_per_sm"):
+    with pytest.raises(
+        ws.InputError,
+        match=r"\(huge\): a thread block needs 131072 registers, an SM has 65536; raise registers_per_sm",
+    ):
         ws.simulate_caches(k.build(), pascal)
 
 

@@ -205,7 +205,7 @@ def profiles(draw):
         "write_requests": writes,
         "llc_miss_ratio": column(st.floats(0, 1).map(lambda v: round(v, 3))),
         "memory_instructions": column(st.integers(0, 4)),
-        "request_bytes": column(st.sampled_from([32, 64, 128])),
+        "request_bytes": draw(st.one_of(st.none(), st.just([64] * count))),
         "stall_causes": column(
             st.sampled_from([(1, 0, 0, 0), (0, 0.25, 0.5, 0.25), (0.5, 0, 0, 0.5), (0, 0, 1, 0)])
         ),
@@ -229,17 +229,27 @@ def machines(draw):
     )
 
 
-def plain_inputs(arrays):
+def plain_inputs(arrays, reads_to_dram):
+    """Return a profile and its columns; reads and writes reach DRAM in any proportion."""
     profile = ws.IntervalProfile.from_arrays(**arrays)
-    columns = {name: list(values) for name, values in profile.intervals.items()}
-    return profile, columns
+    table = profile.intervals
+    reads = np.clip(
+        table["dram_read_requests"] * reads_to_dram,
+        np.maximum(table["dram_requests"] - table["write_requests"], 0),
+        np.minimum(table["read_misses"], table["dram_requests"]),
+    )
+    table["dram_read_requests"] = reads
+    table["dram_write_requests"] = table["dram_requests"] - reads
+    core = _core.IntervalColumns({name: values.to_numpy() for name, values in table.items()})
+    columns = {name: list(values) for name, values in table.items()}
+    return ws.IntervalProfile(core, tuple(profile.waves(ws.gpu("pascal-mdm")))), columns
 
 
 @pytest.mark.parametrize("model", MODELS)
 @settings(max_examples=100)
-@given(profiles(), machines())
-def test_equals_plain_definition(model, arrays, gpu):
-    profile, columns = plain_inputs(arrays)
+@given(profiles(), machines(), st.floats(0, 2))
+def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):
+    profile, columns = plain_inputs(arrays, reads_to_dram)
     warps, sms = arrays["warps"], arrays["active_sms"]
     cycles, on_sm, on_gpu, stack = plain.predict(
         model, columns, gpu.values(), [(warps, sms, warps * sms)]
@@ -424,6 +434,66 @@ def test_unknown_model_lists_the_names(pascal):
         ws.predict(compute_kernel(1), pascal, ["mdm", "mdmm"])
     with pytest.raises(ws.InputError, match="no model given"):
         ws.predict(compute_kernel(1), pascal, [])
+
+
+def test_writes_to_dram_are_not_bounded_by_the_mshrs():
+    """GPUMech, Eq. 21 to 23, with reads and writes apart.
+
+    8 warps with 4 read misses, all in L2, and 1 write, which reaches DRAM, 1 SM, 4 MSHRs, interval
+    of 1000 cycles. Q = min(32, 4) * 0 + 8 * 1 = 8 requests of 128 bytes at 1 GB/s and 1 GHz: s =
+    128, lambda = 8 / 1000, rho = 1.024 >= 1, so the delay is s Q / 2 = 512. A ratio of all requests
+    would make it (4 + 8) * 1 / 5 = 2.4 requests.
+    """
+    gpu = machine(num_sms=1, clock_ghz=1, issue_width=1, l1_mshrs=4, dram_bandwidth_gbs=1)
+    profile = ws.IntervalProfile.from_arrays(
+        instructions=[100],
+        stall_cycles=[900],
+        read_misses=[4],
+        write_requests=[1],
+        dram_requests=[1],
+        warps=8,
+        request_bytes=128,
+    )
+    table = profile.intervals.assign(dram_read_requests=0.0, dram_write_requests=1.0)
+    core = _core.IntervalColumns({name: values.to_numpy() for name, values in table.items()})
+    split = ws.IntervalProfile(core, tuple(profile.waves(gpu)))
+
+    def queue(profile):
+        stacks = [ws.models.evaluate(profile, gpu, m) for m in ("gpumech", "mt_mshr")]
+        return stacks[0].cycles - stacks[1].cycles
+
+    assert queue(split) == pytest.approx(512)
+    assert queue(profile) < 200
+
+
+def test_requests_have_the_size_that_the_caches_move_at_once():
+    """64 requests queue for the NoC as lines of 128 bytes, or as sectors of 32."""
+    profile = ws.IntervalProfile.from_arrays(
+        instructions=[10], stall_cycles=[10], read_misses=[1], warps=8, active_sms=8
+    )
+    whole = machine(num_sms=8, l1_line_bytes=128, l1_sector_bytes=128)
+    sectored = machine(num_sms=8, l1_line_bytes=128, l1_sector_bytes=32)
+    given = ws.IntervalProfile.from_arrays(
+        instructions=[10],
+        stall_cycles=[10],
+        read_misses=[1],
+        warps=8,
+        active_sms=8,
+        request_bytes=32,
+    )
+
+    def noc(profile, gpu):
+        return ws.models.evaluate(profile, gpu, "mdm").cpi_stack["noc"]
+
+    assert noc(profile, whole) == pytest.approx(4 * noc(profile, sectored))
+    assert noc(given, whole) == noc(profile, sectored) > 0
+
+
+def test_markov_chain_refuses_absurd_numbers_of_warps(pascal):
+    profile = ws.IntervalProfile.from_arrays(instructions=[3], stall_cycles=[6], warps=1e6)
+    with pytest.raises(ws.InputError, match="markov_chain: 1000000.* warps on an SM are more than"):
+        ws.models.evaluate(profile, pascal, "markov_chain")
+    assert ws.models.evaluate(profile, pascal, "mdm").ipc > 0
 
 
 def test_frame_has_a_row_per_kernel_and_model(bfs, pascal):

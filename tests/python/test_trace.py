@@ -195,6 +195,34 @@ def test_divergence_of_the_strided_kernel():
     assert ws.patterns.strided(1, blocks=4).dpki() == pytest.approx(1000 * 15 / 116)
 
 
+def test_dpki_counts_loads_only():
+    """A store of two lines does not count, a load of one line does not, an LDGSTS of two does."""
+    k = ws.patterns.KernelBuilder("dpki", grid=1, block=32)
+    k.emit("STG.E", src=(2, 4), address=64 + 4 * k.thread)
+    k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+    k.emit("LDGSTS.E", src=(2, 3), address=64 + 4 * k.thread)
+    k.emit("RED.E.ADD", src=(2, 4), address=64 + 4 * k.thread)
+    assert k.build().dpki() == 250
+
+
+def test_digest_covers_masks_and_the_launch():
+    def build(where=32, grid=2, **launch):
+        k = ws.patterns.KernelBuilder("digest", grid=grid, block=32, **launch)
+        k.emit("MOV", dst=1, predicate=k.thread % 32 < where)
+        return k.build().digest
+
+    digests = {
+        build(),
+        build(where=31),
+        build(grid=(1, 2)),
+        build(registers_per_thread=99),
+        build(shared_memory_bytes=512),
+        build(launch_id=7),
+    }
+    assert len(digests) == 6
+    assert build() == build()
+
+
 @settings(max_examples=50)
 @given(kernels())
 def test_digest_depends_on_content_only(kernel):

@@ -4,11 +4,14 @@
 
 #include "common/error.h"
 #include "kernels.h"
+#include "trace/program.h"
 
 namespace warpstack {
 namespace {
 
+using testing::header;
 using testing::make_kernel;
+using testing::memory_budget;
 
 MemoryProfile empty_profile(const KernelTrace& trace) {
   MemoryProfile profile;
@@ -34,7 +37,7 @@ TEST(Intervals, EndWhereAnInstructionWaits) {
   EXPECT_EQ(columns.instructions, (std::vector<double>{2, 1, 2}));
   EXPECT_EQ(columns.stall_cycles, (std::vector<double>{3, 4, 0}));
   EXPECT_EQ(columns.cause_row, (std::vector<std::int64_t>{0, 2, -1}));
-  const WarpSummary summary = summarize_warps(trace, Latencies(5, 4.0), 1.0)[0];
+  const WarpGroup summary = group_warps(trace, Latencies(5, 4.0), 1.0)[0];
   EXPECT_EQ(summary.cycles, 12);
   EXPECT_EQ(summary.instructions, 5u);
 }
@@ -93,22 +96,31 @@ TEST(Intervals, MissesAreMeansOfTheInstruction) {
   EXPECT_EQ(columns.read_bytes[0], 128);
 }
 
-TEST(SummarizeWarps, ThreadsDoNotChangeTheResult) {
-  const KernelTrace trace = make_kernel(40, 128, {{"FADD", {1}, {1}, {}}, {"FADD", {1}, {1}, {}}});
-  const auto one = summarize_warps(trace, nominal_latencies(trace), 1.0, 1);
-  const auto four = summarize_warps(trace, nominal_latencies(trace), 1.0, 4);
-  ASSERT_EQ(one.size(), 160u);
-  ASSERT_EQ(four.size(), one.size());
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_EQ(one[i].position, four[i].position);
-    EXPECT_EQ(one[i].cycles, four[i].cycles);
+TEST(GroupWarps, ThreadsDoNotChangeTheResult) {
+  // Warps of odd blocks issue the second instruction too.
+  std::vector<std::uint8_t> issued(160);
+  for (std::size_t warp = 0; warp < issued.size(); ++warp) issued[warp] = warp / 4 % 2;
+  TraceBuilder builder(header(40, 128), memory_budget());
+  const std::uint32_t row = builder.intern(make_static_instruction(
+      0, "FADD", std::vector<std::uint16_t>{1}, std::vector<std::uint16_t>{1}));
+  append_program(builder, std::vector<ProgramStep>{{row, {}, {}, {}}, {row, issued, {}, {}}});
+  const KernelTrace trace = builder.finish();
+  for (const unsigned threads : {1u, 4u}) {
+    const auto groups = group_warps(trace, nominal_latencies(trace), 1.0, threads);
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0].first, (WarpPosition{0, 0}));
+    EXPECT_EQ(groups[1].first, (WarpPosition{1, 0}));
+    EXPECT_EQ(groups[0].count, 80u);
+    EXPECT_EQ(groups[1].count, 80u);
+    EXPECT_EQ(groups[0].instructions, 1u);
+    EXPECT_EQ(groups[1].cycles, 27);
   }
 }
 
-TEST(SummarizeWarps, InterruptReachesTheCaller) {
+TEST(GroupWarps, InterruptReachesTheCaller) {
   struct Stop {};
   const KernelTrace trace = chain();
-  EXPECT_THROW(summarize_warps(trace, Latencies(5, 4.0), 1.0, 3, [] { throw Stop{}; }), Stop);
+  EXPECT_THROW(group_warps(trace, Latencies(5, 4.0), 1.0, 3, [] { throw Stop{}; }), Stop);
 }
 
 }  // namespace

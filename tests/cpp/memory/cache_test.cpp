@@ -40,7 +40,7 @@ TEST(Cache, WithoutSectorsTheLineIsFetched) {
 TEST(Cache, LeastRecentlyUsedLineLeaves) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
   Cache::Eviction eviction;
-  cache.write(1, 1, all_of_sector_0, eviction);
+  cache.write(1, 1, all_of_sector_0, 0, eviction);
   cache.read(2, 1, eviction);
   cache.read(1, 1, eviction);
   cache.read(3, 1, eviction);  // takes the place of 2, which is clean
@@ -57,7 +57,7 @@ TEST(Cache, WriteThroughForwardsEveryWrite) {
     Cache cache(config(WritePolicy::write_through, miss));
     for (int i = 0; i < 2; ++i) {
       Cache::Eviction eviction;
-      EXPECT_EQ(cache.write(1, 1, all_of_sector_0, eviction).forward, 1);
+      EXPECT_EQ(cache.write(1, 1, all_of_sector_0, 0, eviction).forward, 1);
     }
     EXPECT_EQ(cache.dirty_sectors(), 0u);
   }
@@ -66,22 +66,22 @@ TEST(Cache, WriteThroughForwardsEveryWrite) {
 TEST(Cache, WriteBackWithoutAllocationForwardsMisses) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::no_allocate));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, eviction).forward, 0b11);
+  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, 0, eviction).forward, 0b11);
   cache.read(1, 0b01, eviction);
-  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, eviction).forward, 0b10);
+  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, 0, eviction).forward, 0b10);
   EXPECT_EQ(cache.dirty_sectors(), 1u);
 }
 
 TEST(Cache, WriteValidateNeedsAFetchOnlyForMissingBytes) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::write_validate));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.write(1, 1, half_of_sector_0, eviction).fetch, 0);
+  EXPECT_EQ(cache.write(1, 1, half_of_sector_0, 0, eviction).fetch, 0);
   EXPECT_EQ(cache.read(1, 1, eviction).fetch, 1) << "half of the sector is not known";
   EXPECT_EQ(cache.read(1, 1, eviction).hit, 1);
-  cache.write(2, 1, half_of_sector_0, eviction);
-  cache.write(2, 1, ByteMasks{0xffff0000}, eviction);
+  cache.write(2, 1, half_of_sector_0, 0, eviction);
+  cache.write(2, 1, ByteMasks{0xffff0000}, 0, eviction);
   EXPECT_EQ(cache.read(2, 1, eviction).hit, 1) << "two halves make a sector";
-  cache.write(3, 1, half_of_sector_0, eviction);
+  cache.write(3, 1, half_of_sector_0, 0, eviction);
   cache.read(4, 1, eviction);
   cache.read(5, 1, eviction);
   EXPECT_EQ(eviction.line, 3u);
@@ -108,7 +108,7 @@ TEST(Cache, SlicesTakeTurnsAndSetsCountWithin) {
 TEST(Cache, ClearForgetsEverything) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
   Cache::Eviction eviction;
-  cache.write(1, 1, all_of_sector_0, eviction);
+  cache.write(1, 1, all_of_sector_0, 0, eviction);
   cache.clear();
   EXPECT_EQ(cache.dirty_sectors(), 0u);
   EXPECT_EQ(cache.read(1, 1, eviction).hit, 0);

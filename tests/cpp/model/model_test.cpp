@@ -19,6 +19,8 @@ IntervalColumns one_interval(double instructions, double stall, double reads, do
   columns.memory_instructions = {reads > 0 ? 1.0 : 0.0};
   columns.read_misses = {reads};
   columns.write_requests = {0};
+  columns.dram_read_requests = {reads * miss_ratio};
+  columns.dram_write_requests = {0};
   columns.dram_requests = {reads * miss_ratio};
   columns.llc_miss_ratio = {miss_ratio};
   columns.read_bytes = {128};

@@ -14,7 +14,8 @@ def run(instructions, issue_rate):
             next_slot = issue + 1 / issue_rate
             issue = next_slot
             for reg in sources:
-                if reg in written and written[reg][0] + 1 > issue:
+                # 1e-6 of a cycle is rounding, as of 1/3, and no stall.
+                if reg in written and written[reg][0] + 1 > issue + (issue == next_slot) * 1e-6:
                     issue, producer = written[reg][0] + 1, written[reg][1]
             if producer is not None:
                 stall = issue - next_slot

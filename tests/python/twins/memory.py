@@ -6,12 +6,19 @@ ALL_BYTES = 2**32 - 1
 
 
 class Line:
-    """Sectors of a resident line: number -> mask of valid bytes; and which are dirty."""
+    """Sectors of a resident line: number -> mask of valid bytes; which are dirty; who wrote last."""
 
     def __init__(self, number):
         self.number = number
         self.bytes = {}
         self.dirty = set()
+        self.writer = None
+
+    def written_back(self):
+        """Return (line, {dirty sector: valid bytes}, writer), or None."""
+        if not self.dirty:
+            return None
+        return self.number, {s: self.bytes[s] for s in sorted(self.dirty)}, self.writer
 
     def full(self, sector):
         return self.bytes.get(sector) == ALL_BYTES
@@ -59,13 +66,11 @@ class PlainCache:
         return None
 
     def allocate(self, line):
-        """Make room for a line. Return it and {sector: valid bytes} that must be written back, by line."""
+        """Make room for a line. Return it and what must be written back."""
         lines = self.sets[self.place(line)]
         evicted = lines.pop() if len(lines) == self.ways else None
         lines.insert(0, Line(line))
-        if evicted is None or not evicted.dirty:
-            return lines[0], None
-        return lines[0], (evicted.number, {s: evicted.bytes[s] for s in sorted(evicted.dirty)})
+        return lines[0], evicted.written_back() if evicted else None
 
     def unit(self, sector):
         """Return the sectors that are filled together with this one."""
@@ -82,7 +87,7 @@ class PlainCache:
         line.bytes.update(dict.fromkeys(fetch, ALL_BYTES))
         return hits, fetch, written_back
 
-    def write(self, number, masks):
+    def write(self, number, masks, writer=0):
         """Write {sector: bytes}. Return (hits, fetched sectors, sectors passed on, line written back)."""
         line, written_back = self.find(number), None
         hits = {s for s in masks if line is not None and s in line.bytes}
@@ -106,6 +111,7 @@ class PlainCache:
             line_dirty = {u for s in written for u in self.unit(s)}
             if line is not None:
                 line.dirty |= {s for s in line_dirty if s in line.bytes}
+                line.writer = writer if written else line.writer
         return hits, fetch, forward, written_back
 
     def invalidate(self, number, lost):
@@ -114,6 +120,12 @@ class PlainCache:
                 for gone in {u for s in lost for u in self.unit(s)}:
                     line.bytes.pop(gone, None)
                     line.dirty.discard(gone)
+
+    def flush(self):
+        """Return what is written back when everything must go, and forget everything."""
+        lines = [line for place in sorted(self.sets) for line in self.sets[place]]
+        self.sets = {}
+        return [line.written_back() for line in lines if line.dirty]
 
     def dirty_sectors(self):
         return sum(len(line.dirty) for lines in self.sets.values() for line in lines)
@@ -141,8 +153,8 @@ def resident_blocks(config, kernel):
     if kernel.registers_per_thread:
         per_warp = up(kernel.registers_per_thread * 32, config["register_allocation_unit"])
         bounds.append(config["registers"] // (warps * per_warp))
-    if kernel.shared_memory_bytes:
-        asked = kernel.shared_memory_bytes + config["shared_memory_reserved_bytes"]
+    asked = kernel.shared_memory_bytes + config["shared_memory_reserved_bytes"]
+    if asked:
         bounds.append(
             config["shared_memory_bytes"] // up(asked, config["shared_memory_allocation_bytes"])
         )
@@ -185,6 +197,14 @@ def sm_order(blocks, slots):
         running = [b for b in running if b is not None]
 
 
+LEAVING = ("l2_requests", "l2_request_sectors", "dram_requests", "dram_sectors")
+
+
+def leaving(count, missed, dram_sectors):
+    """Return the counters of a request that leaves the SM."""
+    return dict(zip(LEAVING, (1, count, int(missed), dram_sectors), strict=True))
+
+
 class PlainMemorySystem:
     """L1 caches, L2 and DRAM of a GPU; L2 persists from kernel to kernel."""
 
@@ -214,33 +234,27 @@ class PlainMemorySystem:
                     running.remove(sm)
                     continue
                 block, warp, (row, sectors, masks) = turn
-                seen = self.access(kernel.instructions.loc[row], sectors, masks, l1, totals)
+                instruction = kernel.instructions.loc[row]
+                seen = self.access(row, instruction, sectors, masks, l1, totals, rows)
                 counters = rows.setdefault(row, Counter())
-                counters.update(
-                    sectors=len(sectors),
-                    requests=seen["requests"],
-                    l2_requests=seen["l2_requests"],
-                    l2_request_sectors=seen["l2_request_sectors"],
-                    dram_requests=seen["dram_requests"],
-                    dram_sectors=seen["dram_sectors"],
-                )
+                counters.update(sectors=len(sectors), requests=seen["requests"])
+                counters.update({name: seen[name] for name in LEAVING})
                 event = ["l1_hit", "l2_hit", "dram"][seen["event"]]
                 counters[f"{event}_events"] += 1
                 if observe == (block, warp):
                     observed.append((row, seen))
+        for _, l1 in sms:
+            for written_back in l1.flush():
+                totals["l1_flush_sectors"] += len(written_back[1])
+                self.l1_write_back(written_back, l1, totals, rows)
         totals["l2_dirty_sectors"] = self.l2.dirty_sectors()
         return totals, rows, observed
 
-    def access(self, instruction, sectors, masks, l1, totals):
+    def access(self, row, instruction, sectors, masks, l1, totals, rows):
         seen = Counter(event=0)
 
         def leave(count, missed, dram_sectors):
-            seen.update(
-                l2_requests=1,
-                l2_request_sectors=count,
-                dram_requests=int(missed),
-                dram_sectors=dram_sectors,
-            )
+            seen.update(leaving(count, missed, dram_sectors))
             seen["event"] = max(seen["event"], 2 if missed else 1)
 
         atomic = instruction.kind in ("atomic", "reduction")
@@ -251,13 +265,13 @@ class PlainMemorySystem:
                 l1.invalidate(line, wanted)
                 leave(len(wanted), *self.l2_atomic(line, touched, l1, totals))
             elif instruction.kind == "store":
-                hits, fetch, forward, written_back = l1.write(line, touched)
+                hits, fetch, forward, written_back = l1.write(line, touched, row)
                 totals.update(
                     l1_write_requests=1,
                     l1_write_sectors=len(wanted),
                     l1_write_sector_hits=len(hits),
                 )
-                self.l1_write_back(written_back, l1, totals)
+                self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
                 if forward:
@@ -272,14 +286,17 @@ class PlainMemorySystem:
                 totals.update(
                     l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted)
                 )
-                self.l1_write_back(written_back, l1, totals)
+                self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
         return seen
 
-    def l1_write_back(self, written_back, l1, totals):
+    def l1_write_back(self, written_back, l1, totals, rows):
+        """Write a line of L1 to L2, on the account of the instruction that wrote to it last."""
         if written_back:
-            self.l2_write(*written_back, l1, totals)
+            line, touched, writer = written_back
+            outcome = self.l2_write(line, touched, l1, totals)
+            rows.setdefault(writer, Counter()).update(leaving(len(touched), *outcome))
 
     def l2_lines(self, l1_line, touched, l1):
         """Regroup {sector of an L1 line: bytes} by L2 line."""

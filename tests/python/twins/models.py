@@ -75,7 +75,7 @@ def md1(requests, cycles, service):
 
 def delays(model, x, i, gpu, warps, sms, mean_latency):
     """Return (mshr, noc, dram queue) cycles of interval i."""
-    m, w, d = x["read_misses"][i], x["write_requests"][i], x["dram_requests"][i]
+    m, w = x["read_misses"][i], x["write_requests"][i]
     if m + w == 0 or model in ("naive_interval", "markov_chain", "mt"):
         return 0, 0, 0
     mshrs, ratio = gpu["l1_mshrs"], x["llc_miss_ratio"][i]
@@ -84,17 +84,29 @@ def delays(model, x, i, gpu, warps, sms, mean_latency):
     writes = w * warps
     noc_service = gpu["clock_ghz"] / gpu["noc_bandwidth_gbs"]  # cycles per byte
     dram_service = gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
-    traffic = reads * x["read_bytes"][i] + writes * x["write_bytes"][i]
+    traffic = reads * (x["read_bytes"][i] or gpu["l1_sector_bytes"]) + writes * (
+        x["write_bytes"][i] or gpu["l1_sector_bytes"]
+    )
     divergent = m * warps > mshrs
 
     noc = dram = 0
     if model in ("gpumech", "gpumech_plus", "mdm_mshr"):
-        dram = md1(sms * (reads + writes) * d / (m + w), cycles, dram_service * x["dram_bytes"][i])
+        missing_reads = x["dram_read_requests"][i] / m if m else 0
+        to_dram = reads * missing_reads + x["dram_write_requests"][i] * warps
+        dram = md1(
+            sms * to_dram, cycles, dram_service * (x["dram_bytes"][i] or gpu["l2_sector_bytes"])
+        )
         if model != "gpumech":
             noc = md1(sms * (reads + writes), cycles, noc_service * traffic / (reads + writes))
     elif model in ("mdm", "mdm_queue", "mdm_cal2019"):
         noc = sms * traffic * noc_service
-        dram = sms * (reads + writes) * ratio * x["dram_bytes"][i] * dram_service
+        dram = (
+            sms
+            * (reads + writes)
+            * ratio
+            * (x["dram_bytes"][i] or gpu["l2_sector_bytes"])
+            * dram_service
+        )
         saturated = noc > gpu["l2_latency"] + gpu["dram_latency"]
         if not (divergent and (saturated or model == "mdm_cal2019")):
             noc, dram = noc / 2, dram / 2
@@ -117,7 +129,7 @@ def predict(model, x, gpu, launch_waves):
     """Return cycles, instructions of the fullest SM, instructions of all SMs, and the CPI stack."""
     n, s = x["instructions"], x["stall_cycles"]
     misses = sum(x["read_misses"])
-    to_dram = sum(m * r for m, r in zip(x["read_misses"], x["llc_miss_ratio"], strict=True))
+    to_dram = sum(x["dram_read_requests"])
     mean_latency = gpu["l2_latency"] + (to_dram / misses if misses else 0) * gpu["dram_latency"]
     cycles = on_sm = on_gpu = 0
     stack = dict.fromkeys(["base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue"], 0)
