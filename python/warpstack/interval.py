@@ -341,12 +341,11 @@ def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[
     centres = points[[int(np.argmin(distance)), int(np.argmax(distance))]]
     if len(points) == 1:
         return 0
-    labels = None
+    labels = np.full(len(points), -1)
     for _ in range(_MAX_ITERATIONS):
-        new_labels, _ = vq(points, centres)
-        if labels is not None and (new_labels == labels).all():
+        before, (labels, _) = labels, vq(points, centres)
+        if (labels == before).all():
             break
-        labels = new_labels
         centres = np.stack(
             [
                 np.average(points[labels == k], axis=0, weights=count[labels == k])

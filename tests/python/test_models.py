@@ -491,7 +491,9 @@ def test_requests_have_the_size_that_the_caches_move_at_once():
 
 def test_markov_chain_refuses_absurd_numbers_of_warps(pascal):
     profile = ws.IntervalProfile.from_arrays(instructions=[3], stall_cycles=[6], warps=1e6)
-    with pytest.raises(ws.InputError, match="markov_chain: 1000000.* warps on an SM are more than"):
+    with pytest.raises(
+        ws.InputError, match=r"markov_chain: 1000000.* warps on an SM are more than"
+    ):
         ws.models.evaluate(profile, pascal, "markov_chain")
     assert ws.models.evaluate(profile, pascal, "mdm").ipc > 0
 
