@@ -19,36 +19,12 @@ constexpr CounterField counter_fields[] = {
 constexpr const char* event_fields[num_miss_events] = {"l1_hit_events", "l2_hit_events",
                                                        "dram_events"};
 
-using TotalField = std::pair<const char*, std::uint64_t MemoryTotals::*>;
-constexpr TotalField total_fields[] = {
-    {"load_instructions", &MemoryTotals::load_instructions},
-    {"store_instructions", &MemoryTotals::store_instructions},
-    {"atomic_instructions", &MemoryTotals::atomic_instructions},
-    {"l1_read_sectors", &MemoryTotals::l1_read_sectors},
-    {"l1_read_sector_hits", &MemoryTotals::l1_read_sector_hits},
-    {"l1_write_sectors", &MemoryTotals::l1_write_sectors},
-    {"l1_write_sector_hits", &MemoryTotals::l1_write_sector_hits},
-    {"l1_read_requests", &MemoryTotals::l1_read_requests},
-    {"l1_read_request_hits", &MemoryTotals::l1_read_request_hits},
-    {"l1_write_requests", &MemoryTotals::l1_write_requests},
-    {"l1_flush_sectors", &MemoryTotals::l1_flush_sectors},
-    {"l2_read_sectors", &MemoryTotals::l2_read_sectors},
-    {"l2_read_sector_hits", &MemoryTotals::l2_read_sector_hits},
-    {"l2_write_sectors", &MemoryTotals::l2_write_sectors},
-    {"l2_write_sector_hits", &MemoryTotals::l2_write_sector_hits},
-    {"l2_atomic_sectors", &MemoryTotals::l2_atomic_sectors},
-    {"l2_atomic_sector_hits", &MemoryTotals::l2_atomic_sector_hits},
-    {"l2_read_requests", &MemoryTotals::l2_read_requests},
-    {"l2_read_request_hits", &MemoryTotals::l2_read_request_hits},
-    {"l2_write_requests", &MemoryTotals::l2_write_requests},
-    {"dram_read_sectors", &MemoryTotals::dram_read_sectors},
-    {"dram_write_sectors", &MemoryTotals::dram_write_sectors},
-    {"l2_dirty_sectors", &MemoryTotals::l2_dirty_sectors},
-};
-
 py::dict totals_to_dict(const MemoryTotals& totals) {
   py::dict result;
-  for (const auto& [name, member] : total_fields) result[name] = totals.*member;
+  for (std::size_t i = 0; i < num_totals; ++i) {
+    const auto total = static_cast<Total>(i);
+    result[py::str(std::string(name_of(total)))] = totals[total];
+  }
   return result;
 }
 
@@ -66,17 +42,23 @@ py::dict counters_to_dict(const MemoryProfile& profile) {
 }
 
 CacheConfig cache_config(const py::dict& fields) {
+  const auto choice = [&fields](const char* name) { return fields[name].cast<std::string>(); };
   CacheConfig config;
   config.size_bytes = fields["size_bytes"].cast<std::uint64_t>();
   config.ways = fields["ways"].cast<std::uint32_t>();
   config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
   config.sector_bytes = fields["sector_bytes"].cast<std::uint32_t>();
-  config.write_policy = enum_of<WritePolicy>(fields["write_policy"].cast<std::string>(),
-                                             num_write_policies, "write policy");
-  config.write_miss = enum_of<WriteMiss>(fields["write_miss"].cast<std::string>(), num_write_misses,
-                                         "write-miss policy");
+  config.write_policy =
+      enum_of<WritePolicy>(choice("write_policy"), num_write_policies, "write policy");
+  config.write_miss =
+      enum_of<WriteMiss>(choice("write_miss"), num_write_misses, "write-miss policy");
+  config.replacement =
+      enum_of<Replacement>(choice("replacement"), num_replacements, "replacement policy");
+  config.allocation = enum_of<Allocation>(choice("allocation"), num_allocations, "allocation");
+  config.set_index = enum_of<Indexing>(choice("set_index"), num_indexings, "set index");
   config.slices = fields["slices"].cast<std::uint32_t>();
   config.slice_interleave_bytes = fields["slice_interleave_bytes"].cast<std::uint32_t>();
+  config.slice_index = enum_of<Indexing>(choice("slice_index"), num_indexings, "slice index");
   return config;
 }
 
@@ -92,6 +74,23 @@ SmLimits sm_limits(const py::dict& fields) {
       fields["shared_memory_allocation_bytes"].cast<std::uint32_t>();
   sm.shared_memory_reserved_bytes = fields["shared_memory_reserved_bytes"].cast<std::uint32_t>();
   return sm;
+}
+
+MemoryConfig memory_config(const py::dict& fields) {
+  MemoryConfig config;
+  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
+  config.sm = sm_limits(fields["sm"]);
+  config.l1 = cache_config(fields["l1"]);
+  config.l2 = cache_config(fields["l2"]);
+  config.unified_bytes = fields["unified_bytes"].cast<std::uint64_t>();
+  config.carve_outs = fields["carve_outs"].cast<std::vector<std::uint64_t>>();
+  config.l1_caches_global = fields["l1_caches_global"].cast<bool>();
+  config.filter_l1_hits = fields["filter_l1_hits"].cast<bool>();
+  config.block_order.policy = enum_of<BlockPolicy>(fields["block_policy"].cast<std::string>(),
+                                                   num_block_policies, "block policy");
+  config.block_order.seed = fields["seed"].cast<std::uint64_t>();
+  config.block_order.first_occupancy_only = fields["first_occupancy_only"].cast<bool>();
+  return config;
 }
 
 py::dict occupancy_to_dict(const Occupancy& occupancy) {
@@ -122,16 +121,16 @@ void bind_memory(py::module_& module) {
       .def_property_readonly("per_row", &counters_to_dict)
       .def_property_readonly("occupancy",
                              [](const MemoryProfile& p) { return occupancy_to_dict(p.occupancy); })
+      .def_readonly("l1_size_bytes", &MemoryProfile::l1_size_bytes)
+      .def_readonly("simulated_blocks", &MemoryProfile::simulated_blocks)
       .def_property_readonly("num_observed",
                              [](const MemoryProfile& p) { return p.observed.size(); });
 
   py::class_<MemorySystem>(module, "MemorySystem")
-      .def(py::init([](std::uint32_t num_sms, const py::dict& sm, const py::dict& l1,
-                       const py::dict& l2) {
-             return std::make_unique<MemorySystem>(
-                 MemoryConfig{num_sms, sm_limits(sm), cache_config(l1), cache_config(l2)});
+      .def(py::init([](const py::dict& fields, unsigned num_threads) {
+             return std::make_unique<MemorySystem>(memory_config(fields), num_threads);
            }),
-           py::arg("num_sms"), py::arg("sm"), py::arg("l1"), py::arg("l2"))
+           py::arg("config"), py::arg("num_threads") = 0)
       .def(
           "run",
           [](MemorySystem& system, const KernelTrace& trace,
@@ -159,20 +158,41 @@ void bind_memory(py::module_& module) {
              return std::make_unique<Cache>(config);
            }),
            py::arg("config"))
-      .def("read",
-           [](Cache& cache, std::uint64_t line, SectorMask mask) {
-             Cache::Eviction eviction;
-             const Cache::ReadResult result = cache.read(line, mask, eviction);
-             return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
-           })
-      .def("write",
-           [](Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-              std::uint32_t writer) {
-             Cache::Eviction eviction;
-             const Cache::WriteResult result = cache.write(line, mask, bytes, writer, eviction);
-             return std::tuple(result.hit, result.fetch, result.forward,
-                               eviction_to_tuple(eviction));
-           })
+      .def(
+          "read",
+          [](Cache& cache, std::uint64_t line, SectorMask mask, bool evict_first) {
+            Cache::Eviction eviction;
+            const Cache::ReadResult result =
+                cache.read(cache.set_of(line), line, mask, evict_first, eviction);
+            return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
+          },
+          py::arg("line"), py::arg("mask"), py::arg("evict_first") = false)
+      .def(
+          "write",
+          [](Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+             std::uint32_t writer, bool evict_first) {
+            Cache::Eviction eviction;
+            const Cache::WriteResult result =
+                cache.write(cache.set_of(line), line, mask, bytes, writer, evict_first, eviction);
+            return std::tuple(result.hit, result.fetch, result.forward,
+                              eviction_to_tuple(eviction));
+          },
+          py::arg("line"), py::arg("mask"), py::arg("bytes"), py::arg("writer"),
+          py::arg("evict_first") = false)
+      .def(
+          "read_lines",
+          [](Cache& cache, const Contiguous<std::uint64_t>& lines) {
+            const std::span<const std::uint64_t> stream = span_of(lines);
+            const py::gil_scoped_release unlocked;
+            Cache::Eviction eviction;
+            std::uint64_t hits = 0;
+            for (const std::uint64_t line : stream) {
+              hits += cache.read(cache.set_of(line), line, 1, false, eviction).hit;
+            }
+            return hits;
+          },
+          py::arg("lines"))
+      .def("set_of", &Cache::set_of, py::arg("line"))
       .def("flush",
            [](Cache& cache) {
              py::list lines;
@@ -180,7 +200,8 @@ void bind_memory(py::module_& module) {
                  [&lines](const Cache::Eviction& line) { lines.append(eviction_to_tuple(line)); });
              return lines;
            })
-      .def("invalidate", &Cache::invalidate)
+      .def("invalidate", [](Cache& cache, std::uint64_t line,
+                            SectorMask mask) { cache.invalidate(cache.set_of(line), line, mask); })
       .def_property_readonly("dirty_sectors", &Cache::dirty_sectors);
 }
 

@@ -28,6 +28,11 @@ std::string_view name_of(WriteMiss policy) {
   return names[static_cast<std::size_t>(policy)];
 }
 
+std::string_view name_of(Allocation allocation) {
+  static constexpr std::string_view names[num_allocations] = {"on_miss", "on_fill"};
+  return names[static_cast<std::size_t>(allocation)];
+}
+
 void CacheConfig::validate(const char* level) const {
   const auto require = [level](bool holds, const std::string& what) {
     if (!holds) throw InputError(std::string(level) + ": " + what);
@@ -50,6 +55,8 @@ void CacheConfig::validate(const char* level) const {
           "a size of " + text(size_bytes) +
               " bytes is not a positive multiple of line_bytes * ways" +
               (slices > 1 ? " * slices" : "") + " = " + text(unit));
+  require(replacement != Replacement::plru || std::has_single_bit(ways),
+          "ways = " + text(ways) + " is not a power of two, which plru replacement needs");
   require(num_lines() <= std::uint64_t{1} << 31, "more than 2^31 lines");
 }
 
@@ -57,24 +64,19 @@ Cache::Cache(const CacheConfig& config)
     : config_(config),
       sets_per_slice_(config.num_sets() / config.slices),
       lines_per_interleave_(config.slice_interleave_bytes / config.line_bytes),
-      by_sets_(sets_per_slice_),
       by_interleave_(lines_per_interleave_),
       by_slices_(config.slices),
+      slice_(config.slices, config.slice_index),
+      set_in_slice_(sets_per_slice_, config.set_index),
       sectors_per_unit_(config.sector_bytes / sector_bytes),
-      ways_(config.num_lines()) {
-  if (config.write_miss == WriteMiss::write_validate) bytes_.resize(ways_.size());
-  if (config.write_policy == WritePolicy::write_back) writers_.resize(ways_.size());
-  for (std::size_t i = 0; i < ways_.size(); ++i) ways_[i].slot = static_cast<std::uint32_t>(i);
-}
-
-std::uint64_t Cache::set_of(std::uint64_t line) const {
-  if (config_.slices == 1) return by_sets_.remainder(line);
-  const std::uint64_t chunk = by_interleave_.quotient(line);
-  const std::uint64_t chunk_in_slice = by_slices_.quotient(chunk);
-  const std::uint64_t slice = chunk - chunk_in_slice * config_.slices;
-  const std::uint64_t local =
-      chunk_in_slice * lines_per_interleave_ + by_interleave_.remainder(line);
-  return slice * sets_per_slice_ + by_sets_.remainder(local);
+      tags_(config.num_sets(), config.ways),
+      order_(config.num_sets(), config.ways, config.replacement),
+      states_(config.num_lines()) {
+  if (config.write_miss == WriteMiss::write_validate) {
+    partial_.resize(states_.size());
+    bytes_.resize(states_.size());
+  }
+  if (config.write_policy == WritePolicy::write_back) writers_.resize(states_.size());
 }
 
 SectorMask Cache::widen(SectorMask mask) const {
@@ -87,125 +89,138 @@ SectorMask Cache::widen(SectorMask mask) const {
   return static_cast<SectorMask>(widened);
 }
 
-Cache::Way* Cache::find(Way* set, std::uint64_t line) {
-  for (Way* way = set; way != set + config_.ways; ++way) {
-    if (way->line == line) return way;
-  }
-  return nullptr;
-}
-
-void Cache::move_to_front(Way* set, Way* way) {
-  if (way == set) return;
-  const Way used = *way;
-  std::copy_backward(set, way, way + 1);
-  *set = used;
-}
-
-void Cache::describe(const Way& way, Eviction& eviction) const {
-  eviction.line = way.line;
-  eviction.dirty = way.dirty;
-  eviction.writer = writers_[way.slot];
-  for_each_sector(way.dirty, [&](int s) {
-    eviction.bytes[s] = way.partial >> s & 1 ? bytes_[way.slot][s] : all_bytes;
+void Cache::describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const {
+  eviction.line = line;
+  eviction.dirty = states_[slot].dirty;
+  eviction.writer = writers_[slot];
+  for_each_sector(eviction.dirty, [&](int s) {
+    eviction.bytes[s] = partial(slot) >> s & 1 ? bytes_[slot][s] : all_bytes;
   });
 }
 
-Cache::Way* Cache::make_room(Way* set, std::uint64_t line, Eviction& eviction) {
-  Way* victim = set + config_.ways - 1;
-  if (victim->dirty) describe(*victim, eviction);
-  *victim = {line, 0, 0, 0, victim->slot};
-  move_to_front(set, victim);
-  return set;
+std::uint32_t Cache::allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction) {
+  const std::uint32_t way = order_.victim(set);
+  const std::size_t slot = std::size_t{set} * config_.ways + way;
+  if (states_[slot].dirty) describe(tags_.line(set, way), slot, eviction);
+  states_[slot] = {};
+  if (!partial_.empty()) partial_[slot] = 0;
+  tags_.replace(set, way, line);
+  order_.fill(set, way);
+  return way;
 }
 
-Cache::ReadResult Cache::read(std::uint64_t line, SectorMask mask, Eviction& eviction) {
-  Way* set = set_begin(line);
-  if (Way* found = find(set, line)) {
-    move_to_front(set, found);
-  } else {
-    make_room(set, line, eviction);
-  }
-  Way& way = *set;
+Cache::ReadResult Cache::read(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                              bool evict_first, Eviction& eviction) {
+  const int found = tags_.find(set, line);
+  const auto way = found >= 0 ? static_cast<std::uint32_t>(found) : allocate(set, line, eviction);
+  if (found >= 0) order_.use(set, way);
+  if (evict_first) order_.place_last(set, way);
+  const std::size_t slot = std::size_t{set} * config_.ways + way;
+  State& state = states_[slot];
   ReadResult result;
-  result.hit = mask & way.valid;
+  result.hit = mask & state.valid;
   // A partly valid sector misses: the bytes around the written ones come from below.
-  result.fetch = widen(mask & ~way.valid) & ~way.valid;
-  way.valid |= result.fetch;
-  way.partial &= ~result.fetch;
+  result.fetch = widen(mask & ~state.valid) & ~state.valid;
+  state.valid |= result.fetch;
+  if (!partial_.empty()) partial_[slot] &= ~result.fetch;
   return result;
 }
 
-Cache::WriteResult Cache::write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-                                std::uint32_t writer, Eviction& eviction) {
-  Way* set = set_begin(line);
+Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                const ByteMasks& bytes, std::uint32_t writer, bool evict_first,
+                                Eviction& eviction) {
   WriteResult result;
-  Way* found = find(set, line);
-  if (found) {
-    result.hit = mask & (found->valid | found->partial);
-    move_to_front(set, found);
-  }
   const bool through = config_.write_policy == WritePolicy::write_through;
+  if (through) result.forward = mask;
+  const int found = tags_.find(set, line);
   SectorMask written = mask;
-  if (config_.write_miss == WriteMiss::no_allocate) {
-    written = result.hit;
-    result.forward = through ? mask : mask & ~result.hit;
-    if (!found) return result;
+  std::uint32_t way = 0;
+  if (found >= 0) {
+    way = static_cast<std::uint32_t>(found);
+    order_.use(set, way);
+  } else if (config_.write_miss == WriteMiss::no_allocate) {
+    result.forward = mask;
+    return result;
   } else {
-    if (through) result.forward = mask;
-    if (!found) make_room(set, line, eviction);
+    way = allocate(set, line, eviction);
   }
-  Way& way = *set;
-  if (config_.write_miss == WriteMiss::fetch_on_write) {
-    result.fetch = widen(written & ~way.valid) & ~way.valid;
-    way.valid |= result.fetch;
-  } else if (config_.write_miss == WriteMiss::write_validate) {
-    for_each_sector(written & ~way.valid, [&](int s) {
-      const auto bit = static_cast<SectorMask>(1u << s);
-      std::uint32_t& valid_bytes = bytes_[way.slot][s];
-      valid_bytes = (way.partial & bit ? valid_bytes : 0) | bytes[s];
-      if (valid_bytes == all_bytes) {
-        way.partial &= ~bit;
-        way.valid |= bit;
-      } else {
-        way.partial |= bit;
-      }
-    });
+  if (evict_first) order_.place_last(set, way);
+  const std::size_t slot = std::size_t{set} * config_.ways + way;
+  State& state = states_[slot];
+  result.hit = mask & (state.valid | partial(slot));
+  switch (config_.write_miss) {
+    case WriteMiss::no_allocate:
+      written = result.hit;
+      result.forward |= mask & ~result.hit;
+      break;
+    case WriteMiss::fetch_on_write:
+      result.fetch = widen(written & ~state.valid) & ~state.valid;
+      state.valid |= result.fetch;
+      break;
+    case WriteMiss::write_validate:
+      write_bytes(slot, written, bytes);
+      break;
   }
-  // Without sectors a line has one dirty bit.
-  if (!through) {
-    way.dirty |= widen(written) & (way.valid | way.partial);
-    if (written) writers_[way.slot] = writer;
+  if (!through && written) {
+    // Without sectors a line has one dirty bit.
+    state.dirty |= widen(written) & (state.valid | partial(slot));
+    writers_[slot] = writer;
   }
   return result;
 }
 
-void Cache::invalidate(std::uint64_t line, SectorMask mask) {
-  Way* way = find(set_begin(line), line);
-  if (!way) return;
+void Cache::write_bytes(std::size_t slot, SectorMask written, const ByteMasks& bytes) {
+  State& state = states_[slot];
+  for_each_sector(written & ~state.valid, [&](int s) {
+    const auto bit = static_cast<SectorMask>(1u << s);
+    std::uint32_t& valid_bytes = bytes_[slot][s];
+    valid_bytes = (partial_[slot] & bit ? valid_bytes : 0) | bytes[s];
+    if (valid_bytes == all_bytes) {
+      partial_[slot] &= ~bit;
+      state.valid |= bit;
+    } else {
+      partial_[slot] |= bit;
+    }
+  });
+}
+
+void Cache::invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask) {
+  const int way = tags_.find(set, line);
+  if (way < 0) return;
+  const std::size_t slot = std::size_t{set} * config_.ways + static_cast<std::uint32_t>(way);
   const SectorMask kept = ~widen(mask);
-  way->valid &= kept;
-  way->partial &= kept;
-  way->dirty &= kept;
+  states_[slot].valid &= kept;
+  states_[slot].dirty &= kept;
+  if (!partial_.empty()) partial_[slot] &= kept;
 }
 
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
-  for (const Way& way : ways_) count += count_sectors(way.dirty);
+  for (const State& state : states_) count += count_sectors(state.dirty);
   return count;
 }
 
 void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
+  if (config_.write_policy == WritePolicy::write_through) return clear();
   Eviction eviction;
-  for (const Way& way : ways_) {
-    if (!way.dirty) continue;
-    describe(way, eviction);
-    write_back(eviction);
+  std::vector<std::uint32_t> ways;
+  for (std::uint32_t set = 0; set < config_.num_sets(); ++set) {
+    order_.ways_of(set, ways);
+    for (const std::uint32_t way : ways) {
+      const std::size_t slot = std::size_t{set} * config_.ways + way;
+      if (!states_[slot].dirty) continue;
+      describe(tags_.line(set, way), slot, eviction);
+      write_back(eviction);
+    }
   }
   clear();
 }
 
 void Cache::clear() {
-  for (Way& way : ways_) way = {no_line, 0, 0, 0, way.slot};
+  tags_.clear();
+  order_.clear();
+  std::ranges::fill(states_, State{});
+  std::ranges::fill(partial_, SectorMask{0});
 }
 
 }  // namespace warpstack

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "memory/address_map.h"
+#include "memory/replacement.h"
+#include "memory/tag_store.h"
 #include "trace/access.h"
 
 namespace warpstack {
@@ -41,6 +44,14 @@ enum class WriteMiss : std::uint8_t {
 inline constexpr std::size_t num_write_misses = 3;
 std::string_view name_of(WriteMiss policy);
 
+/// When a line that missed takes its place.
+enum class Allocation : std::uint8_t {
+  on_miss,  ///< at once
+  on_fill,  ///< when its data arrive: after all lines of the instruction have been looked up
+};
+inline constexpr std::size_t num_allocations = 2;
+std::string_view name_of(Allocation allocation);
+
 struct CacheConfig {
   std::uint64_t size_bytes = 0;
   std::uint32_t ways = 1;
@@ -48,8 +59,12 @@ struct CacheConfig {
   std::uint32_t sector_bytes = 32;  ///< fill unit; equal to the line: not sectored
   WritePolicy write_policy = WritePolicy::write_back;
   WriteMiss write_miss = WriteMiss::fetch_on_write;
+  Replacement replacement = Replacement::lru;
+  Allocation allocation = Allocation::on_miss;  ///< of L1; L2 takes its requests one by one
+  Indexing set_index = Indexing::modulo;
   std::uint32_t slices = 1;
   std::uint32_t slice_interleave_bytes = 128;  ///< consecutive bytes of one slice
+  Indexing slice_index = Indexing::modulo;
 
   /// Throws InputError, naming `level`, on impossible geometry.
   void validate(const char* level) const;
@@ -57,24 +72,7 @@ struct CacheConfig {
   [[nodiscard]] std::uint64_t num_sets() const { return num_lines() / ways; }
 };
 
-/// Division by a number that is fixed early, quick for powers of two.
-class Divisor {
- public:
-  explicit Divisor(std::uint64_t value)
-      : value_(value), shift_(std::has_single_bit(value) ? std::countr_zero(value) : -1) {}
-  [[nodiscard]] std::uint64_t quotient(std::uint64_t n) const {
-    return shift_ >= 0 ? n >> shift_ : n / value_;
-  }
-  [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
-    return shift_ >= 0 ? n & (value_ - 1) : n % value_;
-  }
-
- private:
-  std::uint64_t value_;
-  int shift_;
-};
-
-/// A set-associative LRU cache of lines with a state per 32-byte sector: contents only, no time.
+/// A set-associative cache of lines with a state per 32-byte sector: contents only, no time.
 class Cache {
  public:
   /// What a line loses to make room.
@@ -97,55 +95,75 @@ class Cache {
 
   explicit Cache(const CacheConfig& config);
 
-  /// Reads sectors of a line (line number = address / line_bytes). A line that makes room is
-  /// reported through `eviction`, which keeps dirty == 0 otherwise.
-  ReadResult read(std::uint64_t line, SectorMask mask, Eviction& eviction);
+  /// The set of a line (line number = address / line_bytes): slices split the address space, and
+  /// each has its own sets.
+  [[nodiscard]] std::uint32_t set_of(std::uint64_t line) const {
+    if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
+    const std::uint64_t chunk = by_interleave_.quotient(line);
+    const std::uint64_t local =
+        by_slices_.quotient(chunk) * lines_per_interleave_ + by_interleave_.remainder(line);
+    return static_cast<std::uint32_t>(slice_(chunk) * sets_per_slice_ + set_in_slice_(local));
+  }
+  /// Brings the state of a set close.
+  void prefetch(std::uint32_t set) const {
+    tags_.prefetch(set);
+    order_.prefetch(set);
+    __builtin_prefetch(states_.data() + std::size_t{set} * config_.ways);
+  }
+
+  /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
+  /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
+  ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask, bool evict_first,
+                  Eviction& eviction);
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
   /// `writer` with the line.
-  WriteResult write(std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-                    std::uint32_t writer, Eviction& eviction);
+  WriteResult write(std::uint32_t set, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+                    std::uint32_t writer, bool evict_first, Eviction& eviction);
+  [[nodiscard]] bool contains(std::uint32_t set, std::uint64_t line) const {
+    return tags_.find(set, line) >= 0;
+  }
   /// Forgets sectors without writing them back.
-  void invalidate(std::uint64_t line, SectorMask mask);
+  void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
   /// Dirty sectors that the cache holds now.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
-  /// Hands the dirty sectors to `write_back`, set by set and in each set the last used line first,
-  /// and then forgets everything.
+  /// Hands the dirty sectors to `write_back`, set by set and in each set the last to make room
+  /// first (with pseudo-LRU: in the order of the ways), and then forgets everything.
   void flush(const std::function<void(const Eviction&)>& write_back);
   /// Forgets everything.
   void clear();
 
   [[nodiscard]] const CacheConfig& config() const { return config_; }
-  /// The set of a line: slices split the address space, sets are taken modulo within the slice.
-  [[nodiscard]] std::uint64_t set_of(std::uint64_t line) const;
 
  private:
-  /// A line and the state of its sectors.
-  struct Way {
-    std::uint64_t line = no_line;
-    SectorMask valid = 0;    ///< every byte is valid
-    SectorMask partial = 0;  ///< some bytes are valid (write_validate)
+  /// Sectors of a line by what is valid and what is dirty.
+  struct State {
+    SectorMask valid = 0;  ///< every byte is valid
     SectorMask dirty = 0;
-    std::uint32_t slot = 0;  ///< where the line's byte masks and writer are
   };
-  static constexpr std::uint64_t no_line = ~std::uint64_t{0};
 
-  [[nodiscard]] Way* set_begin(std::uint64_t line) { return &ways_[set_of(line) * config_.ways]; }
-  Way* find(Way* set, std::uint64_t line);
-  Way* make_room(Way* set, std::uint64_t line, Eviction& eviction);
-  static void move_to_front(Way* set, Way* way);
-  void describe(const Way& way, Eviction& eviction) const;
+  std::uint32_t allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction);
+  void describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const;
   [[nodiscard]] SectorMask widen(SectorMask mask) const;
+  [[nodiscard]] SectorMask partial(std::size_t slot) const {
+    return partial_.empty() ? SectorMask{0} : partial_[slot];
+  }
+  void write_bytes(std::size_t slot, SectorMask written, const ByteMasks& bytes);
 
   CacheConfig config_;
   std::uint64_t sets_per_slice_;
   std::uint64_t lines_per_interleave_;
-  Divisor by_sets_;
   Divisor by_interleave_;
   Divisor by_slices_;
+  AddressMap slice_;
+  AddressMap set_in_slice_;
   std::uint32_t sectors_per_unit_;
-  std::vector<Way> ways_;               ///< set by set, in each set the last used first
-  std::vector<ByteMasks> bytes_;        ///< by slot; empty unless write_validate
-  std::vector<std::uint32_t> writers_;  ///< by slot; empty unless write_back
+  TagStore tags_;
+  ReplacementOrder order_;
+  // By slot: set * ways + way.
+  std::vector<State> states_;
+  std::vector<SectorMask> partial_;     ///< some bytes are valid; empty unless write_validate
+  std::vector<ByteMasks> bytes_;        ///< of partial sectors; empty unless write_validate
+  std::vector<std::uint32_t> writers_;  ///< empty unless write_back
 };
 
 }  // namespace warpstack

@@ -1,149 +1,325 @@
 #include "memory/memory_system.h"
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <bit>
-#include <limits>
+#include <exception>
 #include <string>
+#include <thread>
 
 #include "common/error.h"
-#include "memory/schedule.h"
+#include "memory/line_grouper.h"
 
 namespace warpstack {
 namespace {
 
-/// The sectors that an instruction touches in one line.
-struct LineAccess {
-  std::uint64_t line;
+/// What an SM asks of one L2 line.
+struct Request {
+  enum class Kind : std::uint8_t { read, write, atomic, write_back };
+
+  std::uint64_t line;    ///< of L2
+  std::uint32_t set;     ///< of L2
+  std::uint32_t writer;  ///< of a write-back: the row that it counts for
+  std::uint32_t bytes;   ///< position of the byte masks of a write
   SectorMask mask;
+  Kind kind;
+  bool continues;    ///< belongs to the L1 line of the request before it
+  bool evict_first;  ///< L2 shall replace the line next
+  // What L2 says:
+  bool missed = false;            ///< a sector was not in L2
+  std::uint8_t dram_sectors = 0;  ///< fetched, or for a write miss without a fetch, written
 };
 
-/// Groups the sectors of an instruction by line, in order of first touch.
-class LineGrouper {
- public:
-  explicit LineGrouper(std::uint32_t line_bytes) : sectors_per_line_(line_bytes / sector_bytes) {}
-
-  std::span<const LineAccess> group(const MemoryAccess& access) {
-    lines_.clear();
-    bytes_.clear();
-    std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t highest = 0;
-    for (std::size_t i = 0; i < access.sectors.size(); ++i) {
-      const std::uint64_t line = sectors_per_line_.quotient(access.sectors[i]);
-      const std::uint64_t sector = sectors_per_line_.remainder(access.sectors[i]);
-      // Only a line inside the range seen so far can have come before.
-      std::size_t index = lines_.size();
-      if (line <= highest && line >= lowest) index = find(line);
-      highest = std::max(highest, line);
-      lowest = std::min(lowest, line);
-      if (index == lines_.size()) {
-        lines_.push_back({line, 0});
-        if (!access.store_bytes.empty()) bytes_.emplace_back();
-      }
-      lines_[index].mask |= static_cast<SectorMask>(1u << sector);
-      if (!access.store_bytes.empty()) bytes_[index][sector] = access.store_bytes[i];
-    }
-    return lines_;
-  }
-  /// Byte masks of the written sectors of a line that group() returned.
-  [[nodiscard]] const ByteMasks& bytes(std::size_t index) const { return bytes_[index]; }
-
- private:
-  [[nodiscard]] std::size_t find(std::uint64_t line) const {
-    for (std::size_t i = lines_.size(); i-- > 0;) {
-      if (lines_[i].line == line) return i;
-    }
-    return lines_.size();
-  }
-
-  Divisor sectors_per_line_;
-  std::vector<LineAccess> lines_;
-  std::vector<ByteMasks> bytes_;
+/// One warp instruction of a batch: its requests follow those of the one before.
+struct IssuedAccess {
+  std::uint32_t row;
+  std::uint32_t first_request;
+  bool is_observed;
 };
 
-/// What L2 did for one request of an SM.
-struct L2Outcome {
-  std::uint64_t dram_sectors = 0;  ///< fetched, or for a write miss without a fetch, written
-  bool missed = false;             ///< a sector was not in L2
+/// What a thread works with, and what it counts: the sum over the threads is the profile.
+struct Worker {
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes) : per_row(rows), grouper(l1_line_bytes) {}
+
+  MemoryTotals totals;
+  std::vector<InstructionCounters> per_row;
+  LineGrouper grouper;
 };
 
-/// L2 and DRAM as the SMs see them: takes sectors of an L1 line, whatever the L2 line is.
+void add(InstructionCounters& counters, const ObservedAccess& seen) {
+  counters.l2_requests += seen.l2_requests;
+  counters.l2_request_sectors += seen.l2_request_sectors;
+  counters.dram_requests += seen.dram_requests;
+  counters.dram_sectors += seen.dram_sectors;
+}
+
+/// L2 and DRAM as one thread serves them: the requests for a range of sets.
 class L2Port {
  public:
-  L2Port(Cache& cache, std::uint32_t l1_line_bytes, MemoryTotals& totals)
-      : cache_(cache),
-        l1_sectors_(l1_line_bytes / sector_bytes),
-        l2_sectors_(cache.config().line_bytes / sector_bytes),
-        totals_(totals) {}
+  L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
 
-  L2Outcome read(std::uint64_t l1_line, SectorMask mask) {
-    L2Outcome outcome;
-    static constexpr ByteMasks none{};
-    for_each_piece(l1_line, mask, none, [&](std::uint64_t line, SectorMask part, const ByteMasks&) {
-      Cache::Eviction eviction;
-      const Cache::ReadResult result = cache_.read(line, part, eviction);
-      ++totals_.l2_read_requests;
-      totals_.l2_read_request_hits += result.hit == part;
-      totals_.l2_read_sectors += count_sectors(part);
-      totals_.l2_read_sector_hits += count_sectors(result.hit);
-      settle(result.fetch, eviction, outcome);
-      outcome.missed |= result.hit != part;
-    });
-    return outcome;
-  }
-
-  L2Outcome write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
-    L2Outcome outcome;
-    for_each_piece(l1_line, mask, bytes,
-                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
-                     Cache::Eviction eviction;
-                     const Cache::WriteResult result =
-                         cache_.write(line, part, part_bytes, no_writer, eviction);
-                     ++totals_.l2_write_requests;
-                     totals_.l2_write_sectors += count_sectors(part);
-                     totals_.l2_write_sector_hits += count_sectors(result.hit);
-                     totals_.dram_write_sectors += count_sectors(result.forward);
-                     settle(result.fetch, eviction, outcome);
-                     if (!result.fetch)
-                       outcome.dram_sectors +=
-                           count_sectors(static_cast<SectorMask>(part & ~result.hit));
-                     outcome.missed |= result.hit != part;
-                   });
-    return outcome;
-  }
-
-  /// Atomics read the old value, so that a miss always fetches.
-  L2Outcome read_modify_write(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes) {
-    L2Outcome outcome;
-    for_each_piece(l1_line, mask, bytes,
-                   [&](std::uint64_t line, SectorMask part, const ByteMasks& part_bytes) {
-                     Cache::Eviction eviction;
-                     const Cache::ReadResult read = cache_.read(line, part, eviction);
-                     const Cache::WriteResult write =
-                         cache_.write(line, part, part_bytes, no_writer, eviction);
-                     totals_.l2_atomic_sectors += count_sectors(part);
-                     totals_.l2_atomic_sector_hits += count_sectors(read.hit);
-                     totals_.dram_write_sectors += count_sectors(write.forward);
-                     settle(read.fetch, eviction, outcome);
-                     outcome.missed |= read.hit != part;
-                   });
-    return outcome;
+  void serve(Request& request, const ByteMasks& bytes) {
+    switch (request.kind) {
+      case Request::Kind::read:
+        return read(request);
+      case Request::Kind::atomic:
+        return read_modify_write(request, bytes);
+      case Request::Kind::write:
+      case Request::Kind::write_back:
+        return write(request, bytes);
+    }
   }
 
  private:
   static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
 
-  void settle(SectorMask fetch, const Cache::Eviction& eviction, L2Outcome& outcome) {
-    totals_.dram_read_sectors += count_sectors(fetch);
-    totals_.dram_write_sectors += count_sectors(eviction.dirty);
-    outcome.dram_sectors += count_sectors(fetch);
+  void read(Request& request) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult result =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    ++totals_[Total::l2_read_requests];
+    totals_[Total::l2_read_request_hits] += result.hit == request.mask;
+    totals_[Total::l2_read_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
+    request.missed = result.hit != request.mask;
+    settle(request, result.fetch, eviction);
   }
 
+  void write(Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
+                                                   no_writer, request.evict_first, eviction);
+    ++totals_[Total::l2_write_requests];
+    totals_[Total::l2_write_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(result.forward);
+    request.missed = result.hit != request.mask;
+    settle(request, result.fetch, eviction);
+    if (!result.fetch) {
+      request.dram_sectors = static_cast<std::uint8_t>(
+          count_sectors(static_cast<SectorMask>(request.mask & ~result.hit)));
+    }
+  }
+
+  /// Atomics read the old value, so that a miss always fetches.
+  void read_modify_write(Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult read =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
+                                                  no_writer, request.evict_first, eviction);
+    totals_[Total::l2_atomic_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(write.forward);
+    request.missed = read.hit != request.mask;
+    settle(request, read.fetch, eviction);
+  }
+
+  void settle(Request& request, SectorMask fetch, const Cache::Eviction& eviction) {
+    totals_[Total::dram_read_sectors] += count_sectors(fetch);
+    totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
+    request.dram_sectors = static_cast<std::uint8_t>(count_sectors(fetch));
+  }
+
+  Cache& cache_;
+  MemoryTotals& totals_;
+};
+
+/// An SM: its warps, its L1, and what leaves it in the running batch of turns.
+class Sm {
+ public:
+  Sm(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
+     std::uint32_t blocks_per_sm, const MemoryConfig& config, const CacheConfig& l1,
+     const Cache& l2)
+      : instructions_(trace.instructions()),
+        config_(config),
+        schedule_(trace, flags, std::move(blocks), blocks_per_sm),
+        l1_(l1),
+        l2_(l2),
+        l1_sectors_(l1.line_bytes / sector_bytes),
+        l2_sectors_(l2.config().line_bytes / sector_bytes),
+        first_local_line_(local_region_sector / l1_sectors_),
+        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate) {}
+
+  /// Runs up to `turns` turns, one warp instruction each.
+  void run(std::size_t turns, const std::optional<WarpPosition>& observed, Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    while (accesses_.size() < turns) {
+      const MemoryAccess* access = schedule_.next();
+      if (access == nullptr) break;
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && schedule_.warp() == *observed});
+      look_up(*access, worker);
+    }
+  }
+  /// Writes back what L1 holds, as the only turn of a last batch.
+  void flush(Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    accesses_.push_back({0, 0, false});
+    is_flushing_ = true;
+    l1_.flush([&](const Cache::Eviction& line) {
+      worker.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
+      write_back(line);
+    });
+  }
+  [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
+  // Of the batch:
+  [[nodiscard]] std::size_t num_turns() const { return accesses_.size(); }
+  [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
+  /// The requests of one turn.
+  [[nodiscard]] std::span<Request> requests(std::size_t turn) {
+    const std::size_t last =
+        turn + 1 < accesses_.size() ? accesses_[turn + 1].first_request : requests_.size();
+    return std::span(requests_).subspan(accesses_[turn].first_request,
+                                        last - accesses_[turn].first_request);
+  }
+  [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
+    return bytes_[request.bytes];
+  }
+
+  /// Counts what L2 said about the batch.
+  void settle(Worker& worker) {
+    for (std::size_t turn = 0; turn < accesses_.size(); ++turn) {
+      const IssuedAccess& access = accesses_[turn];
+      ObservedAccess seen;
+      seen.row = access.row;
+      const std::span<const Request> all = requests(turn);
+      for (std::size_t i = 0; i < all.size();) {
+        ObservedAccess one;
+        const Request& first = all[i];
+        one.l2_requests = 1;
+        do {
+          one.l2_request_sectors += count_sectors(all[i].mask);
+          one.dram_requests |= all[i].missed;
+          one.dram_sectors += all[i].dram_sectors;
+          ++i;
+        } while (i < all.size() && all[i].continues);
+        if (first.kind == Request::Kind::write_back) {
+          add(worker.per_row[first.writer], one);
+          continue;
+        }
+        seen.l2_requests += one.l2_requests;
+        seen.l2_request_sectors += one.l2_request_sectors;
+        seen.dram_requests += one.dram_requests;
+        seen.dram_sectors += one.dram_sectors;
+        seen.event = std::max(seen.event, one.dram_requests ? MissEvent::dram : MissEvent::l2_hit);
+      }
+      if (is_flushing_) continue;
+      InstructionCounters& counters = worker.per_row[access.row];
+      add(counters, seen);
+      ++counters.events[static_cast<std::size_t>(seen.event)];
+      if (access.is_observed) observed_.push_back(seen);
+    }
+  }
+
+ private:
+  void look_up(const MemoryAccess& access, Worker& worker) {
+    const StaticInstruction& instruction = instructions_[access.row];
+    const std::span<const LineAccess> lines = worker.grouper.group(access);
+    InstructionCounters& counters = worker.per_row[access.row];
+    counters.sectors += access.sectors.size();
+    counters.requests += lines.size();
+    const bool evict_first = instruction.cache_operator == CacheOperator::evict_first;
+    if (instruction.is_atomic()) {
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
+        leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
+              &worker.grouper.bytes(i));
+      }
+    } else if (instruction.kind == MemoryKind::store) {
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        store(access.row, lines[i], worker.grouper.bytes(i), evict_first, worker.totals);
+      });
+    } else {
+      const bool bypass = instruction.cache_operator == CacheOperator::bypass_l1;
+      in_order_of_allocation(
+          lines, [&](std::size_t i) { load(lines[i], bypass, evict_first, worker.totals); });
+    }
+  }
+
+  /// Visits the lines of an instruction as they are; or with allocation on fill, first those that
+  /// L1 holds.
   template <typename Visit>
-  void for_each_piece(std::uint64_t l1_line, SectorMask mask, const ByteMasks& bytes, Visit visit) {
-    if (l1_sectors_ == l2_sectors_) {
-      visit(l1_line, mask, bytes);
+  void in_order_of_allocation(std::span<const LineAccess> lines, Visit visit) {
+    if (l1_.config().allocation == Allocation::on_miss || lines.size() == 1) {
+      for (std::size_t i = 0; i < lines.size(); ++i) visit(i);
       return;
     }
+    absent_.clear();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (l1_.contains(l1_.set_of(lines[i].line), lines[i].line)) {
+        visit(i);
+      } else {
+        absent_.push_back(i);
+      }
+    }
+    for (const std::size_t i : absent_) visit(i);
+  }
+
+  void load(const LineAccess& access, bool bypass, bool evict_first, MemoryTotals& totals) {
+    const bool is_local = access.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(access.mask);
+    ++totals[Total::l1_read_requests];
+    totals[Total::l1_read_sectors] += sectors;
+    if (is_local) totals[Total::l1_local_read_sectors] += sectors;
+    if (bypass || (!is_local && !config_.l1_caches_global)) {
+      leave(access.line, access.mask, Request::Kind::read, evict_first);
+      return;
+    }
+    Cache::Eviction eviction;
+    const Cache::ReadResult result =
+        l1_.read(l1_.set_of(access.line), access.line, access.mask, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    totals[Total::l1_read_sector_hits] += hits;
+    if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
+    totals[Total::l1_read_request_hits] += result.hit == access.mask;
+    write_back(eviction);
+    const SectorMask asked =
+        config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
+    if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
+  }
+
+  void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
+             MemoryTotals& totals) {
+    const bool is_local = access.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(access.mask);
+    Cache::Eviction eviction;
+    const Cache::WriteResult result = l1_.write(l1_.set_of(access.line), access.line, access.mask,
+                                                bytes, row, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    ++totals[Total::l1_write_requests];
+    totals[Total::l1_write_sectors] += sectors;
+    totals[Total::l1_write_sector_hits] += hits;
+    if (is_local) {
+      totals[Total::l1_local_write_sectors] += sectors;
+      totals[Total::l1_local_write_sector_hits] += hits;
+    }
+    write_back(eviction);
+    if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first);
+    if (result.forward) {
+      leave(access.line, result.forward, Request::Kind::write, evict_first, &bytes);
+    }
+  }
+
+  void write_back(const Cache::Eviction& eviction) {
+    if (!eviction.dirty) return;
+    leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
+          eviction.writer);
+  }
+
+  /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
+  void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
+             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+    if (l1_sectors_ == l2_sectors_) {
+      note(l1_line, mask, kind, evict_first, bytes, writer, false);
+      return;
+    }
+    bool continues = false;
     while (mask != 0) {
       const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
       const std::uint64_t l2_line = (l1_line * l1_sectors_ + first) / l2_sectors_;
@@ -153,195 +329,342 @@ class L2Port {
         const std::uint64_t sector = l1_line * l1_sectors_ + s;
         if (!(mask >> s & 1) || sector / l2_sectors_ != l2_line) continue;
         part |= static_cast<SectorMask>(1u << sector % l2_sectors_);
-        part_bytes[sector % l2_sectors_] = bytes[s];
+        if (bytes) part_bytes[sector % l2_sectors_] = (*bytes)[s];
         mask &= static_cast<SectorMask>(~(1u << s));
       }
-      visit(l2_line, part, part_bytes);
+      note(l2_line, part, kind, evict_first, bytes ? &part_bytes : nullptr, writer, continues);
+      continues = true;
     }
   }
 
-  Cache& cache_;
-  std::uint64_t l1_sectors_;
-  std::uint64_t l2_sectors_;
-  MemoryTotals& totals_;
-};
-
-/// Sends the accesses of SMs through their L1 caches and on to L2.
-class AccessPath {
- public:
-  AccessPath(const MemoryConfig& config, const std::vector<StaticInstruction>& instructions,
-             Cache& l2, MemoryProfile& profile)
-      : instructions_(instructions),
-        grouper_(config.l1.line_bytes),
-        l2_(l2, config.l1.line_bytes, profile.totals),
-        totals_(profile.totals),
-        per_row_(profile.per_row) {}
-
-  /// Counts an access of a warp and says what it did.
-  ObservedAccess access(const MemoryAccess& access, Cache& l1) {
-    const StaticInstruction& instruction = instructions_[access.row];
-    ObservedAccess seen;
-    seen.row = access.row;
-    const std::span<const LineAccess> lines = grouper_.group(access);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (instruction.is_atomic()) {
-        l1.invalidate(lines[i].line, lines[i].mask);
-        leave(seen, lines[i].mask,
-              l2_.read_modify_write(lines[i].line, lines[i].mask, grouper_.bytes(i)));
-      } else if (instruction.kind == MemoryKind::store) {
-        store(access.row, lines[i], grouper_.bytes(i), l1, seen);
-      } else {
-        load(lines[i], l1, instruction.cache_operator == CacheOperator::bypass_l1, seen);
-      }
+  void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
+            const ByteMasks* bytes, std::uint32_t writer, bool continues) {
+    std::uint32_t position = 0;
+    if (bytes && keeps_bytes_) {
+      position = static_cast<std::uint32_t>(bytes_.size());
+      bytes_.push_back(*bytes);
     }
-    InstructionCounters& counters = per_row_[access.row];
-    counters.sectors += access.sectors.size();
-    counters.requests += lines.size();
-    ++counters.events[static_cast<std::size_t>(seen.event)];
-    add(counters, seen);
-    return seen;
-  }
-
-  /// Writes what is dirty in an L1 back when the kernel ends.
-  void flush(Cache& l1) {
-    l1.flush([this](const Cache::Eviction& line) {
-      totals_.l1_flush_sectors += count_sectors(line.dirty);
-      write_back(line);
-    });
-  }
-
- private:
-  void load(const LineAccess& access, Cache& l1, bool bypass, ObservedAccess& seen) {
-    ++totals_.l1_read_requests;
-    totals_.l1_read_sectors += count_sectors(access.mask);
-    if (bypass) {
-      leave(seen, access.mask, l2_.read(access.line, access.mask));
-      return;
-    }
-    Cache::Eviction eviction;
-    const Cache::ReadResult result = l1.read(access.line, access.mask, eviction);
-    totals_.l1_read_sector_hits += count_sectors(result.hit);
-    totals_.l1_read_request_hits += result.hit == access.mask;
-    write_back(eviction);
-    if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
-  }
-
-  void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, Cache& l1,
-             ObservedAccess& seen) {
-    ++totals_.l1_write_requests;
-    totals_.l1_write_sectors += count_sectors(access.mask);
-    Cache::Eviction eviction;
-    const Cache::WriteResult result = l1.write(access.line, access.mask, bytes, row, eviction);
-    totals_.l1_write_sector_hits += count_sectors(result.hit);
-    write_back(eviction);
-    if (result.fetch) leave(seen, result.fetch, l2_.read(access.line, result.fetch));
-    if (result.forward) {
-      leave(seen, result.forward, l2_.write(access.line, result.forward, bytes));
-    }
-  }
-
-  void write_back(const Cache::Eviction& eviction) {
-    if (!eviction.dirty) return;
-    ObservedAccess request;
-    leave(request, eviction.dirty, l2_.write(eviction.line, eviction.dirty, eviction.bytes));
-    add(per_row_[eviction.writer], request);
-  }
-
-  static void add(InstructionCounters& counters, const ObservedAccess& seen) {
-    counters.l2_requests += seen.l2_requests;
-    counters.l2_request_sectors += seen.l2_request_sectors;
-    counters.dram_requests += seen.dram_requests;
-    counters.dram_sectors += seen.dram_sectors;
-  }
-
-  static void leave(ObservedAccess& seen, SectorMask sectors, const L2Outcome& l2) {
-    ++seen.l2_requests;
-    seen.l2_request_sectors += count_sectors(sectors);
-    seen.dram_requests += l2.missed;
-    seen.dram_sectors += static_cast<std::uint32_t>(l2.dram_sectors);
-    seen.event = std::max(seen.event, l2.missed ? MissEvent::dram : MissEvent::l2_hit);
+    requests_.push_back(
+        {line, l2_.set_of(line), writer, position, mask, kind, continues, evict_first});
   }
 
   const std::vector<StaticInstruction>& instructions_;
-  LineGrouper grouper_;
-  L2Port l2_;
-  MemoryTotals& totals_;
-  std::vector<InstructionCounters>& per_row_;
+  const MemoryConfig& config_;
+  SmSchedule schedule_;
+  Cache l1_;
+  const Cache& l2_;
+  std::uint64_t l1_sectors_;
+  std::uint64_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  bool is_flushing_ = false;
+  std::vector<IssuedAccess> accesses_;
+  std::vector<Request> requests_;
+  std::vector<ByteMasks> bytes_;
+  std::vector<std::size_t> absent_;
+  std::vector<ObservedAccess> observed_;
 };
 
-/// Blocks of each SM: round robin by block number, in increasing order.
-std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
-                                                      std::uint32_t num_sms) {
-  std::vector<std::vector<std::uint32_t>> blocks(num_sms);
-  for (std::uint32_t b = 0; b < trace.blocks().size(); ++b) {
-    blocks[trace.blocks().linear_index(b) % num_sms].push_back(b);
+/// Runs the SMs and L2 in turn, each step on all threads.
+class Simulation {
+ public:
+  Simulation(std::vector<Sm>& sms, Cache& l2, std::vector<Worker>& workers,
+             std::optional<WarpPosition> observed, const InterruptCheck& interrupt)
+      : sms_(sms), l2_(l2), workers_(workers), observed_(observed), interrupt_(interrupt) {}
+
+  void run() {
+    if (workers_.size() == 1) {
+      work(0, [](const auto& then) { then(); });
+    } else {
+      struct Completion {
+        Simulation* simulation;
+        void operator()() noexcept { simulation->end_step(); }
+      };
+      std::barrier barrier(static_cast<std::ptrdiff_t>(workers_.size()), Completion{this});
+      const auto meet = [&barrier](const auto&) { barrier.arrive_and_wait(); };
+      std::vector<std::jthread> helpers;
+      for (std::size_t id = 1; id < workers_.size(); ++id) {
+        helpers.emplace_back([this, id, meet] { work(id, meet); });
+      }
+      work(0, meet);
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    flush();
   }
-  return blocks;
+
+ private:
+  /// Requests of a batch: enough to make the threads' meetings cheap, and few enough to stay in a
+  /// processor's cache between the two steps.
+  static constexpr std::size_t most_requests = 32768;
+  static constexpr std::size_t least_requests = 8192;
+
+  template <typename Meet>
+  void work(std::size_t id, Meet meet) {
+    const auto end = [this] { end_step(); };
+    while (true) {
+      guard([&] {
+        if (id == 0 && interrupt_) interrupt_();
+        for (std::size_t i = next_sm_++; i < sms_.size(); i = next_sm_++) {
+          sms_[i].settle(workers_[id]);
+          sms_[i].run(turns_, observed_, workers_[id]);
+        }
+      });
+      meet(end);
+      if (finished_) return;
+      guard([&] { serve(id); });
+      meet(end);
+    }
+  }
+
+  template <typename Work>
+  void guard(Work work) {
+    try {
+      work();
+    } catch (...) {
+      const std::scoped_lock lock(failure_mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
+  void end_step() noexcept {
+    next_sm_ = 0;
+    most_turns_ = 0;
+    std::size_t requests = 0;
+    for (const Sm& sm : sms_) {
+      most_turns_ = std::max(most_turns_, sm.num_turns());
+      requests += sm.num_requests();
+    }
+    if (requests > most_requests) turns_ = std::max(turns_ / 2, std::size_t{8});
+    if (requests < least_requests) turns_ = std::min(turns_ * 2, std::size_t{65536});
+    finished_ = failure_ || most_turns_ == 0;
+  }
+
+  /// Serves the requests of the batch for one thread's share of the sets, turn by turn.
+  void serve(std::size_t id) {
+    const std::uint64_t sets = l2_.config().num_sets();
+    const std::uint64_t first = sets * id / workers_.size();
+    const std::uint64_t last = sets * (id + 1) / workers_.size();
+    L2Port port(l2_, workers_[id].totals);
+    Order now(sms_, most_turns_);
+    Order ahead(sms_, most_turns_);
+    const auto prefetch_next = [&] {
+      for (const Request& request : ahead.next()) {
+        if (request.set >= first && request.set < last) l2_.prefetch(request.set);
+      }
+    };
+    for (int i = 0; i < 4; ++i) prefetch_next();
+    while (!now.done()) {
+      prefetch_next();
+      Sm& sm = now.sm();
+      for (Request& request : now.next()) {
+        if (request.set >= first && request.set < last) port.serve(request, sm.bytes(request));
+      }
+    }
+  }
+
+  /// The requests of a batch in the order in which L2 takes them: turn by turn, SM by SM.
+  class Order {
+   public:
+    Order(std::vector<Sm>& sms, std::size_t turns) : sms_(sms), turns_(turns) { skip(); }
+    [[nodiscard]] bool done() const { return turn_ == turns_; }
+    [[nodiscard]] Sm& sm() const { return sms_[sm_]; }
+    /// The requests of the next turn of an SM; none when all are done.
+    std::span<Request> next() {
+      if (done()) return {};
+      const std::span<Request> requests = sms_[sm_].requests(turn_);
+      ++sm_;
+      skip();
+      return requests;
+    }
+
+   private:
+    void skip() {
+      while (turn_ < turns_) {
+        if (sm_ == sms_.size()) {
+          sm_ = 0;
+          ++turn_;
+        } else if (turn_ < sms_[sm_].num_turns()) {
+          return;
+        } else {
+          ++sm_;
+        }
+      }
+    }
+    std::vector<Sm>& sms_;
+    std::size_t turns_;
+    std::size_t turn_ = 0;
+    std::size_t sm_ = 0;
+  };
+
+  /// Writes the L1 caches back, SM by SM.
+  void flush() {
+    L2Port port(l2_, workers_[0].totals);
+    for (Sm& sm : sms_) {
+      sm.flush(workers_[0]);
+      for (Request& request : sm.requests(0)) port.serve(request, sm.bytes(request));
+      sm.settle(workers_[0]);
+    }
+  }
+
+  std::vector<Sm>& sms_;
+  Cache& l2_;
+  std::vector<Worker>& workers_;
+  std::optional<WarpPosition> observed_;
+  const InterruptCheck& interrupt_;
+  std::atomic<std::size_t> next_sm_{0};
+  std::size_t turns_ = 64;      ///< of a batch
+  std::size_t most_turns_ = 0;  ///< of an SM in the batch
+  bool finished_ = false;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+};
+
+/// The L1 that a carve-out for shared memory leaves.
+CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
+  CacheConfig l1 = config.l1;
+  l1.size_bytes = config.unified_bytes - carve_out;
+  // The number of ways stays where it divides the lines; where it does not, that of sets does.
+  if (l1.num_lines() % l1.ways != 0) {
+    l1.ways = static_cast<std::uint32_t>(l1.num_lines() / config.l1.num_sets());
+  }
+  return l1;
+}
+
+/// The L1 of a kernel: beside the smallest carve-out that costs no resident block (cache paper, Eq.
+/// 7).
+CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+                  std::uint32_t blocks_per_sm) {
+  if (config.carve_outs.empty()) return config.l1;
+  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
+  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
+  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
+}
+
+/// Issued and active instructions of each memory row in some blocks.
+std::vector<RowCounts> count_rows(const KernelTrace& trace, const RowFlags& flags,
+                                  const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
+  std::vector<RowCounts> counts(trace.instructions().size());
+  std::vector<std::byte> scratch;
+  for (const std::vector<std::uint32_t>& blocks : blocks_of_sms) {
+    for (const std::uint32_t block : blocks) {
+      const ColumnView view =
+          trace.blocks().read(block, {}, {0, trace.blocks().counts(block).memory, 0, 0}, scratch);
+      for (std::size_t i = 0; i < view.memory_static.size(); ++i) {
+        RowCounts& row = counts[view.memory_static[i]];
+        ++row.issued;
+        row.active += view.memory_count[i] > 0;
+        if (!flags.uses_caches[view.memory_static[i]])
+          row.shared_wavefronts += view.memory_count[i];
+      }
+    }
+  }
+  return counts;
 }
 
 }  // namespace
+
+std::string_view name_of(Total total) {
+  static constexpr std::string_view names[num_totals] = {
+      "load_instructions",      "store_instructions",         "atomic_instructions",
+      "l1_read_sectors",        "l1_read_sector_hits",        "l1_write_sectors",
+      "l1_write_sector_hits",   "l1_local_read_sectors",      "l1_local_read_sector_hits",
+      "l1_local_write_sectors", "l1_local_write_sector_hits", "l1_read_requests",
+      "l1_read_request_hits",   "l1_write_requests",          "l1_flush_sectors",
+      "l2_read_sectors",        "l2_read_sector_hits",        "l2_write_sectors",
+      "l2_write_sector_hits",   "l2_atomic_sectors",          "l2_atomic_sector_hits",
+      "l2_read_requests",       "l2_read_request_hits",       "l2_write_requests",
+      "dram_read_sectors",      "dram_write_sectors",         "l2_dirty_sectors",
+  };
+  return names[static_cast<std::size_t>(total)];
+}
+
+InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
+  executions += other.executions;
+  active_executions += other.active_executions;
+  sectors += other.sectors;
+  requests += other.requests;
+  l2_requests += other.l2_requests;
+  l2_request_sectors += other.l2_request_sectors;
+  dram_requests += other.dram_requests;
+  dram_sectors += other.dram_sectors;
+  shared_wavefronts += other.shared_wavefronts;
+  for (std::size_t e = 0; e < num_miss_events; ++e) events[e] += other.events[e];
+  return *this;
+}
 
 void MemoryConfig::validate() const {
   if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
   l1.validate("L1 cache");
   l2.validate("L2 cache");
+  for (const std::uint64_t carve_out : carve_outs) {
+    if (carve_out >= unified_bytes) {
+      throw InputError("a carve-out of " + std::to_string(carve_out) +
+                       " bytes for shared memory leaves nothing of " +
+                       std::to_string(unified_bytes) + " bytes for L1");
+    }
+    l1_beside(*this, carve_out)
+        .validate(
+            ("L1 cache beside " + std::to_string(carve_out) + " bytes of shared memory").c_str());
+  }
 }
 
-MemorySystem::MemorySystem(const MemoryConfig& config)
-    : config_((config.validate(), config)), l2_(config.l2) {}
+MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
+    : config_((config.validate(), config)),
+      num_threads_(num_threads != 0 ? num_threads
+                                    : std::max(std::thread::hardware_concurrency(), 1u)),
+      l2_(config.l2) {}
 
 MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosition> observed,
                                 const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
+  const std::vector<StaticInstruction>& instructions = trace.instructions();
+  const RowFlags flags(instructions);
   MemoryProfile profile;
   profile.occupancy = occupancy(trace.header(), config_.sm);
-  const std::vector<StaticInstruction>& instructions = trace.instructions();
-  profile.per_row.resize(instructions.size());
-  for (std::size_t row = 0; row < instructions.size(); ++row) {
-    const RowCounts& counts = trace.row_counts()[row];
-    InstructionCounters& counters = profile.per_row[row];
-    counters.executions = counts.issued;
-    counters.active_executions = counts.active;
-    counters.shared_wavefronts = counts.shared_wavefronts;
-    if (!instructions[row].uses_caches()) continue;
-    if (instructions[row].is_atomic()) {
-      profile.totals.atomic_instructions += counts.issued;
-    } else if (instructions[row].kind == MemoryKind::store) {
-      profile.totals.store_instructions += counts.issued;
-    } else {
-      profile.totals.load_instructions += counts.issued;
-    }
-  }
+  const std::uint32_t blocks_per_sm = profile.occupancy.blocks_per_sm;
+  const CacheConfig l1 = l1_of(config_, trace.header(), blocks_per_sm);
+  profile.l1_size_bytes = l1.size_bytes;
+  std::vector<std::vector<std::uint32_t>> blocks_of_sms =
+      assign_blocks(trace, flags, config_.num_sms, blocks_per_sm, config_.block_order);
+  for (const auto& blocks : blocks_of_sms) profile.simulated_blocks += blocks.size();
+  const bool is_whole = profile.simulated_blocks == trace.blocks().size();
+  const std::vector<RowCounts> counts =
+      is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
 
-  const RowFlags flags(instructions);
-  std::vector<SmSchedule> schedules;
-  std::vector<Cache> l1;
-  for (std::vector<std::uint32_t>& blocks : assign_blocks(trace, config_.num_sms)) {
+  std::vector<Sm> sms;
+  for (std::vector<std::uint32_t>& blocks : blocks_of_sms) {
     if (blocks.empty()) continue;
-    schedules.emplace_back(trace, flags, std::move(blocks), profile.occupancy.blocks_per_sm);
-    l1.emplace_back(config_.l1);
+    sms.emplace_back(trace, flags, std::move(blocks), blocks_per_sm, config_, l1, l2_);
   }
-  AccessPath path(config_, instructions, l2_, profile);
+  // A thread needs some work to be worth its start.
+  constexpr std::uint64_t sectors_per_thread = 100'000;
+  const std::uint64_t threads =
+      std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1, num_threads_);
+  std::vector<Worker> workers(threads, Worker(instructions.size(), l1.line_bytes));
+  Simulation(sms, l2_, workers, observed, interrupt).run();
 
-  std::vector<std::size_t> running(schedules.size());
-  for (std::size_t sm = 0; sm < running.size(); ++sm) running[sm] = sm;
-  for (std::uint64_t turn = 0; !running.empty(); ++turn) {
-    if (interrupt && turn % 4096 == 0) interrupt();
-    bool finished = false;
-    for (std::size_t& sm : running) {
-      const MemoryAccess* access = schedules[sm].next();
-      if (access == nullptr) {
-        sm = schedules.size();
-        finished = true;
-        continue;
-      }
-      const ObservedAccess seen = path.access(*access, l1[sm]);
-      if (observed && schedules[sm].warp() == *observed) profile.observed.push_back(seen);
+  profile.per_row.resize(instructions.size());
+  for (const Worker& worker : workers) {
+    profile.totals += worker.totals;
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      profile.per_row[row] += worker.per_row[row];
     }
-    if (finished) std::erase(running, schedules.size());
   }
-  for (Cache& cache : l1) path.flush(cache);
-  profile.totals.l2_dirty_sectors = l2_.dirty_sectors();
+  for (std::size_t row = 0; row < instructions.size(); ++row) {
+    InstructionCounters& counters = profile.per_row[row];
+    counters.executions = counts[row].issued;
+    counters.active_executions = counts[row].active;
+    counters.shared_wavefronts = counts[row].shared_wavefronts;
+    if (!flags.uses_caches[row]) continue;
+    const Total kind = instructions[row].is_atomic()                 ? Total::atomic_instructions
+                       : instructions[row].kind == MemoryKind::store ? Total::store_instructions
+                                                                     : Total::load_instructions;
+    profile.totals[kind] += counts[row].issued;
+  }
+  profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  for (const Sm& sm : sms) {
+    profile.observed.insert(profile.observed.end(), sm.observed().begin(), sm.observed().end());
+  }
   return profile;
 }
 

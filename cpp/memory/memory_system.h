@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/interrupt.h"
 #include "memory/cache.h"
 #include "memory/occupancy.h"
+#include "memory/schedule.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack {
@@ -18,6 +20,13 @@ struct MemoryConfig {
   SmLimits sm;
   CacheConfig l1;  ///< one per SM
   CacheConfig l2;  ///< shared; its size is that of all slices together
+  /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
+  /// `carve_outs` (bytes, increasing) that does not cost occupancy leaves. Empty: L1 as configured.
+  std::uint64_t unified_bytes = 0;
+  std::vector<std::uint64_t> carve_outs;
+  bool l1_caches_global = true;  ///< false: loads of global memory go past L1
+  bool filter_l1_hits = true;    ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
+  BlockOrder block_order;
 
   /// Throws InputError on impossible values.
   void validate() const;
@@ -42,33 +51,54 @@ struct InstructionCounters {
   std::uint64_t dram_sectors = 0;        ///< sectors that these moved between L2 and DRAM
   std::uint64_t shared_wavefronts = 0;   ///< passes through shared memory
   std::array<std::uint64_t, num_miss_events> events{};  ///< active executions by slowest request
+
+  InstructionCounters& operator+=(const InstructionCounters& other);
 };
 
-/// Sums over a kernel, in 32-byte sectors unless the name says otherwise.
-struct MemoryTotals {
-  std::uint64_t load_instructions = 0;  ///< issued loads of global and local memory
-  std::uint64_t store_instructions = 0;
-  std::uint64_t atomic_instructions = 0;  ///< atomics and reductions
-  std::uint64_t l1_read_sectors = 0;
-  std::uint64_t l1_read_sector_hits = 0;
-  std::uint64_t l1_write_sectors = 0;
-  std::uint64_t l1_write_sector_hits = 0;
-  std::uint64_t l1_read_requests = 0;      ///< lines
-  std::uint64_t l1_read_request_hits = 0;  ///< lines of which every requested sector hit
-  std::uint64_t l1_write_requests = 0;     ///< lines
-  std::uint64_t l1_flush_sectors = 0;      ///< dirty in L1 when the kernel ends, written to L2 then
-  std::uint64_t l2_read_sectors = 0;
-  std::uint64_t l2_read_sector_hits = 0;
-  std::uint64_t l2_write_sectors = 0;
-  std::uint64_t l2_write_sector_hits = 0;
-  std::uint64_t l2_atomic_sectors = 0;
-  std::uint64_t l2_atomic_sector_hits = 0;
-  std::uint64_t l2_read_requests = 0;      ///< lines
-  std::uint64_t l2_read_request_hits = 0;  ///< lines of which every requested sector hit
-  std::uint64_t l2_write_requests = 0;     ///< lines
-  std::uint64_t dram_read_sectors = 0;
-  std::uint64_t dram_write_sectors = 0;  ///< written back by evictions, or not allocated in L2
-  std::uint64_t l2_dirty_sectors = 0;    ///< still dirty in L2 when the kernel ends
+/// Sums over a kernel, in 32-byte sectors unless the name says otherwise; docs/statistics.md.
+enum class Total : std::uint8_t {
+  load_instructions,
+  store_instructions,
+  atomic_instructions,
+  l1_read_sectors,
+  l1_read_sector_hits,
+  l1_write_sectors,
+  l1_write_sector_hits,
+  l1_local_read_sectors,
+  l1_local_read_sector_hits,
+  l1_local_write_sectors,
+  l1_local_write_sector_hits,
+  l1_read_requests,
+  l1_read_request_hits,
+  l1_write_requests,
+  l1_flush_sectors,
+  l2_read_sectors,
+  l2_read_sector_hits,
+  l2_write_sectors,
+  l2_write_sector_hits,
+  l2_atomic_sectors,
+  l2_atomic_sector_hits,
+  l2_read_requests,
+  l2_read_request_hits,
+  l2_write_requests,
+  dram_read_sectors,
+  dram_write_sectors,
+  l2_dirty_sectors,
+};
+inline constexpr std::size_t num_totals = 27;
+std::string_view name_of(Total total);
+
+class MemoryTotals {
+ public:
+  std::uint64_t& operator[](Total total) { return values_[static_cast<std::size_t>(total)]; }
+  std::uint64_t operator[](Total total) const { return values_[static_cast<std::size_t>(total)]; }
+  MemoryTotals& operator+=(const MemoryTotals& other) {
+    for (std::size_t i = 0; i < num_totals; ++i) values_[i] += other.values_[i];
+    return *this;
+  }
+
+ private:
+  std::array<std::uint64_t, num_totals> values_{};
 };
 
 /// One access of the observed warp, without what L1 writes back later.
@@ -85,17 +115,23 @@ struct MemoryProfile {
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;  ///< by row of the static instruction table
   Occupancy occupancy;
+  std::uint64_t l1_size_bytes = 0;       ///< as simulated, where L1 adapts
+  std::uint64_t simulated_blocks = 0;    ///< of the traced ones
   std::vector<ObservedAccess> observed;  ///< in program order; empty when no warp was observed
 };
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;
-/// GPUMech, Section V). Thread blocks go to SMs round robin; each SM orders its accesses as
-/// SmSchedule says; the SMs take turns, one warp instruction each. L2 keeps its contents from
-/// kernel to kernel.
+/// GPUMech, Section V). The SMs take turns, one warp instruction each, in the order that
+/// SmSchedule says. L2 keeps its contents from kernel to kernel.
+///
+/// An SM's L1 does not depend on the other SMs, nor a set of L2 on the other sets: the SMs run a
+/// number of turns each and note what leaves them, then the sets of L2 take these requests in the
+/// order of turns. Both steps run in parallel; the result does not depend on the threads.
 class MemorySystem {
  public:
-  /// Throws InputError on impossible geometry.
-  explicit MemorySystem(const MemoryConfig& config);
+  /// `num_threads` 0: as many as the machine runs at once. Throws InputError on impossible
+  /// geometry.
+  explicit MemorySystem(const MemoryConfig& config, unsigned num_threads = 1);
 
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
   /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
@@ -110,6 +146,7 @@ class MemorySystem {
 
  private:
   MemoryConfig config_;
+  unsigned num_threads_;
   std::mutex mutex_;
   Cache l2_;
 };

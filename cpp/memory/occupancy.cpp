@@ -20,6 +20,12 @@ std::string_view name_of(OccupancyLimit limit) {
   return names[static_cast<std::size_t>(limit)];
 }
 
+std::uint64_t shared_memory_per_block(const KernelHeader& kernel, const SmLimits& sm) {
+  // The system's share is taken for every block, also for those that ask for none.
+  return round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
+                  sm.shared_memory_allocation_bytes);
+}
+
 Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
   const std::uint64_t warps = kernel.warps_per_block();
   std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
@@ -48,10 +54,8 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
           warps * round_up(kernel.registers_per_thread * warp_size, sm.register_allocation_unit));
   }
   if (sm.shared_memory_bytes) {
-    // The system's share is taken for every block, also for those that ask for none.
     bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes,
-          round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
-                   sm.shared_memory_allocation_bytes));
+          shared_memory_per_block(kernel, sm));
   }
   Occupancy result;
   result.blocks_per_sm = static_cast<std::uint32_t>(best);

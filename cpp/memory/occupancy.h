@@ -32,6 +32,9 @@ struct Occupancy {
   [[nodiscard]] std::uint32_t warps_per_sm() const { return blocks_per_sm * warps_per_block; }
 };
 
+/// Bytes of shared memory that a block of the kernel takes.
+std::uint64_t shared_memory_per_block(const KernelHeader& kernel, const SmLimits& sm);
+
 /// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation
 /// units). Throws InputError when not a single block fits.
 Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm);

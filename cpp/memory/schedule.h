@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "trace/kernel_trace.h"
@@ -54,6 +55,29 @@ class WarpStream {
   MemoryAccess current_;
   std::vector<std::byte> scratch_;
 };
+
+/// How the thread blocks of a launch spread over the SMs.
+enum class BlockPolicy : std::uint8_t {
+  round_robin,    ///< block b to SM b mod num_sms
+  random,         ///< each block to an SM of its own draw
+  breadth_first,  ///< the SMs take turns until all slots are full; then the next block goes to the
+                  ///< SM that first has a free slot
+};
+inline constexpr std::size_t num_block_policies = 3;
+std::string_view name_of(BlockPolicy policy);
+
+struct BlockOrder {
+  BlockPolicy policy = BlockPolicy::round_robin;
+  std::uint64_t seed = 0;  ///< of the random policy
+  /// Only the blocks that are resident at the start, as many as an SM holds.
+  bool first_occupancy_only = false;
+};
+
+/// Blocks of each SM (positions in the trace) in the order in which it takes them.
+std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
+                                                      const RowFlags& flags, std::uint32_t num_sms,
+                                                      std::uint32_t blocks_per_sm,
+                                                      const BlockOrder& order);
 
 /// The order of the accesses of one SM (GPUMech, Section V-A; cache paper, Section 2.4): at most
 /// `blocks_per_sm` thread blocks are resident; in a round each resident warp issues its next

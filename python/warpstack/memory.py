@@ -103,9 +103,9 @@ class MemorySystem:
         If the cache geometry is impossible.
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, *, num_threads: int = 0) -> None:
         self.gpu = gpu
-        self._core = _core.MemorySystem(gpu.num_sms, _sm_limits(gpu), _l1(gpu), _l2(gpu))
+        self._core = _core.MemorySystem(_config(gpu), num_threads)
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
@@ -225,7 +225,25 @@ def _sm_limits(gpu: Gpu) -> dict[str, int]:
     }
 
 
-def _cache(gpu: Gpu, level: str, slices: int, interleave: int) -> dict[str, Any]:
+def _config(gpu: Gpu) -> dict[str, Any]:
+    """Return the memory system of a GPU as the core wants it."""
+    return {
+        "num_sms": gpu.num_sms,
+        "sm": _sm_limits(gpu),
+        "l1": _cache(gpu, "l1"),
+        "l2": _cache(gpu, "l2"),
+        "unified_bytes": 0,
+        "carve_outs": [],
+        "l1_caches_global": True,
+        "filter_l1_hits": True,
+        "block_policy": "round_robin",
+        "seed": 0,
+        "first_occupancy_only": False,
+    }
+
+
+def _cache(gpu: Gpu, level: str) -> dict[str, Any]:
+    is_l2 = level == "l2"
     return {
         "size_bytes": int(getattr(gpu, f"{level}_size_kib") * 1024),
         "ways": getattr(gpu, f"{level}_ways"),
@@ -233,14 +251,10 @@ def _cache(gpu: Gpu, level: str, slices: int, interleave: int) -> dict[str, Any]
         "sector_bytes": getattr(gpu, f"{level}_sector_bytes"),
         "write_policy": getattr(gpu, f"{level}_write_policy"),
         "write_miss": getattr(gpu, f"{level}_write_miss"),
-        "slices": slices,
-        "slice_interleave_bytes": interleave,
+        "replacement": "lru",
+        "allocation": "on_miss",
+        "set_index": "modulo",
+        "slices": gpu.l2_slices if is_l2 else 1,
+        "slice_interleave_bytes": gpu.l2_slice_interleave_bytes if is_l2 else gpu.l1_line_bytes,
+        "slice_index": "modulo",
     }
-
-
-def _l1(gpu: Gpu) -> dict[str, Any]:
-    return _cache(gpu, "l1", 1, gpu.l1_line_bytes)
-
-
-def _l2(gpu: Gpu) -> dict[str, Any]:
-    return _cache(gpu, "l2", gpu.l2_slices, gpu.l2_slice_interleave_bytes)

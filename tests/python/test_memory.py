@@ -10,7 +10,7 @@ from accelsim_text import Instruction, grouped
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
-from warpstack.memory import _l1, _l2, _sm_limits
+from warpstack.memory import _config
 
 COUNTERS = [
     "sectors",
@@ -26,7 +26,7 @@ COUNTERS = [
 
 
 def plain_system(gpu):
-    return PlainMemorySystem(gpu.num_sms, _sm_limits(gpu), _l1(gpu), _l2(gpu))
+    return PlainMemorySystem(_config(gpu))
 
 
 def assert_same(profile, plain):
@@ -142,8 +142,12 @@ def test_cache_equals_plain_definition(ways, sets, line, sectored, policy, miss,
         "sector_bytes": 32 if sectored else line,
         "write_policy": policy,
         "write_miss": miss,
+        "replacement": "lru",
+        "allocation": "on_miss",
+        "set_index": "modulo",
         "slices": slices,
         "slice_interleave_bytes": line * 2,
+        "slice_index": "modulo",
     }
     core, plain = _core.Cache(config), PlainCache(**config)
     per_line = line // 32

@@ -36,8 +36,12 @@ class PlainCache:
         sector_bytes,
         write_policy,
         write_miss,
-        slices=1,
-        slice_interleave_bytes=None,
+        replacement,
+        allocation,
+        set_index,
+        slices,
+        slice_interleave_bytes,
+        slice_index,
     ):
         self.ways = ways
         self.per_line = line_bytes // 32
@@ -45,7 +49,7 @@ class PlainCache:
         self.through = write_policy == "write_through"
         self.write_miss = write_miss
         self.slices = slices
-        self.lines_per_chunk = (slice_interleave_bytes or line_bytes) // line_bytes
+        self.lines_per_chunk = slice_interleave_bytes // line_bytes
         self.sets_per_slice = size_bytes // line_bytes // ways // slices
         self.sets = {}
 
@@ -208,22 +212,25 @@ def leaving(count, missed, dram_sectors):
 class PlainMemorySystem:
     """L1 caches, L2 and DRAM of a GPU; L2 persists from kernel to kernel."""
 
-    def __init__(self, num_sms, sm, l1, l2):
-        self.num_sms, self.sm, self.l1_config = num_sms, sm, l1
-        self.l2 = PlainCache(**l2)
+    def __init__(self, config):
+        self.config = config
+        self.l2 = PlainCache(**config["l2"])
 
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp)."""
         totals, rows, observed = Counter(), {}, []
         sms = []
-        for sm in range(self.num_sms):
+        for sm in range(self.config["num_sms"]):
             mine = []
             for position, (linear, warps) in enumerate(kernel.blocks()):
-                if linear % self.num_sms == sm:
+                if linear % self.config["num_sms"] == sm:
                     lists = [(w, warp_accesses(kernel, position, w)) for w in range(len(warps))]
                     mine.append((position, lists))
             sms.append(
-                (sm_order(mine, resident_blocks(self.sm, kernel)), PlainCache(**self.l1_config))
+                (
+                    sm_order(mine, resident_blocks(self.config["sm"], kernel)),
+                    PlainCache(**self.config["l1"]),
+                )
             )
         running = list(sms)
         while running:

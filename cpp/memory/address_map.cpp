@@ -1,0 +1,54 @@
+#include "memory/address_map.h"
+
+#include <string>
+
+#include "common/error.h"
+
+namespace warpstack {
+namespace {
+
+/// Primitive polynomials over GF(2) by degree, from 1; bit i is the coefficient of x^i.
+constexpr std::uint32_t polynomials[] = {
+    0x3,     0x7,     0xb,     0x13,     0x25,     0x43,     0x83,     0x11d,
+    0x211,   0x409,   0x805,   0x1053,   0x201b,   0x4443,   0x8003,   0x1100b,
+    0x20009, 0x40081, 0x80027, 0x100009, 0x200005, 0x400003, 0x800021, 0x1000087};
+
+}  // namespace
+
+std::string_view name_of(Indexing indexing) {
+  static constexpr std::string_view names[num_indexings] = {"modulo", "xor", "ipoly"};
+  return names[static_cast<std::size_t>(indexing)];
+}
+
+AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
+    : indexing_(indexing),
+      by_buckets_(buckets),
+      bits_(static_cast<unsigned>(std::bit_width(buckets - 1))) {
+  if (indexing != Indexing::ipoly) return;
+  if (bits_ > std::size(polynomials)) {
+    throw InputError("ipoly indexing spreads over at most 2^24 sets, not " +
+                     std::to_string(buckets) + "; use xor or modulo");
+  }
+  auto remainders = std::make_shared<Remainders>();
+  if (bits_ > 0) {
+    // Remainder of x^k, and of a byte as the sum over its bits.
+    const std::uint32_t polynomial = polynomials[bits_ - 1];
+    std::uint32_t power = 1;
+    for (auto& of_byte : *remainders) {
+      std::array<std::uint32_t, 8> of_bit{};
+      for (std::uint32_t& bit : of_bit) {
+        bit = power;
+        power <<= 1;
+        if (power >> bits_ & 1) power ^= polynomial;
+      }
+      for (std::size_t value = 0; value < 256; ++value) {
+        for (std::size_t i = 0; i < 8; ++i) {
+          if (value >> i & 1) of_byte[value] ^= of_bit[i];
+        }
+      }
+    }
+  }
+  remainders_ = std::move(remainders);
+}
+
+}  // namespace warpstack

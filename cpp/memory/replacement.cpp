@@ -1,0 +1,119 @@
+#include "memory/replacement.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace warpstack {
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t most_nibbles = 16;
+
+}  // namespace
+
+std::string_view name_of(Replacement replacement) {
+  static constexpr std::string_view names[num_replacements] = {"lru", "fifo", "plru"};
+  return names[static_cast<std::size_t>(replacement)];
+}
+
+ReplacementOrder::ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Replacement replacement)
+    : sets_(sets), ways_(ways), replacement_(replacement), last_shift_(4 * (ways - 1)) {
+  if (replacement == Replacement::plru) {
+    tree_.resize(sets * ways);
+    filled_.resize(sets);
+  } else if (ways <= most_nibbles) {
+    nibbles_.resize(sets);
+  } else {
+    links_.resize(sets * ways);
+    ends_.resize(sets);
+  }
+  clear();
+}
+
+void ReplacementOrder::clear() {
+  std::uint64_t order = 0;
+  for (std::uint32_t way = 0; way < std::min(ways_, most_nibbles); ++way) {
+    order |= std::uint64_t{way} << 4 * way;
+  }
+  std::ranges::fill(nibbles_, order);
+  std::ranges::fill(tree_, std::uint8_t{0});
+  std::ranges::fill(filled_, 0);
+  for (std::size_t set = 0; set < ends_.size(); ++set) {
+    for (std::uint32_t way = 0; way < ways_; ++way) {
+      links_[set * ways_ + way] = {way == 0 ? none : way - 1, way + 1 == ways_ ? none : way + 1};
+    }
+    ends_[set] = {0, ways_ - 1};
+  }
+}
+
+void ReplacementOrder::place_last(std::uint32_t set, std::uint32_t way) {
+  if (!nibbles_.empty()) {
+    std::uint64_t& order = nibbles_[set];
+    const unsigned shift = position(order, way);
+    const std::uint64_t before = order & ((std::uint64_t{1} << shift) - 1);
+    const std::uint64_t after = order & ~((std::uint64_t{16} << shift) - 1);
+    order = before | after >> 4 | std::uint64_t{way} << last_shift_;
+  } else if (!links_.empty()) {
+    unlink(set, way);
+    Ends& ends = ends_[set];
+    Link* links = links_.data() + std::size_t{set} * ways_;
+    links[way] = {ends.last, none};
+    (ends.last == none ? ends.first : links[ends.last].after) = way;
+    ends.last = way;
+  } else {
+    point(set, way, false);
+  }
+}
+
+void ReplacementOrder::list_place_first(std::uint32_t set, std::uint32_t way) {
+  Ends& ends = ends_[set];
+  if (ends.first == way) return;
+  unlink(set, way);
+  Link* links = links_.data() + std::size_t{set} * ways_;
+  links[way] = {none, ends.first};
+  links[ends.first].before = way;
+  ends.first = way;
+}
+
+void ReplacementOrder::unlink(std::uint32_t set, std::uint32_t way) {
+  Ends& ends = ends_[set];
+  Link* links = links_.data() + std::size_t{set} * ways_;
+  const Link link = links[way];
+  (link.before == none ? ends.first : links[link.before].after) = link.after;
+  (link.after == none ? ends.last : links[link.after].before) = link.before;
+}
+
+std::uint32_t ReplacementOrder::tree_victim(std::uint32_t set) const {
+  if (filled_[set] < ways_) return filled_[set];
+  const std::uint8_t* tree = tree_.data() + std::size_t{set} * ways_;
+  std::uint32_t node = 1;
+  while (node < ways_) node = 2 * node + tree[node];
+  return node - ways_;
+}
+
+void ReplacementOrder::point(std::uint32_t set, std::uint32_t way, bool away) {
+  std::uint8_t* tree = tree_.data() + std::size_t{set} * ways_;
+  for (std::uint32_t node = ways_ + way; node > 1; node /= 2) {
+    const bool is_right = node % 2 == 1;
+    tree[node / 2] = is_right != away;
+  }
+}
+
+void ReplacementOrder::ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) const {
+  ways.resize(ways_);
+  if (!nibbles_.empty()) {
+    for (std::uint32_t i = 0; i < ways_; ++i) {
+      ways[i] = static_cast<std::uint32_t>(nibbles_[set] >> 4 * i & 15);
+    }
+  } else if (!links_.empty()) {
+    std::uint32_t way = ends_[set].first;
+    for (std::uint32_t& place : ways) {
+      place = way;
+      way = links_[std::size_t{set} * ways_ + way].after;
+    }
+  } else {
+    std::iota(ways.begin(), ways.end(), 0);
+  }
+}
+
+}  // namespace warpstack
