@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from warpstack import __version__, models
+from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
-from warpstack.gpu import Gpu, check_field_names, gpu, gpus
+from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import load, save
 from warpstack.memory import simulate_caches
@@ -32,6 +34,10 @@ MAX_PANELS = 16
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, or 2 after bad input."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files and kernels may have characters that the terminal's encoding lacks.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     arguments = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
@@ -41,15 +47,34 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.run(arguments)
             sys.stdout.flush()
     except InputError as error:
-        _say("error", str(error))
-        return 2
+        return _fail(str(error))
     except BrokenPipeError:
-        # The reader has seen enough; nothing is left to say, not even at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # the reader has seen enough
     except KeyboardInterrupt:
         _say("error", "interrupted")
         return 130
+    except OSError as error:
+        where = f"{printable(error.filename)}: " if isinstance(error.filename, str) else ""
+        return _fail(where + (error.strerror or str(error)))
+    except MemoryError:
+        return _fail("not enough memory; give a smaller trace or --kernels, or a smaller GPU")
+    except (UnicodeError, RecursionError) as error:
+        return _fail(f"the input cannot be processed: {error}")
     return 0
+
+
+def _fail(message: str) -> int:
+    _say("error", message)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+    return 2
+
+
+def _discard_output() -> None:
+    """Send what standard output still holds nowhere, so that nothing is said at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(kind: str, message: str) -> None:
@@ -77,7 +102,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     wanted = models.model_list(_split(arguments.models or DEFAULT_MODELS))
     target = _gpu(arguments)
     _check_picture(arguments.plot)
-    _report_unused(arguments.set, models.fields_used(wanted), "the models " + ", ".join(wanted))
+    what = "the models " + ", ".join(wanted)
+    _report_unused(arguments, target, models.fields_used(wanted), what)
     app = _load(arguments)
     predictions = models.predict(
         app,
@@ -94,23 +120,24 @@ def _predict(arguments: argparse.Namespace) -> None:
     elif arguments.csv:
         print(predictions.to_csv(index=False), end="")
     else:
-        print(f"{app.name} on {target.name}: {target.description}\n")
-        print(
-            _stack_table(predictions.drop(columns=["gpu", "trace_digest", "gpu_digest", "version"]))
-        )
+        about = f": {target.description}" if target.description else ""
+        print(f"{app.name} on {target.title}{about}\n")
+        print(_stack_table(predictions, ["kernel", "name", "model"]))
         if len(app) > 1:
             print("\nAll kernels: sum of instructions / sum of cycles\n")
-            print(_stack_table(models.application_totals(predictions).drop(columns="gpu")))
+            print(_stack_table(models.application_totals(predictions), ["model", "kernels"]))
     if arguments.plot:
-        _draw(predictions, Path(arguments.plot))
+        _draw(predictions, target, Path(arguments.plot))
 
 
 def _caches(arguments: argparse.Namespace) -> None:
     target = _gpu(arguments)
     cache_fields = models.fields_used("naive_interval") - {
-        name for name in Gpu.fields() if name.endswith("_latency") or name == "issue_width"
+        name
+        for name in Gpu.fields()
+        if name.endswith("_latency") or name in ("issue_width", "l2_clock_ghz")
     }
-    _report_unused(arguments.set, cache_fields, "cache simulation")
+    _report_unused(arguments, target, cache_fields, "cache simulation")
     app = _load(arguments)
     profiles = simulate_caches(app, target, flush_l2=arguments.flush_l2, progress=True)
     if arguments.per_pc:
@@ -136,7 +163,7 @@ def _caches(arguments: argparse.Namespace) -> None:
     for name in ("l1_read", "l1_write", "l2_read", "l2_write"):
         shown += [f"{name}_sectors", f"{name}_hits_%"]
     shown += ["dram_read_sectors", "dram_write_sectors"]
-    print(f"{app.name} on {target.name}: 32-byte sectors\n")
+    print(f"{app.name} on {target.title}: 32-byte sectors\n")
     _print(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
 
 
@@ -145,7 +172,7 @@ def _convert(arguments: argparse.Namespace) -> None:
     save(app, arguments.output, overwrite=arguments.overwrite, progress=True)
     size = sum(file.stat().st_size for file in Path(arguments.output).rglob("*") if file.is_file())
     print(
-        f"{arguments.output}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
+        f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
 
@@ -190,17 +217,20 @@ def _load(arguments: argparse.Namespace) -> App:
     )
 
 
-def _launches(text: str | None) -> list[int] | None:
+def _launches(text: str | None) -> list[range] | None:
     """Read a choice of launches such as ``1,4-6``."""
     if text is None:
         return None
-    numbers: list[int] = []
+    chosen = []
     for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
+        if not ends:
             raise InputError(f"--kernels {text}: expected launch numbers such as 1,4-6")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if last < first:
+            raise InputError(f"--kernels {text}: the range {part.strip()} is empty")
+        chosen.append(range(first, last + 1))
+    return chosen
 
 
 def _split(values: Sequence[str]) -> list[str]:
@@ -208,24 +238,35 @@ def _split(values: Sequence[str]) -> list[str]:
 
 
 def _gpu(arguments: argparse.Namespace) -> Gpu:
-    description = gpu(arguments.gpu)
+    return _with_settings(gpu(arguments.gpu), arguments.set)
+
+
+def _with_settings(description: Gpu, settings: Sequence[str]) -> Gpu:
     changes: dict[str, Any] = {}
-    for setting in arguments.set:
+    for setting in settings:
         field, equals, text = setting.partition("=")
+        field, text = field.strip(), text.strip()
         if not equals:
             raise InputError(f"--set {setting}: expected field=value")
         check_field_names([field], f"--set {setting}")
-        try:
-            changes[field] = yaml.safe_load(text)
-        except yaml.YAMLError:
-            changes[field] = text
+        changes[field] = value_of_text(field, text)
     return description.replace(**changes) if changes else description
 
 
-def _report_unused(settings: Sequence[str], used: set[str], what: str) -> None:
-    for setting in settings:
-        field = setting.partition("=")[0]
-        if field not in used and field not in ("name", "description"):
+def _report_unused(arguments: argparse.Namespace, target: Gpu, used: set[str], what: str) -> None:
+    """Say which settings change nothing that is used, neither themselves nor through others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedOptionWarning)  # it was shown when target was made
+        base = gpu(arguments.gpu)
+    for setting in arguments.set:
+        field = setting.partition("=")[0].strip()
+        if field in used or field in ("name", "description"):
+            continue
+        try:
+            without = _with_settings(base, [s for s in arguments.set if s != setting])
+        except InputError:
+            continue  # the other settings need it
+        if all(getattr(without, name) == getattr(target, name) for name in used):
             _say("note", f"--set {setting} has no effect on {what}")
 
 
@@ -275,10 +316,11 @@ def _text_table(table: pd.DataFrame, formats: dict[str, str], left: Sequence[str
     return "\n".join(lines)
 
 
-def _stack_table(predictions: pd.DataFrame) -> str:
-    """Return predictions as text, the parts of the stack under their short names."""
+def _stack_table(predictions: pd.DataFrame, of: Sequence[str]) -> str:
+    """Return predictions as text: what they are of, and the stack under short names."""
     stack = {f"cpi_{component}": component for component in models.STACK_COMPONENTS}
-    table = predictions.rename(columns=stack)
+    shown = [*of, "instructions", "cycles", "ipc", "cpi", *stack]
+    table = predictions[shown].rename(columns=stack)
     formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *stack.values()], "{:.3f}")}
     return _text_table(table, formats, ("name", "model"))
 
@@ -289,7 +331,7 @@ def _check_picture(path: str | None) -> None:
         return
     import matplotlib.pyplot as plt
 
-    target = Path(path)
+    target = as_path("--plot", path)
     supported = plt.figure().canvas.get_supported_filetypes()
     plt.close()
     if target.suffix.lstrip(".").lower() not in supported:
@@ -297,32 +339,34 @@ def _check_picture(path: str | None) -> None:
             f"--plot {path}: the file name must end in one of "
             + ", ".join(f".{ending}" for ending in sorted(supported))
         )
-    if not target.resolve().parent.is_dir():
-        raise InputError(f"--plot {path}: there is no folder {target.resolve().parent}")
+    folder = Path(os.path.realpath(target)).parent
+    if not folder.is_dir():
+        raise InputError(f"--plot {path}: there is no folder {folder}")
+    if target.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"--plot {path}: cannot be written")
 
 
-def _draw(predictions: pd.DataFrame, path: Path) -> None:
+def _draw(predictions: pd.DataFrame, target: Gpu, path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    from warpstack import plot
+    from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
 
-    kernels = predictions["kernel"].nunique()
+    kernels = num_launches(predictions)
+    what = "IPC of the GPU"
     if kernels > MAX_PANELS:
         totals = models.application_totals(predictions)
-        title = (
-            f"{totals['gpu'].iloc[0]}, {kernels} kernels together (above the bars: IPC of the GPU)"
-        )
+        title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
         figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
-        plot.cpi_stack(totals, axes, title=title)
+        cpi_stack(totals, axes, title=title)
     else:
-        figure = plot.cpi_stacks(predictions)
+        figure = cpi_stacks(predictions, title=f"{target.title} (above the bars: {what})")
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
-        raise InputError(f"--plot {path}: cannot be written: {error}") from None
+        raise InputError(f"--plot {path}: cannot be written: {error.strerror or error}") from None
     finally:
         plt.close("all")
-    print(f"\nCPI stacks: {path}", file=sys.stderr)
+    print(f"\nCPI stacks: {printable(path)}", file=sys.stderr)
 
 
 # --- arguments ----------------------------------------------------------------------------------
@@ -381,7 +425,7 @@ def _parser() -> argparse.ArgumentParser:
             type=float,
             default=0,
             metavar="CYCLES",
-            help="shorter stalls do not end an interval (default: 0)",
+            help="stalls of at most this many cycles do not end an interval (default: 0)",
         )
         predict.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(predict)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 import warnings
 from pathlib import Path
 from typing import Any
 
+from warpstack.arguments import printable
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu
 
@@ -120,7 +122,9 @@ class _Options:
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except OSError as error:
-            raise InputError(f"{path}: cannot read the configuration: {error.strerror}") from None
+            raise InputError(
+                f"{printable(path)}: cannot read the configuration: {error.strerror}"
+            ) from None
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
@@ -276,8 +280,14 @@ class _Description:
             clocks = []
         if len(clocks) != 4 or not all(math.isfinite(clock) and clock > 0 for clock in clocks):
             raise option.error("malformed", "write <core>:<interconnect>:<L2>:<DRAM> in MHz")
-        core, noc, _, dram = clocks
+        core, noc, l2, dram = clocks
         self.put("clock_ghz", core / 1000, f"{option.where}: core")
+        if noc == l2 == core:
+            self.put("l2_clock_ghz", 0, f"{option.where}: interconnect and L2 as core")
+        elif l2 != core:
+            self.put("l2_clock_ghz", l2 / 1000, f"{option.where}: L2")
+        else:
+            self.put("l2_clock_ghz", noc / 1000, f"{option.where}: interconnect")
         return noc, dram
 
     def _sm(self) -> None:
@@ -578,6 +588,8 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
       once can do so only for two different execution units, and is counted once.
     - With an adaptive cache, L1 is as large as for a kernel without shared memory: the unified size
       less the smallest choice of shared memory. The sets stay, the ways grow, as in the simulator.
+    - ``l2_clock_ghz`` is 0 where interconnect and L2 run at the core's clock; else it is the clock
+      of L2, or of the interconnect if only that differs.
     - ``l2_latency`` is ``-gpgpu_l1_latency`` + ``-gpgpu_l2_rop_latency`` and ``dram_latency`` is
       ``-dram_latency``. The simulator counts them in core cycles; Accel-Sim's tuner sets them to
       the measured latency of an L2 hit less that of an L1 hit, and of DRAM less that of an L2 hit.
@@ -589,9 +601,17 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
     - The latencies are those of the execution units. Accel-Sim runs half precision on its single
       precision units, and shuffles, barriers and constant loads as integer instructions.
     """
-    config = path / _CONFIG if path.is_dir() else path
-    if not config.is_file():
-        raise InputError(f"{config}: there is no such file; give a {_CONFIG} or its folder")
+    try:
+        config = path / _CONFIG if path.is_dir() else path
+        there = config.is_file()
+    except OSError as error:
+        raise InputError(
+            f"{printable(path)}: cannot read the configuration: {error.strerror}"
+        ) from None
+    if not there:
+        raise InputError(
+            f"{printable(config)}: there is no such file; give a {_CONFIG} or its folder"
+        )
     options = _Options(config)
     options.read(config)
     trace_config = config.with_name(_TRACE_CONFIG)
@@ -601,7 +621,7 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
     description = _Description(options)
     description.gather()
     unused = options.unused()
-    name = name or config.resolve().parent.name or config.stem
+    name = name or printable(Path(os.path.realpath(config)).parent.name or config.stem)
     try:
         gpu = Gpu(
             name=name,

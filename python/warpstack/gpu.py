@@ -7,7 +7,10 @@ import difflib
 import hashlib
 import json
 import math
+import numbers
 import os
+import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,9 +18,10 @@ from typing import Any
 
 import yaml
 
+from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 
-__all__ = ["Gpu", "gpu", "gpus"]
+__all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
 
 def _description_folder() -> Path:
@@ -28,20 +32,33 @@ def _description_folder() -> Path:
 
 _FOLDER = _description_folder()
 
+#: More than any value means; sums and products of such values are finite still.
+_MOST = 1e15
+_MOST_INTEGER = 2**31 - 1
+#: Lines of all caches together that a simulation can hold: 3 GiB of state.
+_MOST_LINES = 2**26
+
+_YAML_ENDINGS = (".yaml", ".yml")
+#: Numbers in files and on the command line: what Python's int and float read, without underscores,
+#: infinities and NaN.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
 
 def _number(
     doc: str,
     unit: str = "",
     *,
     at_least: float = 0,
+    at_most: float = _MOST,
     default: Any = dataclasses.MISSING,
 ) -> Any:
-    metadata = {"doc": doc, "unit": unit, "at_least": at_least, "choices": None}
+    limits = {"at_least": at_least, "at_most": at_most}
+    metadata = {"doc": doc, "unit": unit, **limits, "choices": None}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
-    metadata = {"doc": doc, "unit": "", "at_least": None, "choices": choices}
+    metadata = {"doc": doc, "unit": "", "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -66,8 +83,8 @@ class Gpu:
     name: str
     description: str = ""
 
-    num_sms: int = _number("streaming multiprocessors", at_least=1)
-    clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6)
+    num_sms: int = _number("streaming multiprocessors", at_least=1, at_most=65536)
+    clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6, at_most=1000)
     issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-6)
     scheduler: str = _choice(
         "warp scheduler: greedy then oldest, or loose round robin", "gto", "lrr"
@@ -126,6 +143,12 @@ class Gpu:
         "consecutive addresses in one slice", "bytes", at_least=32, default=256
     )
     l2_latency: float = _number("round trip of an L2 hit", "cycles")
+    l2_clock_ghz: float = _number(
+        "clock of L2 and the NoC where they have their own: l2_latency is then constant in time when "
+        "the SM clock changes; 0: they run on the SM clock",
+        "GHz",
+        default=0,
+    )
     l2_write_policy: str = _choice(
         "what a store does to DRAM", "write_through", "write_back", default="write_back"
     )
@@ -161,8 +184,15 @@ class Gpu:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     #: Options of the file this description was read from that have no meaning here.
     unused_options: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    #: What `replace` changed since the description got its name: new values by field name. Not part
+    #: of the GPU's identity.
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for text in ("name", "description"):
+            value = getattr(self, text)
+            if not isinstance(value, str):
+                raise InputError(f"GPU {text} = {reprlib.repr(value)} is not text")
         for field in _value_fields():
             object.__setattr__(
                 self, field.name, _checked(field, getattr(self, field.name), self.name)
@@ -170,6 +200,14 @@ class Gpu:
         self._check_geometry()
 
     def _check_geometry(self) -> None:
+        lines = self.num_sms * self.l1_size_kib * 1024 / self.l1_line_bytes
+        lines += self.l2_size_kib * 1024 / self.l2_line_bytes
+        if lines > _MOST_LINES:
+            raise InputError(
+                f"GPU {self.name}: num_sms = {self.num_sms} times l1_size_kib = {self.l1_size_kib:g}, and "
+                f"l2_size_kib = {self.l2_size_kib:g}, are {lines:.3g} cache lines; at most "
+                f"{_MOST_LINES} can be simulated"
+            )
         for level, slices, interleave in (
             ("l1", 1, self.l1_line_bytes),
             ("l2", self.l2_slices, self.l2_slice_interleave_bytes),
@@ -207,6 +245,11 @@ class Gpu:
     def replace(self, **changes: Any) -> Gpu:
         """Return a copy with some fields changed.
 
+        A change of `clock_ghz` keeps what lies outside the clock domain of the SMs constant in
+        time: `dram_latency`, and `l2_latency` where `l2_clock_ghz` is not 0, which count SM cycles,
+        are multiplied by new / old clock unless they are given too. Bandwidths are per second and
+        stay.
+
         Parameters
         ----------
         **changes
@@ -215,7 +258,8 @@ class Gpu:
         Returns
         -------
         Gpu
-            The changed description; the sources of changed fields are dropped.
+            The changed description. It keeps its name and notes the `changes`, unless they name it;
+            the sources of changed fields are dropped.
 
         Raises
         ------
@@ -225,12 +269,42 @@ class Gpu:
         Examples
         --------
         >>> import warpstack as ws
-        >>> ws.gpu("pascal-mdm").replace(num_sms=56, l1_mshrs=64).num_sms
-        56
+        >>> gpu = ws.gpu("pascal-mdm").replace(num_sms=56, l1_mshrs=64)
+        >>> gpu.title
+        'pascal-mdm with num_sms=56, l1_mshrs=64'
+        >>> ws.gpu("pascal-mdm").replace(clock_ghz=2.8).dram_latency
+        440.0
         """
         check_field_names(changes, f"GPU {self.name}")
+        changed = dataclasses.replace(self, **changes)
+        noted: dict[str, Any] = {}
+        if "name" not in changes:
+            noted.update(self.changes)
+            for field in (field for field in changes if field != "description"):
+                value = getattr(changed, field)
+                if field in noted or value != getattr(self, field):
+                    noted[field] = value
         sources = {k: v for k, v in self.sources.items() if k not in changes}
-        return dataclasses.replace(self, **changes, sources=sources)
+        scaled: dict[str, Any] = {}
+        if changed.clock_ghz != self.clock_ghz:
+            constant = ("dram_latency", "l2_latency") if changed.l2_clock_ghz else ("dram_latency",)
+            for field in constant:
+                if field not in changes:
+                    cycles = getattr(self, field)
+                    scaled[field] = cycles * (changed.clock_ghz / self.clock_ghz)
+                    note = f"{_short(cycles)} cycles at {_short(self.clock_ghz)} GHz"
+                    sources[field] = "; ".join(filter(None, (self.sources.get(field), note)))
+        return dataclasses.replace(changed, **scaled, sources=sources, changes=noted)
+
+    @property
+    def changes_text(self) -> str:
+        """The `changes` as text, ``num_sms=56, l1_mshrs=64``; empty without any."""
+        return ", ".join(f"{field}={_short(value)}" for field, value in self.changes.items())
+
+    @property
+    def title(self) -> str:
+        """The name with the changes made to it, for headings."""
+        return f"{self.name} with {self.changes_text}" if self.changes else self.name
 
     @classmethod
     def fields(cls) -> dict[str, str]:
@@ -256,7 +330,8 @@ class Gpu:
         """Read a YAML description.
 
         Each entry is ``field: value`` or ``field: {value: ..., source: ...}``. ``based_on: NAME``
-        takes the fields that the file leaves out from a named description or another file.
+        takes the fields that the file leaves out from a named description or another file, as
+        `replace` does. Numbers are written as in Python.
 
         Raises
         ------
@@ -264,7 +339,7 @@ class Gpu:
             If the file is not a description: unknown fields (the message suggests the nearest),
             missing fields, wrong values.
         """
-        return _read_yaml(Path(path))
+        return _read_yaml(as_path("GPU description", path))
 
     @classmethod
     def from_gpgpusim(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Gpu:
@@ -296,7 +371,7 @@ class Gpu:
         """
         from warpstack.gpgpusim import read_config
 
-        return read_config(Path(path), name)
+        return read_config(as_path("GPGPU-Sim configuration", path), name)
 
     def _repr_html_(self) -> str:
         import html
@@ -307,7 +382,7 @@ class Gpu:
             for f in _value_fields()
         )
         return (
-            f"<table><caption>{html.escape(self.name)}: {html.escape(self.description)}</caption>"
+            f"<table><caption>{html.escape(self.title)}: {html.escape(self.description)}</caption>"
             f"<tr><th>field</th><th>value</th><th>unit</th><th>source</th></tr>{rows}</table>"
         )
 
@@ -331,84 +406,138 @@ def check_field_names(names: Iterable[str], where: str) -> None:
             raise InputError(f"{where}: there is no field {name}{hint}")
 
 
+def _short(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
 def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
-    where = f"GPU {gpu_name}: {field.name} = {value!r}"
+    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     choices = field.metadata["choices"]
     if choices is not None:
-        if value not in choices:
+        if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")
-        return value
-    if isinstance(value, (str, bool)) or value is None:
+        return str(value)
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise InputError(f"{where} is not a number")
     try:
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where} is not a number") from None
+    except OverflowError:
+        raise InputError(f"{where} is too large") from None
     if not math.isfinite(number):
         raise InputError(f"{where} is not finite")
     if number < field.metadata["at_least"]:
         raise InputError(f"{where} is less than {field.metadata['at_least']:g}")
-    if field.type == "int":
-        if number != int(number):
-            raise InputError(f"{where} is not a whole number")
-        if number >= 2**31:
-            raise InputError(f"{where} is too large")
-        return int(number)
-    return number
+    whole = field.type == "int"
+    if whole and number != int(number):
+        raise InputError(f"{where} is not a whole number")
+    most = min(field.metadata["at_most"], _MOST_INTEGER if whole else _MOST)
+    if number > most:
+        raise InputError(f"{where} is too large; the most is {_short(most)}")
+    return int(number) if whole else number
 
 
-def _read_yaml(path: Path, readers: tuple[Path, ...] = ()) -> Gpu:
-    """Read a description; `readers` are the files that are based on it."""
-    if path.resolve() in readers:
-        raise InputError(f"{path}: based_on leads back to this file")
+def value_of_text(field: str, text: Any) -> Any:
+    """Return the value of a field that a file or a command line gives as text.
+
+    Text that is no number stays as it is: the description names the field that it does not fit.
+    """
+    texts = ("name", "description", *(f.name for f in _value_fields() if f.metadata["choices"]))
+    if field in texts or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
+        return text
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+class _Loader(yaml.BaseLoader):
+    """Leaves numbers to `value_of_text`: YAML 1.1 reads 010 as 8 and 1e3 as text."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        given = set()
+        for key, _ in node.value:
+            if key.value in given:
+                problem = f"{key.value} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            given.add(key.value)
+        return mapping
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    """Return the entries of a YAML file, all of them text, lists or mappings of text."""
+    where = printable(path)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot read the GPU description: {error}") from None
+    except OSError as error:
+        raise InputError(
+            f"{where}: cannot read the GPU description: {error.strerror or error}"
+        ) from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{where}: cannot read the GPU description: it is not UTF-8 text"
+        ) from None
     try:
-        entries = yaml.safe_load(text)
+        entries = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"{path}{line}: not valid YAML: {problem}") from None
+        raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{where}: not a GPU description: nested too deeply") from None
     if not isinstance(entries, dict):
-        raise InputError(f"{path}: not a GPU description: expected lines `field: value`")
-    base = entries.pop("based_on", None)
-    check_field_names(entries, str(path))
-    values: dict[str, Any] = {"name": path.stem}
+        raise InputError(f"{where}: not a GPU description: expected lines `field: value`")
+    return entries
+
+
+def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
+    """Return the description that the file at `path` is based on."""
+    if not isinstance(name, str):
+        raise InputError(f"{printable(path)}: based_on: expected a name or a file")
+    if name.endswith(_YAML_ENDINGS):
+        return _read_yaml(path.parent / name, (*readers, os.path.realpath(path)))
+    try:
+        return gpu(path.parent / name if name.endswith(".config") else name)
+    except InputError as error:
+        raise InputError(f"{printable(path)}: based_on: {error}") from None
+
+
+def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
+    """Read a description; `readers` are the files that are based on it."""
+    where = printable(path)
+    if os.path.realpath(path) in readers:
+        raise InputError(f"{where}: based_on leads back to this file")
+    entries = _entries(path)
+    parent = _base(entries.pop("based_on"), path, readers) if "based_on" in entries else None
+    check_field_names(entries, where)
+    values: dict[str, Any] = {"name": Path(where).stem, "description": ""}
     sources: dict[str, str] = {}
-    if base is not None:
-        if str(base).endswith((".yaml", ".yml")):
-            parent = _read_yaml(path.parent / str(base), (*readers, path.resolve()))
-        else:
-            parent = gpu(str(base))
-        values.update(parent.values())
-        sources.update(parent.sources)
     for field, entry in entries.items():
         if isinstance(entry, dict):
             if set(entry) - {"value", "source"} or "value" not in entry:
                 raise InputError(
-                    f"{path}: {field}: expected {{value: ..., source: ...}}, got {entry}"
+                    f"{where}: {field}: expected {{value: ..., source: ...}}, got "
+                    f"{reprlib.repr(entry)}"
                 )
-            values[field] = entry["value"]
             sources[field] = str(entry.get("source", ""))
-        else:
-            values[field] = entry
-            sources.pop(field, None)
-    required = [f.name for f in _value_fields() if f.default is dataclasses.MISSING]
-    missing = [name for name in required if name not in values]
-    if missing:
-        raise InputError(
-            f"{path}: missing fields: {', '.join(missing)}; add them or a line based_on: NAME"
-        )
+            entry = entry["value"]
+        values[field] = value_of_text(field, entry)
     for text_field in ("name", "description"):
-        values[text_field] = " ".join(str(values.get(text_field, "")).split())
+        if isinstance(values[text_field], str):
+            values[text_field] = " ".join(values[text_field].split())
     try:
+        if parent is not None:
+            changed = parent.replace(**values)
+            return dataclasses.replace(changed, sources={**changed.sources, **sources})
+        required = [f.name for f in _value_fields() if f.default is dataclasses.MISSING]
+        missing = [name for name in required if name not in values]
+        if missing:
+            raise InputError(
+                f"missing fields: {', '.join(missing)}; add them or a line based_on: NAME"
+            )
         return Gpu(**values, sources=sources)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def gpus() -> list[str]:
@@ -441,13 +570,18 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     >>> ws.gpu("pascal-mdm").l1_mshrs
     128
     """
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise InputError(
+            "expected the name of a GPU or the path of a description, got "
+            f"{type(name_or_path).__name__}"
+        )
     text = os.fspath(name_or_path)
-    if text.endswith((".yaml", ".yml")):
-        return _read_yaml(Path(text))
+    if text.endswith(_YAML_ENDINGS):
+        return _read_yaml(as_path("GPU description", name_or_path))
     if text.endswith(".config"):
         from warpstack.gpgpusim import read_config
 
-        return read_config(Path(text), None)
+        return read_config(as_path("GPGPU-Sim configuration", name_or_path), None)
     if text in gpus():
         return _named(text)
     near = difflib.get_close_matches(text, gpus(), n=1)
@@ -456,3 +590,21 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
         f"there is no GPU {text!r}{hint}; the descriptions are {', '.join(gpus())}, "
         "or give the path of a .yaml or gpgpusim.config file"
     )
+
+
+def as_gpu(gpu_or_name: Gpu | str | os.PathLike[str]) -> Gpu:
+    """Return the GPU itself, or the description that `gpu` finds for a name or path.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or there is no such description.
+    """
+    if isinstance(gpu_or_name, Gpu):
+        return gpu_or_name
+    if not isinstance(gpu_or_name, (str, os.PathLike)):
+        raise InputError(
+            "expected a Gpu, the name of one or the path of a description, got "
+            f"{type(gpu_or_name).__name__}"
+        )
+    return gpu(gpu_or_name)

@@ -10,7 +10,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
-from warpstack.io.common import progress_bar
+from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
 __all__ = ["MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]

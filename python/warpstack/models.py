@@ -14,8 +14,8 @@ from warpstack._core import __version__
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
-from warpstack.io.common import progress_bar
 from warpstack.memory import MemorySystem
+from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace, kernels_of
 
 __all__ = [

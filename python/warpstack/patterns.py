@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import numbers
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
+from warpstack.arguments import as_integer
 from warpstack.errors import InputError
-from warpstack.io.common import default_budget
+from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
 
 __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
 
 WARP_SIZE = 32
 _INSTRUCTION_BYTES = 16
+#: No number of a launch is larger; the core has limits of its own for each.
+_MOST = 2**32 - 1
+_MOST_BASE = 2**48
 #: Start of the first array of a pattern: a plausible device address.
 DEFAULT_BASE = 0x7F00_0000_0000
 
@@ -77,14 +83,18 @@ class KernelBuilder:
         shared_memory_bytes: int = 0,
         launch_id: int = 1,
     ) -> None:
+        if not isinstance(name, str) or not name.isprintable():
+            raise InputError(f"name = {name!a} is not printable text")
         grid_dim, block_dim = _dim3("grid", grid), _dim3("block", block)
         header = {
             "name": name,
-            "launch_id": launch_id,
+            "launch_id": as_integer("launch_id", launch_id, 0, _MOST),
             "grid": grid_dim,
             "block": block_dim,
-            "shared_memory_bytes": shared_memory_bytes,
-            "registers_per_thread": registers_per_thread,
+            "shared_memory_bytes": as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
+            "registers_per_thread": as_integer(
+                "registers_per_thread", registers_per_thread, 0, _MOST
+            ),
             "binary_version": 0,
             "stream": 0,
             "shared_window": 0,
@@ -94,8 +104,10 @@ class KernelBuilder:
         self._builder = _core.TraceBuilder(header, default_budget())
         self._blocks = math.prod(grid_dim)
         self._threads = math.prod(block_dim)
+        self._declared: dict[int, Instruction] = {}
         self._steps: list[tuple[int, Any, Any, Any]] = []
         self._next_pc = 0
+        self._built = False
 
     @property
     def thread(self) -> npt.NDArray[np.int64]:
@@ -131,13 +143,16 @@ class KernelBuilder:
         Raises
         ------
         InputError
-            If a register is out of range.
+            If a register is out of range, or the opcode is none.
         """
+        if not isinstance(opcode, str) or not re.fullmatch(r"[!-~]+", opcode):
+            raise InputError(f"opcode = {opcode!a} is not an opcode")
         registers = [_registers("dst", dst), _registers("src", src)]
-        if pc is None:
-            pc = self._next_pc
+        pc = as_integer("pc", self._next_pc if pc is None else pc, 0, 2**32 - 1)
         self._next_pc = pc + _INSTRUCTION_BYTES
-        return Instruction(self._builder.intern(pc, opcode, *registers), pc, opcode)
+        declared = Instruction(self._builder.intern(pc, opcode, *registers), pc, opcode)
+        self._declared[declared.row] = declared
+        return declared
 
     def issue(
         self,
@@ -165,8 +180,15 @@ class KernelBuilder:
         Raises
         ------
         InputError
-            If an array does not broadcast to (thread blocks, threads per block).
+            If an array does not broadcast to (thread blocks, threads per block), or the instruction
+            is of another builder.
         """
+        if not isinstance(instruction, Instruction):
+            raise InputError(
+                f"expected what `instruction` returned, got {type(instruction).__name__}"
+            )
+        if self._declared.get(instruction.row) != instruction:
+            raise InputError(f"{instruction.opcode} was declared by another builder")
         reaching = None if where is None else self._per_warp("where", where, bool)
         issued = None if reaching is None else reaching.any(axis=1).astype(np.uint8)
         active = reaching
@@ -197,19 +219,30 @@ class KernelBuilder:
         return declared
 
     def build(self) -> KernelTrace:
-        """Return the trace. The builder is used up then."""
+        """Return the trace. The builder is used up then.
+
+        Raises
+        ------
+        InputError
+            If an address is beyond the address space, or the kernel was built before.
+        """
+        if self._built:
+            raise InputError("the kernel was built already; make another KernelBuilder")
+        self._built = True
         self._builder.append_program(self._steps)
         self._steps = []
         return KernelTrace(self._builder.finish())
 
     def _per_warp(self, what: str, values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
         """Return the values per warp and lane, shape (warps, 32), zero where a warp has no thread."""
-        array = np.asarray(values)
-        if (
-            dtype is np.uint64
-            and array.size
-            and (array.dtype.kind not in "iu" or (array < 0).any())
-        ):
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            raise InputError(f"{what}: the rows have different lengths") from None
+        if dtype is bool:
+            if array.dtype.kind not in "biu":
+                raise InputError(f"{what}: expected booleans, got {array.dtype}")
+        elif array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
             raise InputError(f"{what}: addresses are non-negative whole numbers")
         try:
             full = np.broadcast_to(array, (self._blocks, self._threads))
@@ -224,20 +257,30 @@ class KernelBuilder:
         return padded.reshape(self._blocks * warps, WARP_SIZE)
 
 
+def _numbers(what: str, value: int | Iterable[int], at_least: int, at_most: int) -> list[int]:
+    """Return one number or several as a list."""
+    values: list[Any]
+    try:
+        values = list(value)  # type: ignore[arg-type]
+    except TypeError:
+        values = [value]
+    return [as_integer(what, number, at_least, at_most) for number in values]
+
+
 def _dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
-    numbers = [int(v) for v in np.atleast_1d(np.asarray(value))]
-    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
-        raise InputError(f"{what} = {value!r} is not one to three positive numbers")
-    x, y, z = numbers + [1] * (3 - len(numbers))
+    given = _numbers(what, value, 1, _MOST)
+    if not 1 <= len(given) <= 3:
+        raise InputError(f"{what} = {value!r} has {len(given)} numbers; expected one to three")
+    x, y, z = given + [1] * (3 - len(given))
     return (x, y, z)
 
 
 def _registers(what: str, value: int | Sequence[int]) -> list[int]:
-    numbers = [value] if isinstance(value, int) else list(value)
-    for number in numbers:
-        if not 0 <= number <= 255:
-            raise InputError(f"{what}: register {number} is outside 0 to 255")
-    return numbers
+    return _numbers(what, value, 0, 255)
+
+
+def _threads_of(warps_per_block: int) -> int:
+    return as_integer("warps_per_block", warps_per_block, 1, 32) * WARP_SIZE
 
 
 def strided(
@@ -273,7 +316,10 @@ def strided(
     KernelTrace
         Per warp: 3 instructions, 7 per iteration, and the exit.
     """
-    threads = warps_per_block * WARP_SIZE
+    gs = as_integer("gs", gs, 0, _MOST)
+    iterations = as_integer("iterations", iterations, 0, _MOST)
+    base = as_integer("base", base, 0, _MOST_BASE)
+    threads = _threads_of(warps_per_block)
     k = KernelBuilder(
         f"_Z{len(f'strided_gs{gs}')}strided_gs{gs}Pfi",
         grid=blocks,
@@ -310,7 +356,9 @@ def stream(
 
     Arrays lie one after the other, 4 bytes per thread; every byte is used once.
     """
-    k = KernelBuilder("stream", grid=blocks, block=warps_per_block * WARP_SIZE)
+    loads = as_integer("loads", loads, 0, _MOST)
+    base = as_integer("base", base, 0, _MOST_BASE)
+    k = KernelBuilder("stream", grid=blocks, block=_threads_of(warps_per_block))
     array_bytes = 4 * k.thread.size
     k.emit("S2R", dst=0)
     for i in range(loads):
@@ -349,9 +397,13 @@ def gather(
     base
         Address of the index array; the gathered array follows it.
     """
-    k = KernelBuilder("gather", grid=blocks, block=warps_per_block * WARP_SIZE)
+    loads = as_integer("loads", loads, 0, _MOST)
+    base = as_integer("base", base, 0, _MOST_BASE)
+    k = KernelBuilder("gather", grid=blocks, block=_threads_of(warps_per_block))
+    if not isinstance(footprint_mib, numbers.Real) or not 2**-18 <= footprint_mib <= 2**28:
+        raise InputError(f"footprint_mib = {footprint_mib!r} is no size from 4 bytes to 256 TiB")
     elements = int(footprint_mib * 2**20) // 4
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(as_integer("seed", seed, 0, 2**64 - 1))
     index_bytes = 4 * k.thread.size * loads
     k.emit("S2R", dst=0)
     for i in range(loads):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack import _core
+from warpstack.arguments import as_integer
 from warpstack.errors import InputError, TraceWarning
 
 __all__ = ["App", "KernelTrace"]
@@ -84,6 +87,11 @@ class KernelTrace:
         return self._core.num_missing_blocks
 
     @property
+    def num_missing_warps(self) -> int:
+        """Warps that the traced thread blocks lack."""
+        return self._core.num_missing_warps
+
+    @property
     def warps_per_block(self) -> int:
         """Warps of a thread block, the last one perhaps partly filled."""
         return self._core.warps_per_block
@@ -128,8 +136,13 @@ class KernelTrace:
 
         Load warp instructions that touch more than one line of `line_bytes`, per 1000 issued warp
         instructions; an application above 10 is memory-divergent (MDM, Section I).
+
+        Raises
+        ------
+        InputError
+            If caches have no lines of that size.
         """
-        return self._core.dpki(line_bytes)
+        return self._core.dpki(as_integer("line_bytes", line_bytes, 0, 2**32 - 1))
 
     @cached_property
     def instructions(self) -> pd.DataFrame:
@@ -165,16 +178,85 @@ class KernelTrace:
             sectors, or shared-memory wavefronts) one per instruction with an address operand;
             ``sector`` (address / 32) and ``store_bytes`` (byte mask) one per touched and per
             written sector.
+
+        Raises
+        ------
+        InputError
+            If the trace has no such warp.
         """
+        block = as_integer("block", block, 0, self._core.num_traced_blocks - 1)
+        warp = as_integer("warp", warp, 0, len(self._core.block_warps(block)[1]) - 1)
         return self._core.warp_columns(block, warp)
 
     def __repr__(self) -> str:
-        missing = f", {self.num_missing_blocks} missing" if self.num_missing_blocks else ""
+        missing = f" ({self.num_missing_blocks} missing)" if self.num_missing_blocks else ""
+        lacking = f" ({self.num_missing_warps} missing)" if self.num_missing_warps else ""
         return (
             f"<KernelTrace {self.launch_id} {self.short_name}: grid {self.grid} block {self.block}, "
-            f"{self.num_blocks} thread blocks{missing}, {self.num_warps} warps, "
+            f"{self.num_blocks} thread blocks{missing}, {self.num_warps} warps{lacking}, "
             f"{self.num_instructions:,} warp instructions>"
         )
+
+
+class Launches:
+    """A choice of launch numbers.
+
+    Kept as ranges, because a range may be far longer than any application.
+
+    Parameters
+    ----------
+    ranges
+        The numbers chosen.
+    """
+
+    def __init__(self, ranges: Iterable[range]) -> None:
+        self._ranges = tuple(ranges)
+        if not self._ranges:
+            raise InputError("kernels: no launch is chosen")
+        for chosen in self._ranges:
+            if not chosen:
+                raise InputError(f"kernels: {chosen} is empty")
+
+    @classmethod
+    def of(cls, kernels: int | Iterable[int | range]) -> Launches:
+        """Return the choice that a caller wrote as a number, a range or a sequence of both.
+
+        Raises
+        ------
+        InputError
+            If it is none of these, or chooses nothing.
+        """
+        if isinstance(kernels, str):
+            raise InputError(f"kernels = {kernels!r}: expected launch numbers such as [1, 4]")
+        parts: Iterable[Any] = (kernels,)
+        if not isinstance(kernels, range):
+            with contextlib.suppress(TypeError):
+                parts = iter(kernels)  # type: ignore[arg-type]
+        return cls(part if isinstance(part, range) else _just(part) for part in parts)
+
+    def __contains__(self, launch_id: int) -> bool:
+        return any(launch_id in chosen for chosen in self._ranges)
+
+    def check(self, known: Collection[int], where: str) -> None:
+        """Raise `InputError` for the first launch that is chosen and not known."""
+        launches = set(known)
+        for chosen in self._ranges:
+            # Ends after as many steps as there are launches, however long the range is.
+            missing = next((number for number in chosen if number not in launches), None)
+            if missing is not None:
+                raise InputError(f"{where} has no kernel {missing}; {_listing(launches)}")
+
+
+def _just(number: Any) -> range:
+    launch = as_integer("kernels", number, 0, 2**64 - 1)
+    return range(launch, launch + 1)
+
+
+def _listing(launches: Collection[int]) -> str:
+    numbers = sorted(launches)
+    if len(numbers) > 16:
+        return f"its {len(numbers)} kernels have numbers from {numbers[0]} to {numbers[-1]}"
+    return f"its kernels are {', '.join(map(str, numbers))}"
 
 
 class App:
@@ -186,10 +268,27 @@ class App:
         The launches.
     name
         A name for tables and plots.
+
+    Raises
+    ------
+    InputError
+        If `kernels` are not kernels.
     """
 
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
-        self._kernels = tuple(kernels)
+        if isinstance(kernels, KernelTrace):
+            raise InputError("App: expected a sequence of kernels, got one; write App([kernel])")
+        try:
+            self._kernels = tuple(kernels)
+        except TypeError:
+            raise InputError(
+                f"App: expected a sequence of kernels, got {type(kernels).__name__}"
+            ) from None
+        for kernel in self._kernels:
+            if not isinstance(kernel, KernelTrace):
+                raise InputError(f"App: expected kernels, got {type(kernel).__name__}")
+        if not isinstance(name, str):
+            raise InputError(f"App: name = {name!r} is not text")
         self.name = name
 
     @property
@@ -206,22 +305,21 @@ class App:
     def __getitem__(self, index: int) -> KernelTrace:
         return self._kernels[index]
 
-    def select(self, launch_ids: Sequence[int]) -> App:
+    def select(self, launch_ids: int | Iterable[int | range] | Launches) -> App:
         """Return an application of some launches only, in their order here.
+
+        Parameters
+        ----------
+        launch_ids
+            A launch number, a range of them, or a sequence of both.
 
         Raises
         ------
         InputError
-            If a launch does not exist.
+            If a launch does not exist, or none is chosen.
         """
-        known = {kernel.launch_id for kernel in self._kernels}
-        for launch_id in launch_ids:
-            if launch_id not in known:
-                numbers = ", ".join(map(str, sorted(known)))
-                raise InputError(
-                    f"{self.name} has no kernel {launch_id}; its kernels are {numbers}"
-                )
-        wanted = set(launch_ids)
+        wanted = launch_ids if isinstance(launch_ids, Launches) else Launches.of(launch_ids)
+        wanted.check({kernel.launch_id for kernel in self._kernels}, self.name)
         return App([k for k in self._kernels if k.launch_id in wanted], self.name)
 
     @cached_property
@@ -241,6 +339,7 @@ class App:
                     "block": kernel.block,
                     "blocks": kernel.num_blocks,
                     "missing_blocks": kernel.num_missing_blocks,
+                    "missing_warps": kernel.num_missing_warps,
                     "warps": kernel.num_warps,
                     "registers_per_thread": kernel.registers_per_thread,
                     "shared_memory_bytes": kernel.shared_memory_bytes,
@@ -271,7 +370,7 @@ def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
 
 
 def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
-    """Warn once of unknown opcodes, and once of thread blocks that the trace leaves out."""
+    """Warn once each of unknown opcodes, of missing thread blocks and of missing warps."""
     unknown: dict[str, int] = {}
     for kernel in kernels:
         for opcode, count in kernel.unknown_opcodes.items():
@@ -280,24 +379,41 @@ def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
         total = sum(unknown.values())
         listed = ", ".join(f"{opcode} ({count})" for opcode, count in sorted(unknown.items())[:8])
         more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-        warnings.warn(
+        _warn(
             f"{where}: {total} warp instructions have unknown opcodes: {listed}{more}; with an address "
-            "they count as generic loads or stores, otherwise as integer instructions",
-            TraceWarning,
-            stacklevel=3,
+            "they count as generic loads or stores, otherwise as integer instructions"
         )
-    gaps = [kernel for kernel in kernels if kernel.num_missing_blocks]
-    if gaps:
-        listed = ", ".join(
-            f"{k.num_missing_blocks} of {k.num_blocks} in kernel {k.launch_id}" for k in gaps[:4]
+    blocks = _gaps(kernels, lambda k: (k.num_missing_blocks, k.num_blocks))
+    if blocks:
+        _warn(
+            f"{where}: thread blocks are missing from the trace: {blocks}; they count as blocks like "
+            "the traced ones"
         )
-        more = f" and in {len(gaps) - 4} more kernels" if len(gaps) > 4 else ""
-        warnings.warn(
-            f"{where}: thread blocks are missing from the trace: {listed}{more}; they count as blocks "
-            "like the traced ones",
-            TraceWarning,
-            stacklevel=3,
+    warps = _gaps(kernels, lambda k: (k.num_missing_warps, k.num_warps + k.num_missing_warps))
+    if warps:
+        _warn(
+            f"{where}: warps are missing from traced thread blocks: {warps}; they count as warps "
+            "without instructions"
         )
+
+
+def _gaps(
+    kernels: Sequence[KernelTrace], missing_of: Callable[[KernelTrace], tuple[int, int]]
+) -> str:
+    """Return how many of how many are missing in which kernels, as text; empty without gaps."""
+    found = [(kernel.launch_id, *missing_of(kernel)) for kernel in kernels]
+    gaps = [f"{missing} of {total} in kernel {k}" for k, missing, total in found if missing]
+    more = f" and in {len(gaps) - 4} more kernels" if len(gaps) > 4 else ""
+    return ", ".join(gaps[:4]) + more
+
+
+def _warn(message: str) -> None:
+    # Up to the caller of load: here, warn_of_gaps, load, its caller.
+    warnings.warn(message, TraceWarning, stacklevel=4)
+
+
+#: Length of an identifier in an Itanium-mangled name. Names have no million characters.
+_LENGTH = re.compile(r"[0-9]{1,6}")
 
 
 def _short_name(name: str) -> str:
@@ -308,10 +424,9 @@ def _short_name(name: str) -> str:
     nested = rest.startswith("N")
     rest = rest.lstrip("NKVr") if nested else rest
     last = ""
-    while rest[:1].isdigit():
-        digits = len(rest) - len(rest.lstrip("0123456789"))
-        length = int(rest[:digits])
-        rest = rest[digits:]
+    while found := _LENGTH.match(rest):
+        length = int(found.group())
+        rest = rest[found.end() :]
         if length > len(rest):
             break
         last, rest = rest[:length], rest[length:]

@@ -293,6 +293,96 @@ def test_choice_of_kernels_reads_no_others(tmp_path):
         ws.load(tmp_path, kernels=[2, 7])
 
 
+def test_choice_of_kernels_beyond_the_files_reads_none(tmp_path):
+    for launch in (1, 2):
+        write(tmp_path / f"kernel-{launch}.traceg", "broken")
+    with pytest.raises(ws.InputError, match=r"has no kernel 3; its kernels are 1, 2"):
+        ws.load(tmp_path, kernels=range(1, 10**30))
+    for choice in (9, [9]):
+        with pytest.raises(ws.InputError, match=r"has no kernel 9; its kernels are 1, 2"):
+            ws.load(tmp_path, kernels=choice)
+
+
+def test_missing_warps_are_told_once(tmp_path):
+    warps = {0: [Instruction(0, "EXIT")]}
+    for launch in (1, 2):
+        write(
+            tmp_path / f"kernel-{launch}.traceg",
+            grouped(
+                {(0, 0, 0): warps, (1, 0, 0): {**warps, 1: warps[0]}},
+                4,
+                grid=(2, 1, 1),
+                block=(64, 1, 1),
+                **{"kernel id": launch},
+            ),
+        )
+    with pytest.warns(ws.TraceWarning) as caught:
+        app = ws.load(tmp_path)
+    assert [str(c.message) for c in caught] == [
+        f"{tmp_path}: warps are missing from traced thread blocks: 1 of 4 in kernel 1, 1 of 4 in kernel "
+        "2; they count as warps without instructions"
+    ]
+    assert caught[0].filename == __file__
+    assert [k.num_missing_warps for k in app] == [1, 1]
+    assert app.info()["missing_warps"].tolist() == [1, 1]
+    assert "3 warps (1 missing)" in repr(app.kernels[0])
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_names_that_are_not_utf8(tmp_path, ending):
+    folder = tmp_path / "a\udcffb"
+    folder.mkdir()
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending]
+    text = grouped({(0, 0, 0): {0: [Instruction(0, "EXIT")]}}, 4)
+    file = folder / f"kernel-1\udcff.traceg{ending}"
+    file.write_bytes(pack(text.encode()))
+    assert ws.load(folder).name == "a\\xffb"
+    assert ws.load(file).name == "kernel-1\\xff"
+    file.write_bytes(pack(text.replace("EXIT", "").encode()))
+    with pytest.raises(ws.InputError, match=r"a\\xffb/kernel-1\\xff\.traceg"):
+        ws.load(folder)
+    with pytest.raises(ws.InputError, match=r"no\\xff: no such file or folder"):
+        ws.load(tmp_path / "no\udcff")
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        (3, {}, "load: expected a path, got int"),
+        (b"x", {}, "load: expected a path, got bytes"),
+        ("", {}, "load: the path is empty"),
+        ("a\0b", {}, "is no file name"),
+        ("a\ud800", {}, "is no file name"),
+        ("x" * 5000, {}, "no such file or folder|cannot be read: File name too long"),
+        (".", {"kernels": "1"}, "expected launch numbers such as"),
+        (".", {"memory_limit_mib": "x"}, "memory_limit_mib = 'x' is no amount of memory"),
+        (".", {"memory_limit_mib": float("nan")}, "memory_limit_mib = nan is no amount of memory"),
+    ],
+)
+def test_wrong_arguments(path, options, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.load(path, **options)
+
+
+def test_what_the_system_refuses_is_an_input_error(tmp_path, monkeypatch):
+    write(tmp_path / "kernel-1.traceg", "")
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)
+    with pytest.raises(ws.InputError, match="cannot be read: Permission denied"):
+        ws.load(tmp_path)
+
+
+def test_spill_folder_that_is_not_utf8(tmp_path, monkeypatch):
+    folder = tmp_path / "t\udcff"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    write(tmp_path / "kernel-1.traceg", grouped({(0, 0, 0): {0: [Instruction(0, "EXIT")]}}, 4))
+    assert ws.load(tmp_path, memory_limit_mib=0).kernels[0].in_file
+
+
 def test_raw_list_finds_grouped_files(tmp_path):
     write(tmp_path / "kernel-1.traceg", grouped({(0, 0, 0): {0: [Instruction(0, "EXIT")]}}, 4))
     write(tmp_path / "kernelslist", "kernel-1.trace\n")

@@ -1,5 +1,6 @@
 """The command line as a user runs it."""
 
+import contextlib
 import csv
 import io
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import matplotlib.pyplot as plt
 import pytest
 
 import warpstack as ws
@@ -190,6 +192,77 @@ def test_picture_of_many_kernels_adds_them_up(run, tmp_path):
     assert (tmp_path / "stack.png").stat().st_size > 5000
 
 
+def test_settings_are_numbers_as_python_writes_them(run, small):
+    out, _ = run("predict", small, "-m", "mdm", "--set", "num_sms=010", "--set", "clock_ghz=2.8e0")
+    assert out.startswith("small on pascal-mdm with num_sms=10, clock_ghz=2.8: ")
+    out, _ = run("predict", small, "-m", "mdm", "--set", "num_sms = 1e1", "--json")
+    changed = ws.gpu("pascal-mdm").replace(num_sms=10)
+    assert json.loads(out)[0]["cycles"] == ws.predict(ws.load(small), changed)["cycles"].iloc[0]
+
+
+def test_settings_with_effect_through_others_are_not_reported(run, small):
+    """The SM clock moves the latency of DRAM, which every model reads; the caches read neither."""
+    _, err = run("predict", small, "-m", "markov_chain", "--set", "clock_ghz=2.8")
+    assert err == ""
+    _, err = run(
+        "predict", small, "-m", "mt", "--set", "clock_ghz=2.8", "--set", "dram_latency=220"
+    )
+    assert err == "warpstack: note: --set clock_ghz=2.8 has no effect on the models mt\n"
+    for setting in ("clock_ghz=2.8", "l2_clock_ghz=1"):
+        _, err = run("caches", small, "--set", setting)
+        assert err == f"warpstack: note: --set {setting} has no effect on cache simulation\n"
+
+
+def test_headings_name_the_changes(run, small, tmp_path):
+    out, _ = run("caches", small, "--set", "num_sms=3")
+    assert out.startswith("small on pascal-mdm with num_sms=3: ")
+    picture = tmp_path / "stack.svg"
+    with plt.rc_context({"svg.fonttype": "none"}):
+        run("predict", small, "--set", "num_sms=3", "--plot", picture)
+    assert "pascal-mdm with num_sms=3 (above the bars: IPC of the GPU)" in picture.read_text()
+    (tmp_path / "mine.yaml").write_text("based_on: pascal-mdm\n")
+    out, _ = run("predict", small, "--gpu", tmp_path / "mine.yaml")
+    assert out.startswith("small on mine\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied", "a/b"), "a/b: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("no more"), "no more"),
+        (MemoryError(), "not enough memory"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "bad"), "the input cannot be processed"),
+        (RecursionError("too deep"), "the input cannot be processed: too deep"),
+    ],
+)
+def test_trouble_of_the_system_is_one_line(run, monkeypatch, error, message):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("warpstack.cli.gpus", fail)
+    out, err = run("gpus", status=2)
+    assert out == ""
+    assert err.startswith(f"warpstack: error: {message}")
+    assert err.count("\n") == 1
+
+
+def test_plot_that_cannot_be_written_is_refused_before_any_work(run, small, tmp_path):
+    (tmp_path / "folder.png").mkdir()
+    out, err = run("predict", small, "--plot", tmp_path / "folder.png", status=2)
+    assert out == ""
+    assert err.endswith("folder.png: cannot be written\n")
+
+
+def test_saved_trace_without_kernels(run, tmp_path):
+    text = '{"format": "warpstack-trace", "version": 1, "name": "x", "kernels": []}'
+    (tmp_path / "warpstack-trace.json").write_text(text)
+    for what in ("info", "predict", "caches"):
+        out, err = run(what, tmp_path, status=2)
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.endswith("the saved trace has no kernels\n")
+
+
 def bad_trace(folder):
     text = grouped({(0, 0, 0): {0: [Instruction(0, "EXIT")]}}, 4).replace("0 EXIT 0", "0 EXIT zero")
     (folder / "kernel-1.traceg").write_text(text)
@@ -218,11 +291,27 @@ def test_bad_trace_is_one_line(run, tmp_path):
         (["predict", "{small}", "--set", "num_sms"], "--set num_sms: expected field=value"),
         (["predict", "{small}", "--set", "num_sms=many"], "num_sms = 'many' is not a number"),
         (["predict", "{small}", "--set", "num_sms=[1"], "num_sms = '[1' is not a number"),
+        (["predict", "{small}", "--set", "num_sms=1_000"], "num_sms = '1_000' is not a number"),
+        (["predict", "{small}", "--set", "num_sms=true"], "num_sms = 'true' is not a number"),
+        (["predict", "{small}", "--set", "num_sms="], "num_sms = '' is not a number"),
+        (["predict", "{small}", "--set", "clock_ghz=nan"], "clock_ghz = 'nan' is not a number"),
+        (["predict", "{small}", "--set", "num_sms=1e6"], "too large; the most is 65536"),
+        (["predict", "{small}", "--set", "l1_size_kib=48e6"], "at most 67108864 can be simulated"),
         (["predict", "{small}", "--set", "l1_size_kib=50"], "is not a multiple of"),
         (["predict", "{small}", "--plot", "x.doc"], "the file name must end in one of"),
         (["predict", "{small}", "--plot", "/nowhere/x.png"], "there is no folder /nowhere"),
         (["predict", "{small}", "--kernels", "a"], "expected launch numbers such as 1,4-6"),
-        (["predict", "{small}", "--kernels", "9"], "has no kernel 9"),
+        (["predict", "{small}", "--kernels", "9"], "has no kernel 9; its kernels are 1, 2"),
+        (["predict", "{small}", "--kernels", "3-1"], "the range 3-1 is empty"),
+        (["predict", "{small}", "--kernels", "1-99999999999"], "small has no kernel 3"),
+        (["predict", "{small}", "--kernels", "1-" + "9" * 5000], "expected launch numbers"),
+        (["predict", "{small}", "--kernels", "\u00b2"], "expected launch numbers"),
+        (["predict", "{small}", "--kernels", "1,"], "expected launch numbers"),
+        (["predict", ""], "the path is empty"),
+        (["convert", "{small}", ""], "the path is empty"),
+        (["convert", "{small}", "/dev/null/x"], "cannot be written: Not a directory"),
+        (["predict", "{small}", "--plot", "{small}/.png/"], "must end in one of"),
+        (["predict", "{small}", "--gpu", "absent.yaml"], "absent.yaml: cannot read"),
         (["predict", "{small}", "--merge-threshold", "nan"], "merge_threshold = nan"),
         (
             ["predict", "{small}", "--memory-limit", "-1"],
@@ -252,14 +341,27 @@ def test_warnings_are_one_line(run, tmp_path):
     assert [line.split(":")[1] for line in err.splitlines()] == [" warning", " warning"]
 
 
+@contextlib.contextmanager
+def child(*arguments, **options):
+    """Start a program, and end it whatever the test does."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        **{
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "errors": "surrogateescape",
+            **options,
+        },
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def command(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "warpstack", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+    return child("-m", "warpstack", *arguments, **options)
 
 
 def test_as_a_module(small):
@@ -276,30 +378,57 @@ def test_version():
 
 
 def test_closed_pipe_is_no_error(small):
-    process = command("gpus", "--fields")
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(timeout=120) == 0
-    assert err == ""
+    with command("gpus", "--fields") as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=120) == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_full_disk_is_one_line():
+    with open("/dev/full", "w") as full, command("gpus", "--fields", stdout=full) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert err == "warpstack: error: No space left on device\n"
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path):
+    """File names that are not UTF-8, and an encoding without the letters of a name."""
+    app = ws.App([ws.patterns.stream(blocks=1)], "gr\u00f6\u00dfe")
+    ws.save(app, tmp_path / "a\udcffb")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    with command("predict", tmp_path / "a\udcffb", "-m", "mt", env=ascii_only) as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert out.startswith("gr\\xf6\\xdfe on pascal-mdm")
+    with command("convert", tmp_path / "a\udcffb", tmp_path / "c\udcff") as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "c\\xff: 1 kernels" in out
+    with command("info", tmp_path / "no\udcff") as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert err == f"warpstack: error: {tmp_path}/no\\xff: no such file or folder\n"
 
 
 def test_interrupt_ends_a_long_run(tmp_path):
     """Ctrl-C stops the compiled loops too."""
-    kernel = ws.patterns.gather(loads=400, blocks=448, footprint_mib=512)
+    kernel = ws.patterns.gather(loads=100, blocks=448, footprint_mib=512)
     ws.save(ws.App([kernel]), tmp_path / "long")
-    source = "import warpstack as ws, sys\n"
-    source += (
-        f"kernel = ws.load({str(tmp_path / 'long')!r}).kernels[0]\nprint('ready', flush=True)\n"
-    )
-    source += "while True: ws.simulate_caches(kernel, ws.gpu('pascal-mdm'))\n"
-    process = subprocess.Popen(
-        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    # Whoever runs the tests may ignore the signal, and children inherit that.
+    source = f"""
+import signal, warpstack as ws
+signal.signal(signal.SIGINT, signal.default_int_handler)
+kernel = ws.load({str(tmp_path / "long")!r}).kernels[0]
+print("ready", flush=True)
+while True:
+    ws.simulate_caches(kernel, ws.gpu("pascal-mdm"))
+"""
+    with child("-c", source) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in err
     assert process.returncode != 0
 

@@ -132,6 +132,7 @@ class TestValues:
             "l2_slices": 24,  # 8 channels x 3 sub-partitions
             "l2_slice_interleave_bytes": 512,  # the channel changes at bit 9, the bank at bit 10
             "l2_latency": 150.0,  # 30 + 120
+            "l2_clock_ghz": 0.9,
             "l2_write_policy": "write_back",
             "l2_write_miss": "fetch_on_write",
             "dram_latency": 220.0,
@@ -231,6 +232,23 @@ class TestValues:
         fixed = read(write(MINIMAL | ADAPTIVE | {"-gpgpu_adaptive_cache_config": "0"}))
         assert (fixed.l1_size_kib, fixed.l1_ways) == (32, 64)
         assert set(fixed.unused_options) == {"-gpgpu_shmem_option", "-gpgpu_unified_l1d_size"}
+
+    @pytest.mark.parametrize(
+        ("clocks", "l2_clock"),
+        [
+            ("1000:1000:1000:500", 0),
+            ("1000:2000:900:500", 0.9),
+            ("1000:1000:900:500", 0.9),
+            ("1000:2000:1000:500", 2),
+        ],
+    )
+    def test_clock_of_l2(self, write, clocks, l2_clock):
+        description = read(write(MINIMAL | {"-gpgpu_clock_domains": clocks}))
+        assert description.l2_clock_ghz == l2_clock
+        assert "-gpgpu_clock_domains" in description.sources["l2_clock_ghz"]
+        faster = description.replace(clock_ghz=2)
+        assert faster.l2_latency == (300 if l2_clock else 150)
+        assert faster.dram_latency == 440
 
     @pytest.mark.parametrize(
         ("letter", "policy"),

@@ -3,11 +3,12 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from warpstack import InputError
-from warpstack.gpu import Gpu, gpu, gpus
+from warpstack.gpu import Gpu, as_gpu, gpu, gpus
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpus"
 FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
@@ -152,7 +153,16 @@ class TestReplace:
             ({"num_sms": True}, "num_sms = True is not a number"),
             ({"num_sms": None}, "num_sms = None is not a number"),
             ({"num_sms": [1]}, r"num_sms = \[1\] is not a number"),
-            ({"num_sms": 2**31}, "num_sms = 2147483648 is too large"),
+            ({"num_sms": 65537}, "num_sms = 65537 is too large; the most is 65536"),
+            ({"warps_per_sm": 2**31}, "warps_per_sm = 2147483648 is too large"),
+            ({"clock_ghz": 1001}, "clock_ghz = 1001 is too large; the most is 1000"),
+            ({"dram_latency": 1e16}, r"dram_latency = 1e\+16 is too large; the most is 1e\+15"),
+            ({"num_sms": np.True_}, "num_sms = .*True_? is not a number"),
+            ({"num_sms": np.array([3])}, r"num_sms = array\(\[3\]\) is not a number"),
+            ({"scheduler": np.array(["gto"])}, "scheduler = .* is not one of gto, lrr"),
+            ({"l1_size_kib": 48_000_000}, r"1\.08e\+10 cache lines; at most 67108864"),
+            ({"l2_size_kib": 24e9}, r"1\.92e\+11 cache lines; at most 67108864"),
+            ({"num_sms": 65536, "l1_size_kib": 768}, "num_sms = 65536 times l1_size_kib = 768"),
             ({"clock_ghz": 0}, "clock_ghz = 0 is less than 1e-06"),
             ({"clock_ghz": float("nan")}, "clock_ghz = nan is not finite"),
             ({"clock_ghz": float("inf")}, "clock_ghz = inf is not finite"),
@@ -168,6 +178,16 @@ class TestReplace:
     def test_wrong_value(self, change, message):
         with pytest.raises(InputError, match=f"GPU pascal-mdm: .*{message}"):
             gpu("pascal-mdm").replace(**change)
+
+    def test_numbers_of_numpy(self):
+        changed = gpu("pascal-mdm").replace(num_sms=np.int64(4), clock_ghz=np.float32(1.5))
+        assert (changed.num_sms, changed.clock_ghz) == (4, 1.5)
+        assert (type(changed.num_sms), type(changed.clock_ghz)) == (int, float)
+        assert changed.digest == gpu("pascal-mdm").replace(num_sms=4, clock_ghz=1.5).digest
+
+    def test_names_are_text(self):
+        with pytest.raises(InputError, match="GPU name = 3 is not text"):
+            gpu("pascal-mdm").replace(name=3)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -197,6 +217,107 @@ class TestReplace:
     def test_wrong_geometry(self, change, message):
         with pytest.raises(InputError, match=message):
             gpu("pascal-mdm").replace(**change)
+
+
+class TestClock:
+    """Latencies outside the clock domain of the SMs are constant in time."""
+
+    def test_dram_latency_scales_with_the_clock(self):
+        base = gpu("pascal-mdm")
+        fast = base.replace(clock_ghz=2.8)
+        assert fast.dram_latency == 440
+        others = base.values().keys() - {"clock_ghz", "dram_latency"}
+        assert all(getattr(fast, field) == getattr(base, field) for field in others)
+        assert fast.sources["dram_latency"] == "MDM, Table III; 220 cycles at 1.4 GHz"
+        assert "clock_ghz" not in fast.sources
+
+    def test_l2_latency_scales_where_l2_has_its_own_clock(self):
+        base = gpu("pascal-mdm").replace(l2_clock_ghz=1.4)
+        assert base.l2_latency == 120
+        assert base.replace(clock_ghz=2.8).l2_latency == 240
+        assert base.replace(clock_ghz=2.8).dram_latency == 440
+        # Leaving the clock domain of the SMs and changing their clock at once is the same.
+        assert gpu("pascal-mdm").replace(clock_ghz=2.8, l2_clock_ghz=1.4).l2_latency == 240
+        assert base.replace(clock_ghz=2.8, l2_clock_ghz=0).l2_latency == 120
+
+    def test_latencies_that_are_given_stay(self):
+        base = gpu("pascal-mdm").replace(l2_clock_ghz=1.4)
+        fast = base.replace(clock_ghz=2.8, dram_latency=300)
+        assert (fast.dram_latency, fast.l2_latency) == (300, 240)
+        assert base.replace(clock_ghz=2.8, l2_latency=130).l2_latency == 130
+
+    def test_other_changes_do_not_scale(self):
+        assert gpu("pascal-mdm").replace(clock_ghz=1.4, num_sms=3).dram_latency == 220
+        assert "cycles at" not in gpu("pascal-mdm").replace(num_sms=3).sources["dram_latency"]
+
+    def test_there_and_back(self):
+        base = gpu("pascal-mdm")
+        assert base.replace(clock_ghz=2.8).replace(clock_ghz=1.4) == base
+
+    def test_files_scale_too(self, tmp_path):
+        path = save(tmp_path / "fast.yaml", {"based_on": "pascal-mdm", "clock_ghz": 2.8})
+        assert Gpu.from_file(path).dram_latency == 440
+        path = save(
+            tmp_path / "fast.yaml",
+            {"based_on": "pascal-mdm", "clock_ghz": 2.8, "dram_latency": 220},
+        )
+        assert Gpu.from_file(path).dram_latency == 220
+
+
+class TestChanges:
+    def test_are_noted_in_order(self):
+        base = gpu("pascal-mdm")
+        changed = base.replace(num_sms=np.int64(56)).replace(clock_ghz=1.5, scheduler="lrr")
+        assert changed.changes == {"num_sms": 56, "clock_ghz": 1.5, "scheduler": "lrr"}
+        assert changed.name == "pascal-mdm"
+        assert changed.title == "pascal-mdm with num_sms=56, clock_ghz=1.5, scheduler=lrr"
+        assert changed.replace(num_sms=28).changes_text == (
+            "num_sms=28, clock_ghz=1.5, scheduler=lrr"
+        )
+
+    def test_without_any_the_title_is_the_name(self):
+        base = gpu("pascal-mdm")
+        assert base.changes == {}
+        assert base.replace(num_sms=base.num_sms, description="x").title == "pascal-mdm"
+
+    def test_a_new_name_stands_for_them(self):
+        changed = gpu("pascal-mdm").replace(num_sms=56).replace(name="mine", l1_mshrs=3)
+        assert changed.title == "mine"
+        assert changed.replace(l1_mshrs=4).title == "mine with l1_mshrs=4"
+
+    def test_are_not_part_of_the_identity(self):
+        base = gpu("pascal-mdm")
+        again = base.replace(num_sms=56).replace(num_sms=28)
+        assert again.changes
+        assert again == base
+        assert (hash(again), again.digest) == (hash(base), base.digest)
+
+    def test_files_have_names(self, tmp_path):
+        path = save(tmp_path / "mine.yaml", {"based_on": "pascal-mdm", "num_sms": 56})
+        assert Gpu.from_file(path).title == "mine"
+
+
+class TestAsGpu:
+    def test_accepts_a_gpu_a_name_and_a_path(self, tmp_path):
+        path = save(tmp_path / "mine.yaml", {"based_on": "pascal-mdm"})
+        assert as_gpu(gpu("a100")) is gpu("a100")
+        assert as_gpu("a100") is gpu("a100")
+        assert as_gpu(path).name == "mine"
+
+    @pytest.mark.parametrize("value", [3, None, b"a100", ["a100"]])
+    def test_refuses_the_rest(self, value):
+        with pytest.raises(InputError, match="expected a Gpu, the name of one or the path"):
+            as_gpu(value)
+        with pytest.raises(InputError, match="expected the name of a GPU or the path"):
+            gpu(value)
+
+    def test_refuses_what_is_no_file_name(self):
+        with pytest.raises(InputError, match="is no file name"):
+            gpu("a\0b.yaml")
+        with pytest.raises(InputError, match="expected a path, got int"):
+            Gpu.from_file(3)
+        with pytest.raises(InputError, match="expected a path, got int"):
+            Gpu.from_gpgpusim(3)
 
 
 class TestDigest:
@@ -290,7 +411,7 @@ class TestFromFile:
 
     def test_based_on_nothing_known(self, tmp_path):
         path = save(tmp_path / "mine.yaml", {"based_on": "pascal", "num_sms": 56})
-        with pytest.raises(InputError, match="there is no GPU 'pascal'"):
+        with pytest.raises(InputError, match=r"mine\.yaml: based_on: there is no GPU 'pascal'"):
             Gpu.from_file(path)
 
     @pytest.mark.parametrize(
@@ -306,6 +427,67 @@ class TestFromFile:
     def test_wrong_entry(self, tmp_path, small, change, message):
         with pytest.raises(InputError, match=message):
             Gpu.from_file(save(tmp_path / "mine.yaml", small | change))
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("1e3", 1000), ("010", 10), ("64.0", 64), ("+8", 8), ("'16'", 16), (" 5 ", 5)],
+    )
+    def test_numbers_are_those_of_python(self, tmp_path, text, value):
+        path = tmp_path / "mine.yaml"
+        path.write_text(f"based_on: pascal-mdm\nnum_sms: {text}\n")
+        assert Gpu.from_file(path).num_sms == value
+        path.write_text(f"based_on: pascal-mdm\ndram_latency: {{value: {text}, source: x}}\n")
+        assert Gpu.from_file(path).dram_latency == value
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("1_000", "num_sms = '1_000' is not a number"),
+            ("0x10", "num_sms = '0x10' is not a number"),
+            ("yes", "num_sms = 'yes' is not a number"),
+            ("true", "num_sms = 'true' is not a number"),
+            (".nan", "num_sms = '.nan' is not a number"),
+            ("inf", "num_sms = 'inf' is not a number"),
+            ("1e999", "num_sms = inf is not finite"),
+            ("1:30", "num_sms = '1:30' is not a number"),
+            ("", "num_sms = '' is not a number"),
+            ("\u0663", "num_sms = '\u0663' is not a number"),
+            ("1.5", "num_sms = 1.5 is not a whole number"),
+            ("[[[1, 2, 3, 4, 5, 6, 7, 8, 9]]]", r"num_sms = .*\.\.\..* is not a number"),
+            ("3\nnum_sms: 4", "mine.yaml:3: not valid YAML: num_sms is given twice"),
+        ],
+    )
+    def test_what_is_no_number(self, tmp_path, text, message):
+        path = tmp_path / "mine.yaml"
+        path.write_text(f"based_on: pascal-mdm\nnum_sms: {text}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            Gpu.from_file(path)
+
+    def test_names_and_choices_are_text(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text("based_on: pascal-mdm\nname: 2060\ndescription: no\n")
+        description = Gpu.from_file(path)
+        assert (description.name, description.description) == ("2060", "no")
+        path.write_text("based_on: pascal-mdm\nscheduler: no\n")
+        with pytest.raises(InputError, match="scheduler = 'no' is not one of gto, lrr"):
+            Gpu.from_file(path)
+
+    def test_deep_nesting(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text("[" * 100_000)
+        with pytest.raises(InputError, match="nested too deeply"):
+            Gpu.from_file(path)
+
+    @pytest.mark.parametrize("base", ["[a]", "{a: b}"])
+    def test_based_on_is_a_name(self, tmp_path, base):
+        path = tmp_path / "mine.yaml"
+        path.write_text(f"based_on: {base}\n")
+        with pytest.raises(InputError, match="based_on: expected a name or a file"):
+            Gpu.from_file(path)
+
+    def test_name_that_is_not_utf8(self, tmp_path):
+        path = save(tmp_path / "a\udcffb.yaml", {"based_on": "pascal-mdm"})
+        assert gpu(path).name == "a\\xffb"
 
     def test_missing_fields_are_named(self, tmp_path, small):
         del small["num_sms"], small["dram_latency"]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -87,6 +89,99 @@ def test_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
         ws.save(app, tmp_path / "app", overwrite=True)
     assert [p.name for p in tmp_path.iterdir()] == ["app"]
     assert ws.load(tmp_path / "app").digest == digest
+
+
+class TestOverwriting:
+    @pytest.fixture
+    def apps(self, tmp_path):
+        old, new = (ws.App([ws.patterns.stream(blocks=n)]) for n in (1, 2))
+        ws.save(old, tmp_path / "app")
+        return old, new
+
+    @pytest.mark.parametrize("failing", ["first", "second"])
+    @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+    def test_failure_between_the_steps_loses_nothing(
+        self, tmp_path, monkeypatch, apps, failing, error
+    ):
+        old, new = apps
+        rename = Path.rename
+
+        def fail(self, target):
+            if self.suffix == (".partial" if failing == "second" else ""):
+                raise error
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", fail)
+        with pytest.raises((ws.InputError, KeyboardInterrupt)):
+            ws.save(new, tmp_path / "app", overwrite=True)
+        monkeypatch.undo()
+        assert [p.name for p in tmp_path.iterdir()] == ["app"]
+        assert ws.load(tmp_path / "app").digest == old.digest
+
+    def test_the_old_goes_when_the_new_is_in_place(self, tmp_path, monkeypatch, apps):
+        _, new = apps
+        rmtree = shutil.rmtree
+
+        def check(folder, **options):
+            assert ws.load(tmp_path / "app").digest == new.digest
+            rmtree(folder, **options)
+
+        monkeypatch.setattr(parquet.shutil, "rmtree", check)
+        ws.save(new, tmp_path / "app", overwrite=True)
+        assert [p.name for p in tmp_path.iterdir()] == ["app"]
+
+    def test_through_a_link(self, tmp_path, apps):
+        _, new = apps
+        (tmp_path / "link").symlink_to("app")
+        ws.save(new, tmp_path / "link", overwrite=True)
+        assert (tmp_path / "link").is_symlink()
+        assert ws.load(tmp_path / "app").digest == new.digest
+
+
+def test_a_kernel_alone_is_saved_as_an_application(tmp_path):
+    kernel = ws.patterns.stream(blocks=1)
+    ws.save(kernel, tmp_path / "app")
+    again = ws.load(tmp_path / "app")
+    assert (again.name, again.kernels[0].digest) == ("stream", kernel.digest)
+
+
+@pytest.mark.parametrize(
+    ("app", "path", "message"),
+    [
+        ([], "x", "save: expected an App or a KernelTrace, got list"),
+        (ws.App([]), "x", "save: app has no kernels"),
+        (None, 3, "save: expected a path, got int"),
+        (None, "", "save: the path is empty"),
+        (None, "a\0b", "is no file name"),
+        (None, "/", "/: exists already"),
+        (None, "/dev/null/x", "/dev/null/x: cannot be written: Not a directory"),
+        (None, "/tmp/" + "x" * 5000, "cannot be written: File name too long"),
+    ],
+)
+def test_what_cannot_be_saved(app, path, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.save(ws.App([ws.patterns.stream(blocks=1)]) if app is None else app, path)
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    kernel = ws.patterns.stream(blocks=1)
+    ws.save(ws.App([kernel], "app \udcff"), tmp_path / "a\udcffb")
+    again = ws.load(tmp_path / "a\udcffb")
+    assert again.kernels[0].digest == kernel.digest
+    with pytest.raises(ws.InputError, match=r"a\\xffb: exists already"):
+        ws.save(kernel, tmp_path / "a\udcffb")
+
+
+def test_choice_of_launches(tmp_path):
+    kernels = [ws.patterns.strided(1, 1, 1, launch_id=i) for i in (1, 2, 3)]
+    ws.save(ws.App(kernels, "three"), tmp_path / "app")
+    # Files of other launches are not needed.
+    (tmp_path / "app" / "kernel-1" / "warps.parquet").unlink()
+    for choice in (2, [2], np.int64(2), range(2, 3)):
+        assert [k.launch_id for k in ws.load(tmp_path / "app", kernels=choice)] == [2]
+    for choice in (9, range(3, 10**30)):
+        with pytest.raises(ws.InputError, match=r"three has no kernel \d; its kernels are 1, 2, 3"):
+            ws.load(tmp_path / "app", kernels=choice)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
@@ -175,12 +270,61 @@ class TestDamage:
         rewrite(saved / "kernel-1" / "table.parquet", change)
         self.refuse(saved, 'unknown operation class "magic"')
 
-    @pytest.mark.parametrize(
-        "text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "name": "x", "kernels": [{}]}']
-    )
+    @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"version": 1}', "[" * 100_000, "\xff"])
     def test_manifest(self, saved, text):
-        (saved / parquet.MANIFEST).write_text(text)
+        (saved / parquet.MANIFEST).write_text(text, encoding="latin-1")
         self.refuse(saved, "not a list of kernels")
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda m: m.update(format="other"), 'lacks "format": "warpstack-trace"'),
+            (lambda m: m.pop("name"), "name is missing or is no str"),
+            (lambda m: m.update(kernels=3), "kernels is missing or is no list"),
+            (lambda m: m.update(kernels=[]), "the saved trace has no kernels"),
+            (lambda m: m.update(kernels=[3]), r"kernels\[0\].folder is missing or is no str"),
+            (lambda m: m["kernels"][0].pop("folder"), "folder is missing or is no str"),
+            (lambda m: m["kernels"][0].update(folder="../app/kernel-1"), "is no name of a folder"),
+            (lambda m: m["kernels"][0].update(folder=".."), "is no name of a folder"),
+            (lambda m: m["kernels"][0].update(folder=""), "is no name of a folder"),
+            (lambda m: m["kernels"][0].update(digest=3), "digest is missing or is no str"),
+            (lambda m: m["kernels"][0].update(header=[]), "header is missing or is no dict"),
+        ],
+    )
+    def test_manifest_entries(self, saved, change, message):
+        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+        change(manifest)
+        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        self.refuse(saved, message)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"launch_id": "1"}, r"kernels\[0\].header.launch_id = '1' is not a whole number"),
+            ({"launch_id": True}, "launch_id = True is not a whole number"),
+            ({"launch_id": -1}, "launch_id = -1 is outside"),
+            ({"stream": 2**64}, "stream = 18446744073709551616 is outside"),
+            ({"stream": 1.5}, "stream = 1.5 is not a whole number"),
+            ({"stream": None}, "stream = None is not a whole number"),
+            ({"grid": [1, 1]}, "grid has 2 numbers instead of 3"),
+            ({"grid": 3}, "grid is missing or is no list"),
+            ({"grid": [1, 1, "1"]}, "grid = '1' is not a whole number"),
+            ({"name": 3}, "name is missing or is no str"),
+            ({"source": None}, "source is missing or is no str"),
+        ],
+    )
+    def test_manifest_headers(self, saved, change, message):
+        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+        manifest["kernels"][0]["header"].update(change)
+        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        self.refuse(saved, message)
+
+    def test_missing_column_and_empty_entries(self, saved):
+        table = saved / "kernel-1" / "table.parquet"
+        rewrite(table, lambda t: t.set_column(0, "pc", pa.array([None] * len(t), pa.uint32())))
+        self.refuse(saved, "table.parquet: pc has empty entries")
+        rewrite(table, lambda t: t.drop_columns(["pc"]))
+        self.refuse(saved, "table.parquet: there is no column pc")
 
     def test_future_version(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())

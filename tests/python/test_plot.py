@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import warpstack as ws
@@ -53,8 +54,6 @@ def test_totals(predictions):
 
 def test_several_gpus_are_named(predictions):
     other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"))
-    import pandas as pd
-
     ax = ws.plot.cpi_stack(pd.concat([predictions, other]))
     assert ax.get_xticklabels()[-1].get_text() == "mdm titan-v"
 
@@ -63,6 +62,56 @@ def test_panels(predictions):
     figure = ws.plot.cpi_stacks(predictions)
     assert [ax.get_title() for ax in figure.axes] == ["1: strided_gs1", "2: strided_gs32"]
     assert len(figure.legends) == 1
+
+
+def test_launches_of_several_applications_stay_apart(predictions, pascal):
+    """Two kernels with the launch number 1, and one application twice."""
+    other = ws.predict(ws.patterns.stream(blocks=28), pascal)
+    both = pd.concat([predictions.iloc[:2], other])
+    figure = ws.plot.cpi_stacks(both)
+    assert [ax.get_title() for ax in figure.axes] == ["1: strided_gs1", "1: stream"]
+    texts = [t.get_text() for t in ws.plot.cpi_stack(both).texts]
+    assert {"1: strided_gs1", "1: stream"} <= set(texts)
+    figure = ws.plot.cpi_stacks(pd.concat([predictions, predictions]))
+    assert [ax.get_title()[0] for ax in figure.axes] == ["1", "2", "1", "2"]
+    assert [len(ax.containers[0]) for ax in figure.axes] == [2, 2, 2, 2]
+
+
+def test_several_gpus_share_the_panel_of_a_launch(predictions, pascal):
+    kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 32))]
+    other = ws.predict(ws.App(kernels), pascal.replace(num_sms=14), ["gpumech", "mdm"])
+    figure = ws.plot.cpi_stacks(pd.concat([predictions, other]))
+    assert [len(ax.containers[0]) for ax in figure.axes] == [4, 4]
+
+
+def test_changes_of_the_gpu_are_named(predictions):
+    changed = predictions.assign(gpu_changes="num_sms=56")
+    assert ws.plot.cpi_stack(changed).get_title().startswith("pascal-mdm with num_sms=56 (")
+    both = pd.concat([predictions.assign(gpu_changes=""), changed])
+    figure = ws.plot.cpi_stacks(both)
+    assert figure.get_suptitle().startswith("pascal-mdm, pascal-mdm with num_sms=56 (")
+    labels = [t.get_text() for t in ws.plot.cpi_stack(both).get_xticklabels()]
+    assert labels[0] == "gpumech pascal-mdm"
+    assert labels[-1] == "mdm pascal-mdm with num_sms=56"
+
+
+@pytest.mark.parametrize("column", ["gpu", "model", "ipc", "cpi_noc"])
+def test_missing_columns(predictions, column):
+    for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
+        with pytest.raises(ws.InputError, match=f"there is no column {column}; expected the Data"):
+            draw(predictions.drop(columns=column))
+
+
+def test_other_wrong_frames(predictions):
+    for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
+        with pytest.raises(ws.InputError, match=r"expected the DataFrame .* got list"):
+            draw([1])
+        with pytest.raises(ws.InputError, match="column cpi_l2 is not numeric"):
+            draw(predictions.assign(cpi_l2="x"))
+    for column in ("kernel", "name"):
+        with pytest.raises(ws.InputError, match=f"there is no column {column}"):
+            ws.plot.cpi_stacks(predictions.drop(columns=column))
+    assert ws.plot.cpi_stack(predictions.drop(columns="name"))
 
 
 def test_nothing_is_shown_or_leaked(predictions, monkeypatch):

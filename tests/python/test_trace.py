@@ -140,6 +140,10 @@ class TestBuilder:
             ({"grid": 1, "block": (8, 8, 8, 8)}, "block ="),
             ({"grid": 1, "block": 2048}, "block dim x = 2048 is outside 1 to 1024"),
             ({"grid": (1, 70000), "block": 32}, "grid dim y = 70000"),
+            ({"grid": 1.5, "block": 32}, "grid = 1.5 is not a whole number"),
+            ({"grid": (), "block": 32}, "grid = .* has 0 numbers; expected one to three"),
+            ({"grid": 1, "block": 32, "launch_id": -1}, "launch_id = -1 is outside"),
+            ({"grid": 1, "block": 32, "registers_per_thread": 1.5}, "registers_per_thread = 1.5"),
         ],
     )
     def test_impossible_launches(self, arguments, message):
@@ -148,7 +152,7 @@ class TestBuilder:
 
     def test_impossible_operands(self):
         k = ws.patterns.KernelBuilder("bad", grid=2, block=32)
-        with pytest.raises(ws.InputError, match="dst: register 256 is outside 0 to 255"):
+        with pytest.raises(ws.InputError, match="dst = 256 is outside 0 to 255"):
             k.emit("MOV", dst=256)
         with pytest.raises(ws.InputError, match=r"address has the shape \(3,\).*\(2, 32\)"):
             k.emit("LDG.E", dst=4, src=2, address=[1, 2, 3])
@@ -156,6 +160,53 @@ class TestBuilder:
             k.emit("LDG.E", dst=4, src=2, address=-4 * k.thread - 4)
         with pytest.raises(ws.InputError, match="addresses are non-negative whole numbers"):
             k.emit("LDG.E", dst=4, src=2, address=0.5 * k.thread)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"opcode": 3}, "opcode = 3 is not an opcode"),
+            ({"opcode": ""}, "opcode = '' is not an opcode"),
+            ({"opcode": "LD G"}, "opcode = 'LD G' is not an opcode"),
+            ({"opcode": "\ud800"}, "is not an opcode"),
+            ({"dst": 1.5}, "dst = 1.5 is not a whole number"),
+            ({"src": "R1"}, "src = 'R' is not a whole number"),
+            ({"pc": -1}, "pc = -1 is outside 0"),
+            ({"where": "all"}, "where: expected booleans"),
+            ({"predicate": [0.5] * 32}, "predicate: expected booleans"),
+            ({"address": [[1, 2], [3]]}, "address: the rows have different lengths"),
+            ({"address": "x"}, "addresses are non-negative whole numbers"),
+        ],
+    )
+    def test_wrong_arguments(self, arguments, message):
+        k = ws.patterns.KernelBuilder("bad", grid=2, block=32)
+        with pytest.raises(ws.InputError, match=message):
+            k.emit(**{"opcode": "LDG.E", "dst": 4, "src": 2, **arguments})
+
+    def test_numbers_of_numpy(self):
+        def build(integer):
+            k = ws.patterns.KernelBuilder(
+                "numpy", grid=np.array([2, 1]), block=integer(32), launch_id=integer(3)
+            )
+            k.emit("LDG.E", dst=integer(4), src=np.array([2]), pc=integer(16), address=integer(64))
+            return k.build()
+
+        assert build(np.int32).digest == build(np.uint64).digest == build(int).digest
+
+    def test_instructions_of_another_builder(self):
+        """Its row is another instruction here, or none at all."""
+        one = ws.patterns.KernelBuilder("one", grid=1, block=32)
+        declared = one.instruction("MOV")
+        with pytest.raises(ws.InputError, match="MOV was declared by another builder"):
+            ws.patterns.KernelBuilder("two", grid=1, block=32).issue(declared)
+        with pytest.raises(ws.InputError, match="expected what `instruction` returned, got int"):
+            one.issue(0)
+
+    def test_is_used_up_by_building(self):
+        k = ws.patterns.KernelBuilder("once", grid=1, block=32)
+        k.emit("EXIT")
+        k.build()
+        with pytest.raises(ws.InputError, match="was built already"):
+            k.build()
 
     def test_addresses_beyond_the_address_space(self):
         k = ws.patterns.KernelBuilder("bad", grid=1, block=32)
@@ -237,6 +288,55 @@ def test_equal_kernels_have_equal_digests():
     assert ws.patterns.gather(blocks=3).digest != ws.patterns.gather(blocks=3, seed=1).digest
 
 
+@pytest.mark.parametrize("name", [3, "\ud800", "a\nb"])
+def test_names_are_printable_text(name):
+    with pytest.raises(ws.InputError, match=r"name = .* is not printable text"):
+        ws.patterns.KernelBuilder(name, grid=1, block=32)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ws.patterns.strided(1.5), "gs = 1.5 is not a whole number"),
+        (lambda: ws.patterns.strided(1, iterations=-1), "iterations = -1 is outside"),
+        (lambda: ws.patterns.strided(1, warps_per_block=33), "warps_per_block = 33 is outside 1"),
+        (lambda: ws.patterns.stream(loads="2"), "loads = '2' is not a whole number"),
+        (lambda: ws.patterns.gather(footprint_mib=0), "footprint_mib = 0 is no size"),
+        (lambda: ws.patterns.gather(footprint_mib=float("nan")), "footprint_mib = nan is no size"),
+        (lambda: ws.patterns.gather(seed=-1), "seed = -1 is outside"),
+    ],
+)
+def test_wrong_arguments_of_patterns(make, message):
+    with pytest.raises(ws.InputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("block", "warp", "message"),
+    [
+        (-1, 0, "block = -1 is outside 0 to 1"),
+        (2, 0, "block = 2 is outside 0 to 1"),
+        (0, 8, "warp = 8 is outside 0 to 7"),
+        (0, -1, "warp = -1 is outside 0 to 7"),
+        (0.0, 0, "block = 0.0 is not a whole number"),
+        (2**40, 0, "block = 1099511627776 is outside"),
+        (0, True, "warp = True is not a whole number"),
+    ],
+)
+def test_warps_that_are_not_there(block, warp, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.patterns.stream(blocks=2).warp(block, warp)
+
+
+def test_positions_may_be_numbers_of_numpy():
+    kernel = ws.patterns.stream(blocks=2)
+    columns = kernel.warp(np.int64(1), np.uint8(3))
+    np.testing.assert_array_equal(columns["sector"], kernel.warp(1, 3)["sector"])
+    assert kernel.dpki(np.int64(128)) == kernel.dpki(128)
+    with pytest.raises(ws.InputError, match="line_bytes = 'x' is not a whole number"):
+        kernel.dpki("x")
+
+
 def test_names():
     def short(name):
         k = ws.patterns.KernelBuilder(name, grid=1, block=32)
@@ -249,6 +349,9 @@ def test_names():
     assert short("saxpy(int, float*)") == "saxpy"
     assert short("_Zbroken") == "_Zbroken"
     assert short("_Z99short") == "_Z99short"
+    assert short("_Z" + "9" * 5000) == "_Z" + "9" * 5000
+    assert short("_ZN3foo" + "1" * 5000 + "E") == "foo"
+    assert short("_Z\N{SUPERSCRIPT TWO}ab") == "_Z\N{SUPERSCRIPT TWO}ab"
     assert short("plain") == "plain"
 
 
@@ -259,6 +362,48 @@ def test_selection_of_kernels():
         app.select([4])
     assert len(app) == 3
     assert app[1].launch_id == 2
+    assert [k.launch_id for k in app.select(2)] == [2]
+    assert [k.launch_id for k in app.select([np.int64(1), range(2, 4)])] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (range(2, 10**30), "three has no kernel 4; its kernels are 1, 2, 3"),
+        ([range(1, 3), range(3, 2**62)], "three has no kernel 4"),
+        ([], "no launch is chosen"),
+        (range(3, 1), r"range\(3, 1\) is empty"),
+        ("1", "expected launch numbers such as"),
+        ([1.5], "kernels = 1.5 is not a whole number"),
+        ([-1], "kernels = -1 is outside"),
+        (None, "kernels = None is not a whole number"),
+    ],
+)
+def test_wrong_selections(choice, message):
+    app = ws.App([ws.patterns.strided(1, blocks=1, launch_id=i) for i in (1, 2, 3)], "three")
+    with pytest.raises(ws.InputError, match=message):
+        app.select(choice)
+
+
+def test_many_launches_are_not_all_named():
+    app = ws.App([ws.patterns.strided(1, 1, 1, launch_id=i) for i in range(1, 31)])
+    with pytest.raises(ws.InputError, match="its 30 kernels have numbers from 1 to 30"):
+        app.select(31)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3,), "App: expected a sequence of kernels, got int"),
+        (([3],), "App: expected kernels, got int"),
+        (([], 3), "App: name = 3 is not text"),
+    ],
+)
+def test_wrong_applications(arguments, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.App(*arguments)
+    with pytest.raises(ws.InputError, match=r"write App\(\[kernel\]\)"):
+        ws.App(ws.patterns.stream(blocks=1))
 
 
 def test_representations():

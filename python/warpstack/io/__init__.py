@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 from warpstack.io import accelsim, parquet
-from warpstack.io.common import LoadOptions
-from warpstack.trace import App, warn_of_gaps
+from warpstack.io.common import LoadOptions, reading
+from warpstack.trace import App, KernelTrace, warn_of_gaps
 
 __all__ = ["load", "save"]
 
@@ -34,7 +35,7 @@ FORMATS: Sequence[Format] = (
 def load(
     path: str | os.PathLike[str],
     *,
-    kernels: Sequence[int] | None = None,
+    kernels: int | Sequence[int | range] | None = None,
     memory_limit_mib: float | None = None,
     progress: bool = False,
 ) -> App:
@@ -46,8 +47,8 @@ def load(
         An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
         ``.xz`` or ``.zst``), a folder that holds such files, or a folder that `save` wrote.
     kernels
-        Launch numbers to load; all by default. Of an Accel-Sim list, the files of other launches
-        are not read.
+        Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
+        list, the files of other launches are not read.
     memory_limit_mib
         Trace columns beyond this go to an unnamed temporary file. By default a quarter of the
         memory that this process may use.
@@ -67,36 +68,41 @@ def load(
     Warns
     -----
     TraceWarning
-        Once about unknown opcodes, once about thread blocks that were not traced.
+        Once each about unknown opcodes, thread blocks and warps that were not traced.
     """
-    place = Path(path)
-    if not place.exists():
-        raise InputError(f"{place}: no such file or folder")
+    place = as_path("load", path)
     options = LoadOptions.make(kernels, memory_limit_mib, progress)
-    for candidate in FORMATS:
-        if candidate.matches(place):
+    with reading(place):
+        if not place.exists():
+            raise InputError(f"{printable(place)}: no such file or folder")
+        candidate = next((format_ for format_ in FORMATS if format_.matches(place)), None)
+        if candidate is not None:
             app = candidate.read(place, options)
-            warn_of_gaps(app.kernels, str(place))
+            warn_of_gaps(app.kernels, printable(place))
             return app
-    what = "folder" if place.is_dir() else "file"
+        what = "folder" if place.is_dir() else "file"
     raise InputError(
-        f"{place}: not a trace that warpstack knows; expected a kernelslist.g, a file *.traceg or *.trace "
-        f"(also .gz, .xz, .zst), a folder with such files, or a folder written by warpstack.save "
-        f"(this {what} is none)"
+        f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
+        "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files, or a folder written by "
+        f"warpstack.save (this {what} is none)"
     )
 
 
 def save(
-    app: App, path: str | os.PathLike[str], *, overwrite: bool = False, progress: bool = False
+    app: App | KernelTrace,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: bool = False,
 ) -> None:
     """Save a trace as a folder of Parquet files, without loss for what the stages read.
 
-    The folder appears complete or not at all.
+    The folder appears complete or not at all. One that it replaces is deleted last.
 
     Parameters
     ----------
     app
-        What to save.
+        What to save: an application, or one kernel.
     path
         The folder to write.
     overwrite
@@ -107,6 +113,13 @@ def save(
     Raises
     ------
     InputError
-        If the path exists (and is no saved trace to overwrite) or cannot be written.
+        If there is no kernel to save, or the path exists (and is no saved trace to overwrite) or
+        cannot be written.
     """
-    parquet.write(app, Path(path), overwrite=overwrite, progress=progress)
+    if isinstance(app, KernelTrace):
+        app = App([app], app.short_name)
+    if not isinstance(app, App):
+        raise InputError(f"save: expected an App or a KernelTrace, got {type(app).__name__}")
+    if not app.kernels:
+        raise InputError(f"save: {app.name} has no kernels")
+    parquet.write(app, as_path("save", path), overwrite=overwrite, progress=progress)

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -16,13 +17,15 @@ from typing import Protocol
 import pyarrow as pa
 
 from warpstack import _core
+from warpstack.arguments import printable
 from warpstack.errors import InputError
-from warpstack.io.common import LoadOptions, Progress, progress_bar
-from warpstack.trace import App, KernelTrace
+from warpstack.io.common import LoadOptions
+from warpstack.progress import Progress, progress_bar
+from warpstack.trace import App, KernelTrace, Launches
 
 _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
 _KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
-_KERNEL_NUMBER = re.compile(r"kernel-(\d+)")
+_KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
 _CHUNK_BYTES = 1 << 22
 
 
@@ -41,26 +44,29 @@ def read(path: Path, options: LoadOptions) -> App:
             names = ", ".join(file.name for file in lists)
             raise InputError(f"{path}: several kernel lists ({names}); give one of them")
         files = _files_of_list(lists[0]) if lists else _kernels_in(path)
-        name = path.resolve().name
+        name = Path(os.path.realpath(path)).name
     elif _is_list(path):
         files = _files_of_list(path)
-        name = path.resolve().parent.name
+        name = Path(os.path.realpath(path)).parent.name
     else:
         files = [path]
         name = path.name.split(".trace")[0]
+    name = printable(name)
     if options.kernels is not None:
-        numbers = {file: _KERNEL_NUMBER.search(file.name) for file in files}
-        files = [
-            f for f, number in numbers.items() if number is None or options.wants(int(number[1]))
-        ]
+        files = _chosen(files, options.kernels, name)
     total = sum(file.stat().st_size for file in files)
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
         kernels = [KernelTrace(_read_kernel(file, options.budget, bar)) for file in files]
-    return _selected(App(kernels, name), options)
+    return options.select(App(kernels, name))
 
 
-def _selected(app: App, options: LoadOptions) -> App:
-    return app if options.kernels is None else app.select(sorted(options.kernels))
+def _chosen(files: list[Path], launches: Launches, name: str) -> list[Path]:
+    """Return the files of some launches by the numbers in their names; files without are kept."""
+    matches = {file: _KERNEL_NUMBER.search(file.name) for file in files}
+    numbers = {file: int(match[1]) for file, match in matches.items() if match}
+    if len(numbers) == len(files):
+        launches.check(numbers.values(), name)
+    return [file for file in files if file not in numbers or numbers[file] in launches]
 
 
 def _is_list(path: Path) -> bool:
@@ -164,7 +170,7 @@ def _open(path: Path, bar: Progress) -> Iterator[_Stream]:
 
 
 def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _core.KernelTrace:
-    reader = _core.AccelSimReader(str(path), budget)
+    reader = _core.AccelSimReader(printable(path), budget)
     try:
         # Decompression of the next piece overlaps with parsing of this one.
         with _open(path, bar) as stream, ThreadPoolExecutor(max_workers=1) as pool:

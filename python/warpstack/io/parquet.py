@@ -1,12 +1,15 @@
-"""Traces as folders of Parquet files: small, quick to load, readable by other tools."""
+"""Traces as folders of Parquet files: quick to load, readable by other tools."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpstack import _core
+from warpstack.arguments import as_integer, printable
 from warpstack.errors import InputError
-from warpstack.io.common import LoadOptions, progress_bar
+from warpstack.io.common import LoadOptions
+from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
+FORMAT_NAME = "warpstack-trace"
 FORMAT_VERSION = 1
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
@@ -51,6 +57,15 @@ _TABLE = {
     "destinations": pa.list_(pa.uint16()),
     "sources": pa.list_(pa.uint16()),
 }
+_HEADER_NUMBERS = (
+    "launch_id",
+    "shared_memory_bytes",
+    "registers_per_thread",
+    "binary_version",
+    "stream",
+    "shared_window",
+    "local_window",
+)
 
 
 def matches(path: Path) -> bool:
@@ -60,15 +75,17 @@ def matches(path: Path) -> bool:
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
     """Write an application; see `warpstack.save`."""
-    if path.exists() and not (overwrite and matches(path)):
-        remedy = "choose another name" if overwrite else "choose another name or overwrite it"
-        raise InputError(f"{path}: exists already; {remedy}")
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    where = printable(path)
+    place = Path(os.path.realpath(path))
+    partial = place.parent / f".{uuid.uuid4().hex}.partial"
     total = sum(kernel.nbytes for kernel in app.kernels)
     try:
+        if place.exists() and not (overwrite and matches(place)):
+            remedy = "choose another name" if overwrite else "choose another name or overwrite it"
+            raise InputError(f"{where}: exists already; {remedy}")
         partial.mkdir(parents=True)
         entries = []
-        with progress_bar(progress, total, f"writing {path.name}", "B") as bar:
+        with progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar:
             for position, kernel in enumerate(app.kernels):
                 folder = f"kernel-{position + 1}"
                 (partial / folder).mkdir()
@@ -77,16 +94,29 @@ def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
                     {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
                 )
                 bar.update(kernel.nbytes)
-        manifest = {"format": "warpstack-trace", "version": FORMAT_VERSION, "name": app.name}
+        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": app.name}
         text = json.dumps({**manifest, "kernels": entries}, indent=1)
         (partial / MANIFEST).write_text(text, encoding="utf-8")
-        if path.exists():
-            shutil.rmtree(path)
-        partial.rename(path)
+        _put_in_place(partial, place)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error}") from None
+        raise InputError(f"{where}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put_in_place(new: Path, place: Path) -> None:
+    """Move a folder to its place. One that is there is deleted last, so that nothing gets lost."""
+    old = new.with_suffix(".replaced") if place.exists() else None
+    if old is not None:
+        place.rename(old)
+    try:
+        new.rename(place)
+    except BaseException:
+        if old is not None:
+            old.rename(place)
+        raise
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
@@ -96,16 +126,15 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         name: pa.array(table[name] if dtype != pa.bool_() else table[name].astype(bool), dtype)
         for name, dtype in _TABLE.items()
     }
-    pq.write_table(pa.table(columns), folder / "table.parquet", compression="zstd")
+    # Files are opened here, because Arrow takes no names that are not UTF-8.
+    with (folder / "table.parquet").open("wb") as file:
+        pq.write_table(pa.table(columns), file, compression="zstd")
     with contextlib.ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(
-                pq.ParquetWriter(
-                    folder / f"{name}.parquet", pa.schema(list(fields.items())), compression="zstd"
-                )
-            )
-            for name, fields in _FILES.items()
-        }
+        writers = {}
+        for name, fields in _FILES.items():
+            file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
+            schema = pa.schema(list(fields.items()))
+            writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
         for first, last in _batches(core):
             batch = core.read_batch(first, last)
             for name, fields in _FILES.items():
@@ -124,62 +153,136 @@ def _batches(core: _core.KernelTrace) -> Iterator[tuple[int, int]]:
 
 def read(path: Path, options: LoadOptions) -> App:
     """Read an application that `write` wrote."""
-    manifest_path = path / MANIFEST
-    try:
-        manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
-        version = manifest["version"]
-        entries = [(path / e["folder"], e["header"], e["digest"]) for e in manifest["kernels"]]
-        name = str(manifest["name"])
-        launches = [int(header["launch_id"]) for _, header, _ in entries]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{manifest_path}: cannot be read: {error}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{manifest_path}: not a list of kernels: {error!r}") from None
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{manifest_path}: format version {version}; this warpstack reads version {FORMAT_VERSION}, "
-            "convert the original trace again"
-        )
-    chosen = [e for e, launch in zip(entries, launches, strict=True) if options.wants(launch)]
+    name, entries = _read_manifest(path / MANIFEST)
+    if options.kernels is not None:
+        options.kernels.check([entry.launch_id for entry in entries], name)
+    chosen = [entry for entry in entries if options.wants(entry.launch_id)]
     with progress_bar(options.progress, len(chosen), f"reading {name}", "kernel") as bar:
         kernels = []
-        for folder, header, digest in chosen:
-            kernels.append(KernelTrace(_read_kernel(folder, header, digest, options)))
+        for entry in chosen:
+            kernels.append(KernelTrace(_read_kernel(path / entry.folder, entry, options)))
             bar.update(1)
-    app = App(kernels, name)
-    return app if options.kernels is None else app.select(sorted(options.kernels))
+    return App(kernels, name)
 
 
-def _read_kernel(
-    folder: Path, header: dict[str, Any], digest: str, options: LoadOptions
-) -> _core.KernelTrace:
+@dataclass(frozen=True)
+class _Entry:
+    """A kernel in the manifest."""
+
+    folder: str
+    digest: str
+    header: dict[str, Any]
+
+    @property
+    def launch_id(self) -> int:
+        return int(self.header["launch_id"])
+
+
+def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
+    """Return the name of the application and its kernels."""
+    where = printable(path)
     try:
-        builder = _core.TraceBuilder(header, options.budget)
-        table = pq.read_table(folder / "table.parquet", schema=pa.schema(list(_TABLE.items())))
-        for row in table.to_pylist():
-            builder.intern_row(row)
-        files = {name: pq.ParquetFile(folder / f"{name}.parquet") for name in _FILES}
-        groups = {name: file.num_row_groups for name, file in files.items()}
-        if len(set(groups.values())) != 1:
-            raise InputError(f"the files have different numbers of row groups: {groups}")
-        for group in range(groups["warps"]):
-            batch = {}
-            for name, fields in _FILES.items():
-                part = files[name].read_row_group(group, columns=list(fields))
-                for field, dtype in fields.items():
-                    if part.column(field).type != dtype:
-                        raise InputError(
-                            f"{name}.parquet: {field} is {part.column(field).type}, not {dtype}"
-                        )
-                    batch[field] = part.column(field).to_numpy()
-            builder.add_batch(batch)
-        trace = builder.finish()
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else repr(error)
-        raise InputError(f"{folder}: the saved trace is damaged: {reason}") from None
-    if trace.digest != digest:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a list of kernels: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_NAME:
+        raise InputError(f'{where}: not a list of kernels: it lacks "format": "{FORMAT_NAME}"')
+    if manifest.get("version") != FORMAT_VERSION:
         raise InputError(
-            f"{folder}: the saved trace is damaged: its content has digest {trace.digest}, the manifest "
-            f"says {digest}; convert the original trace again"
+            f"{where}: format version {manifest.get('version')}; this warpstack reads version "
+            f"{FORMAT_VERSION}, convert the original trace again"
+        )
+    try:
+        kernels = _member(manifest, "kernels", list)
+        entries = [_entry(kernel, f"kernels[{i}]") for i, kernel in enumerate(kernels)]
+        name = _member(manifest, "name", str)
+    except InputError as error:
+        raise InputError(f"{where}: not a list of kernels: {error}") from None
+    if not entries:
+        raise InputError(f"{where}: the saved trace has no kernels")
+    return name, entries
+
+
+def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
+    """Return the value of a key, or raise `InputError` if it is not of the kind."""
+    value = mapping.get(key) if isinstance(mapping, dict) else None
+    if not isinstance(value, kind):
+        raise InputError(f"{where}{key} is missing or is no {kind.__name__}")
+    return value
+
+
+def _entry(kernel: Any, where: str) -> _Entry:
+    folder = _member(kernel, "folder", str, f"{where}.")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
+        raise InputError(f"{where}.folder = {folder!a} is no name of a folder in this one")
+    digest = _member(kernel, "digest", str, f"{where}.")
+    header = _member(kernel, "header", dict, f"{where}.")
+    checked: dict[str, Any] = {}
+    for key in ("name", "source"):
+        checked[key] = _member(header, key, str, f"{where}.header.")
+    for key in ("grid", "block"):
+        numbers = _member(header, key, list, f"{where}.header.")
+        if len(numbers) != 3:
+            raise InputError(f"{where}.header.{key} has {len(numbers)} numbers instead of 3")
+        checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
+    for key in _HEADER_NUMBERS:
+        checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
+    return _Entry(folder, digest, checked)
+
+
+def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
+    where = printable(folder)
+    try:
+        with contextlib.ExitStack() as stack:
+            files = {}
+            for name in ("table", *_FILES):
+                file = stack.enter_context((folder / f"{name}.parquet").open("rb"))
+                files[name] = stack.enter_context(pq.ParquetFile(file))
+            trace = _build(files, entry, options)
+    except OSError as error:
+        reason = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
+        raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
+    except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
+    if trace.digest != entry.digest:
+        raise InputError(
+            f"{where}: the saved trace is damaged: its content has digest {trace.digest}, the manifest "
+            f"says {entry.digest}; convert the original trace again"
         )
     return trace
+
+
+def _build(
+    files: dict[str, pq.ParquetFile], entry: _Entry, options: LoadOptions
+) -> _core.KernelTrace:
+    builder = _core.TraceBuilder(entry.header, options.budget)
+    columns = _columns("table", files["table"].read(columns=list(_TABLE)), _TABLE)
+    rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    for row in rows:
+        builder.intern_row(dict(zip(columns, row, strict=True)))
+    groups = {name: files[name].num_row_groups for name in _FILES}
+    if len(set(groups.values())) != 1:
+        raise InputError(f"the files have different numbers of row groups: {groups}")
+    for group in range(groups["warps"]):
+        batch = {}
+        for name, fields in _FILES.items():
+            part = files[name].read_row_group(group, columns=list(fields))
+            arrays = _columns(name, part, fields)
+            batch.update({field: array.to_numpy() for field, array in arrays.items()})
+        builder.add_batch(batch)
+    return builder.finish()
+
+
+def _columns(name: str, part: pa.Table, fields: dict[str, pa.DataType]) -> dict[str, Any]:
+    """Return the columns of a file, checked to be there, of their types and without gaps."""
+    for field, dtype in fields.items():
+        if field not in part.column_names:
+            raise InputError(f"{name}.parquet: there is no column {field}")
+        if part.column(field).type != dtype:
+            raise InputError(f"{name}.parquet: {field} is {part.column(field).type}, not {dtype}")
+        if part.column(field).null_count:
+            raise InputError(f"{name}.parquet: {field} has empty entries")
+    return {field: part.column(field) for field in fields}

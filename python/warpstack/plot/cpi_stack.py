@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -53,7 +54,7 @@ def cpi_stack(
     ax
         Where to draw; a new figure of a suitable size when None.
     title
-        Title of the axes; by default the GPU.
+        Title of the axes; by default the GPUs.
     legend
         Explain the colours, to the right of the axes.
 
@@ -64,14 +65,12 @@ def cpi_stack(
     Raises
     ------
     InputError
-        If there is nothing to draw.
+        If there is nothing to draw, or the frame is not of predictions.
     """
     import matplotlib.pyplot as plt
 
-    if predictions.empty:
-        raise InputError("there are no predictions to draw")
-    rows = predictions.reset_index(drop=True)
-    launches = rows["kernel"] if "kernel" in rows else pd.Series(0, index=rows.index)
+    rows = _checked(predictions, ("gpu", "model", "ipc"))
+    launches = _launches(rows) if "kernel" in rows else pd.Series(0, index=rows.index)
     group = launches.ne(launches.shift()).cumsum()
     position = rows.index.to_numpy() + 0.8 * (group.to_numpy() - 1)
     if ax is None:
@@ -102,7 +101,8 @@ def cpi_stack(
             fontsize=7,
         )
 
-    labels = rows["model"] + (" " + rows["gpu"] if len(rows["gpu"].unique()) > 1 else "")
+    gpus = _gpu_titles(rows)
+    labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
     ax.set_xticks(position, labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
     ax.tick_params(axis="x", length=0)
     if group.max() > 1:
@@ -131,20 +131,23 @@ def cpi_stack(
             fontsize=8,
         )
     if title is None:
-        title = ", ".join(rows["gpu"].unique()) + " (above the bars: IPC of the GPU)"
+        title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
     ax.set_title(title, fontsize=10, pad=20 if group.max() > 1 else 6)
     return ax
 
 
 def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure:
-    """Draw CPI stacks in one panel per kernel, each with its own scale.
+    """Draw CPI stacks in one panel per kernel launch, each with its own scale.
+
+    Launches of several applications stay apart; predictions of one for several GPUs and models
+    share its panel.
 
     Parameters
     ----------
     predictions
         Rows of `warpstack.predict`.
     title
-        Title of the figure; by default the GPU.
+        Title of the figure; by default the GPUs.
 
     Returns
     -------
@@ -153,13 +156,12 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     Raises
     ------
     InputError
-        If there is nothing to draw.
+        If there is nothing to draw, or the frame is not of predictions.
     """
     import matplotlib.pyplot as plt
 
-    if predictions.empty:
-        raise InputError("there are no predictions to draw")
-    groups = [group for _, group in predictions.groupby("kernel", sort=False)]
+    frame = _checked(predictions, ("kernel", "name", "gpu", "model", "ipc"))
+    groups = [group for _, group in frame.groupby(_launches(frame), sort=False)]
     columns = min(len(groups), 4)
     rows = math.ceil(len(groups) / columns)
     bars = max(len(group) for group in groups)
@@ -180,10 +182,56 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles[::-1], names[::-1], loc="outside right upper", frameon=False, fontsize=8)
     if title is None:
-        title = ", ".join(predictions["gpu"].unique()) + " (above the bars: IPC of the GPU)"
+        title = ", ".join(_gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
     figure.suptitle(title, fontsize=10)
     return figure
 
 
+def num_launches(predictions: pd.DataFrame) -> int:
+    """Return how many panels `cpi_stacks` draws."""
+    return int(_launches(predictions).nunique())
+
+
+def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+    """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
+    if not isinstance(predictions, pd.DataFrame):
+        raise InputError(
+            f"expected the DataFrame of warpstack.predict, got {type(predictions).__name__}"
+        )
+    if predictions.empty:
+        raise InputError("there are no predictions to draw")
+    numeric = ["ipc", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
+    for column in [*needed, *numeric]:
+        if column not in predictions:
+            raise InputError(
+                f"there is no column {column}; expected the DataFrame of warpstack.predict"
+            )
+    for column in numeric:
+        if not pd.api.types.is_numeric_dtype(predictions[column]):
+            raise InputError(f"column {column} is not numeric")
+    return predictions.reset_index(drop=True)
+
+
+def _launches(rows: pd.DataFrame) -> pd.Series[int]:
+    """Return a number for the launch that each row belongs to.
+
+    Applications number their launches alike, so the same GPU and model again is another launch.
+    """
+    launch = [name for name in ("kernel", "name", "trace_digest") if name in rows]
+    point = [name for name in ("gpu", "gpu_digest", "model") if name in rows]
+    again = rows.groupby([*launch, *point], dropna=False).cumcount()
+    return rows.groupby([*launch, again], sort=False, dropna=False).ngroup()
+
+
+def _gpu_titles(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the GPU of each row with the changes made to it."""
+    names = rows["gpu"].astype(str)
+    if "gpu_changes" not in rows:
+        return names
+    changes = rows["gpu_changes"].fillna("").astype(str)
+    return names + (" with " + changes).where(changes != "", "")
+
+
 def _kernel_label(group: pd.DataFrame) -> str:
-    return f"{group['kernel'].iloc[0]}: {group['name'].iloc[0]}"
+    first = group.iloc[0]
+    return f"{first['kernel']}: {first['name']}" if "name" in group else str(first["kernel"])

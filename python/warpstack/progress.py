@@ -1,0 +1,34 @@
+"""Progress bars of long work."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+from tqdm import tqdm
+
+__all__ = ["Progress", "progress_bar"]
+
+
+class Progress(Protocol):
+    """The part of a progress bar that long work needs."""
+
+    def update(self, n: float | None = 1, /) -> bool | None:
+        """Advance by `n` units."""
+
+
+@contextlib.contextmanager
+def progress_bar(show: bool, total: float, what: str, unit: str) -> Iterator[Progress]:
+    """Show a bar on standard error when asked to and when that is a terminal."""
+    with tqdm(
+        total=total,
+        desc=what,
+        unit=unit,
+        unit_scale=True,
+        disable=not (show and sys.stderr.isatty()),
+        file=sys.stderr,
+        leave=False,
+    ) as bar:
+        yield bar

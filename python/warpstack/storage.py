@@ -1,0 +1,37 @@
+"""How much memory trace columns may take before they go to a temporary file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import tempfile
+from pathlib import Path
+
+from warpstack import _core
+
+#: Share of the memory that the process may use that trace columns take before they go to a file.
+MEMORY_SHARE = 0.25
+
+
+def make_budget(limit_bytes: int) -> _core.StorageBudget:
+    """Return a budget whose overflow goes to the folder for temporary files (``TMPDIR``)."""
+    return _core.StorageBudget(limit_bytes, os.fsencode(tempfile.gettempdir()))
+
+
+def default_budget() -> _core.StorageBudget:
+    """Return a budget of a share of the memory that this process may use."""
+    return make_budget(int(usable_memory_bytes() * MEMORY_SHARE))
+
+
+def usable_memory_bytes() -> int:
+    """Return how much memory this process may use: the least of machine, control group and limits."""
+    bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            bounds.append(int(Path(file).read_text()))
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            bounds.append(soft)
+    return min(bounds)
