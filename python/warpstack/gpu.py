@@ -14,7 +14,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import yaml
 
@@ -387,6 +387,10 @@ class Gpu:
         )
 
 
+#: What functions take for a GPU: a description, the name of one, or the path of one.
+GpuLike = Union[Gpu, str, "os.PathLike[str]"]
+
+
 @cache
 def _value_fields() -> tuple[dataclasses.Field[Any], ...]:
     return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
@@ -592,7 +596,7 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     )
 
 
-def as_gpu(gpu_or_name: Gpu | str | os.PathLike[str]) -> Gpu:
+def as_gpu(gpu_or_name: GpuLike) -> Gpu:
     """Return the GPU itself, or the description that `gpu` finds for a name or path.
 
     Raises

@@ -13,7 +13,7 @@ from scipy.cluster.vq import vq
 
 from warpstack import _core
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem, occupancy
 from warpstack.trace import KernelTrace
 
@@ -246,13 +246,13 @@ class IntervalProfile:
     def __len__(self) -> int:
         return len(self._core)
 
-    def waves(self, gpu: Gpu) -> list[Wave]:
+    def waves(self, gpu: GpuLike) -> list[Wave]:
         """Return the waves in which a GPU runs the launch, whole ones first."""
         if isinstance(self._launch, tuple):
             return list(self._launch)
         launch = self._launch
         waves = _core.waves_of(
-            launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
+            launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, as_gpu(gpu).num_sms
         )
         return [Wave(w.count, w.warps, w.active_sms, w.total_warps) for w in waves]
 
@@ -362,7 +362,7 @@ def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[
 
 def interval_profile(
     kernel: KernelTrace,
-    gpu: Gpu,
+    gpu: GpuLike,
     memory: MemoryProfile | None = None,
     *,
     selection: str = "clustering",
@@ -404,6 +404,7 @@ def interval_profile(
         raise InputError(f"misses = {misses!r} is not one of {', '.join(MISS_SOURCES)}")
     if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
         raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
+    gpu = as_gpu(gpu)
     warp = representative_warp(kernel, selection) if representative is None else representative
     observed = misses == "representative"
     if memory is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, overload
 
@@ -9,7 +11,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
@@ -83,7 +85,7 @@ class MemoryProfile:
         rates = ", ".join(
             f"{name} hits {100 * rate:.1f} %" for name, rate in self.hit_rates().items()
         )
-        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.name}: {rates}>"
+        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}>"
 
     def _repr_html_(self) -> str:
         return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
@@ -95,7 +97,7 @@ class MemorySystem:
     Parameters
     ----------
     gpu
-        The GPU.
+        The GPU: a description, its name, or the path of one.
 
     Raises
     ------
@@ -103,9 +105,10 @@ class MemorySystem:
         If the cache geometry is impossible.
     """
 
-    def __init__(self, gpu: Gpu, *, num_threads: int = 0) -> None:
-        self.gpu = gpu
-        self._core = _core.MemorySystem(_config(gpu), num_threads)
+    def __init__(self, gpu: GpuLike, *, num_threads: int = 0) -> None:
+        self.gpu = gpu = as_gpu(gpu)
+        with _named_memory_error(gpu):
+            self._core = _core.MemorySystem(_config(gpu), num_threads)
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
@@ -123,7 +126,8 @@ class MemorySystem:
         InputError
             If a thread block does not fit on an SM.
         """
-        return MemoryProfile(self._core.run(kernel._core, observe), kernel, self.gpu)
+        with _named_memory_error(self.gpu):
+            return MemoryProfile(self._core.run(kernel._core, observe), kernel, self.gpu)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel."""
@@ -133,7 +137,7 @@ class MemorySystem:
 @overload
 def simulate_caches(
     kernel: KernelTrace,
-    gpu: Gpu,
+    gpu: GpuLike,
     *,
     flush_l2: bool = ...,
     observe: tuple[int, int] | None = ...,
@@ -141,11 +145,11 @@ def simulate_caches(
 ) -> MemoryProfile: ...
 @overload
 def simulate_caches(
-    kernel: App, gpu: Gpu, *, flush_l2: bool = ..., observe: None = ..., progress: bool = ...
+    kernel: App, gpu: GpuLike, *, flush_l2: bool = ..., observe: None = ..., progress: bool = ...
 ) -> list[MemoryProfile]: ...
 def simulate_caches(
     kernel: KernelTrace | App,
-    gpu: Gpu,
+    gpu: GpuLike,
     *,
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
@@ -162,7 +166,7 @@ def simulate_caches(
         A kernel, or an application: its kernels then run in order on one memory system, each with
         empty L1 caches and the L2 that the previous one left.
     gpu
-        The GPU.
+        The GPU: a description, its name, or the path of one.
     flush_l2
         Empty L2 before each kernel too.
     observe
@@ -195,7 +199,7 @@ def simulate_caches(
     return profiles
 
 
-def occupancy(kernel: KernelTrace, gpu: Gpu) -> dict[str, Any]:
+def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     """Return how many thread blocks of the kernel an SM holds at once.
 
     Returns
@@ -209,7 +213,19 @@ def occupancy(kernel: KernelTrace, gpu: Gpu) -> dict[str, Any]:
     InputError
         If not even one block fits.
     """
-    return _core.occupancy(kernel._core, _sm_limits(gpu))
+    return _core.occupancy(kernel._core, _sm_limits(as_gpu(gpu)))
+
+
+@contextlib.contextmanager
+def _named_memory_error(gpu: Gpu) -> Iterator[None]:
+    """Say which GPU is too large when its caches do not fit into memory."""
+    try:
+        yield
+    except MemoryError:
+        raise InputError(
+            f"GPU {gpu.title}: its caches need more memory than there is; reduce num_sms, l1_size_kib "
+            "or l2_size_kib"
+        ) from None
 
 
 def _sm_limits(gpu: Gpu) -> dict[str, int]:

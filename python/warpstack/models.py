@@ -12,7 +12,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
 from warpstack.memory import MemorySystem
 from warpstack.progress import progress_bar
@@ -72,7 +72,7 @@ def names() -> list[str]:
     return _core.model_names()
 
 
-def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Prediction:
+def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
     """Evaluate one model.
 
     Parameters
@@ -94,6 +94,7 @@ def evaluate(profile: IntervalProfile, gpu: Gpu, model: str = "mdm") -> Predicti
     InputError
         If the model is unknown (the message lists the names).
     """
+    gpu = as_gpu(gpu)
     waves = [wave._to_core() for wave in profile.waves(gpu)]
     parameters = {
         "issue_width": gpu.issue_width,
@@ -151,7 +152,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
 
 def predict(
     app_or_kernel: App | KernelTrace,
-    gpu: Gpu,
+    gpu: GpuLike,
     models: str | Iterable[str] = ("mdm",),
     *,
     selection: str = "clustering",
@@ -167,7 +168,7 @@ def predict(
     app_or_kernel
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
-        The GPU.
+        The GPU: a description, its name, or the path of one.
     models
         Names of models, or ``all``.
     selection, misses, merge_threshold
@@ -180,10 +181,10 @@ def predict(
     Returns
     -------
     DataFrame
-        One row per kernel and model: ``kernel``, ``name``, ``gpu``, ``model``, ``instructions``,
-        ``cycles``, ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`),
-        and the provenance ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds
-        kernels up.
+        One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
+        `Gpu.replace` changed), ``model``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, the stack
+        ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
+        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
 
     Raises
     ------
@@ -191,8 +192,11 @@ def predict(
         If a name is unknown or a thread block does not fit on an SM.
     """
     wanted = model_list(models)
+    gpu = as_gpu(gpu)
     system = MemorySystem(gpu)
     kernels = kernels_of(app_or_kernel)
+    if not kernels:
+        raise InputError("the application has no kernels; there is nothing to predict")
     rows = []
     with progress_bar(progress, len(kernels), "predicting", "kernel") as bar:
         for kernel in kernels:
@@ -215,6 +219,7 @@ def predict(
                         "kernel": prediction.kernel,
                         "name": prediction.name,
                         "gpu": gpu.name,
+                        "gpu_changes": gpu.changes_text,
                         "model": model,
                         "instructions": int(prediction.instructions),
                         "cycles": prediction.cycles,
@@ -244,19 +249,29 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per GPU and model in order of appearance: ``gpu``, ``model``, ``kernels``,
-        ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack.
+        One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
+        ``kernels``, ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack.
+
+    Raises
+    ------
+    InputError
+        If these are not rows of `predict`.
     """
+    keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
+    columns = [*keys, "instructions", "cycles", "cpi", *_STACK_COLUMNS]
+    missing = [column for column in columns if column not in predictions]
+    if missing or predictions.empty:
+        what = f"have no column {missing[0]}" if missing else "have no rows"
+        raise InputError(f"the predictions {what}; expected the rows of predict")
     rows = []
-    for (gpu_name, _, model), group in predictions.groupby(
-        ["gpu", "gpu_digest", "model"], sort=False
-    ):
+    for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
         weight = group["instructions"] / group["instructions"].sum()
         means = group[["cpi", *_STACK_COLUMNS]].mul(weight, axis=0).sum()
         instructions, cycles = group["instructions"].sum(), group["cycles"].sum()
         rows.append(
             {
                 "gpu": gpu_name,
+                "gpu_changes": gpu_changes,
                 "model": model,
                 "kernels": len(group),
                 "instructions": instructions,
@@ -275,7 +290,7 @@ _STAGE_FIELDS = {
     if field.name.startswith(("l1_", "l2_", "register", "shared_memory"))
     or field.name.endswith(("_latency", "_per_sm"))
     or field.name in ("num_sms", "issue_width")
-} - {"l1_mshrs"}
+} - {"l1_mshrs", "l2_clock_ghz"}
 
 
 def fields_used(models: str | Iterable[str]) -> set[str]:

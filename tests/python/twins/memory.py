@@ -3,6 +3,8 @@
 from collections import Counter
 
 ALL_BYTES = 2**32 - 1
+#: First sector of local memory.
+LOCAL = 2**58
 
 
 class Line:
@@ -268,6 +270,7 @@ class PlainMemorySystem:
         for line, touched in grouped(sectors, masks, l1.per_line).items():
             seen["requests"] += 1
             wanted = set(touched)
+            is_local = line * l1.per_line >= LOCAL
             if atomic:
                 l1.invalidate(line, wanted)
                 leave(len(wanted), *self.l2_atomic(line, touched, l1, totals))
@@ -278,6 +281,10 @@ class PlainMemorySystem:
                     l1_write_sectors=len(wanted),
                     l1_write_sector_hits=len(hits),
                 )
+                if is_local:
+                    totals.update(
+                        l1_local_write_sectors=len(wanted), l1_local_write_sector_hits=len(hits)
+                    )
                 self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
@@ -286,6 +293,7 @@ class PlainMemorySystem:
                     leave(len(forward), *self.l2_write(line, part, l1, totals))
             else:
                 totals.update(l1_read_requests=1, l1_read_sectors=len(wanted))
+                totals["l1_local_read_sectors"] += len(wanted) * is_local
                 if instruction.cache_operator == "bypass_l1":
                     leave(len(wanted), *self.l2_read(line, wanted, l1, totals))
                     continue
@@ -293,6 +301,7 @@ class PlainMemorySystem:
                 totals.update(
                     l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted)
                 )
+                totals["l1_local_read_sector_hits"] += len(hits) * is_local
                 self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
                     leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
