@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import models, patterns, plot
+from warpstack import measures, models, patterns, plot
 from warpstack._core import __version__
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu, gpus
@@ -49,6 +49,7 @@ __all__ = [
     "interval_profile",
     "line_stream",
     "load",
+    "measures",
     "models",
     "occupancy",
     "patterns",
