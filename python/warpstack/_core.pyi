@@ -173,3 +173,12 @@ def kernel_lines(
     trace: KernelTrace, stream: dict[str, Any]
 ) -> tuple[_U64, npt.NDArray[np.uint8], _U64]: ...
 def cache_family(lines: npt.ArrayLike, sets: Sequence[int], max_ways: int) -> _U64: ...
+def append_block(
+    builder: TraceBuilder,
+    linear_index: int,
+    warp: npt.ArrayLike,
+    row: npt.ArrayLike,
+    mask: npt.ArrayLike,
+    access: npt.ArrayLike,
+    addresses: npt.ArrayLike,
+) -> None: ...

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpstack.errors import InputError
-from warpstack.io import accelsim, parquet
+from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions
 from warpstack.trace import App, warn_of_gaps
 
@@ -27,6 +27,7 @@ class Format:
 #: Asked in this order.
 FORMATS: Sequence[Format] = (
     Format("parquet", parquet.matches, parquet.read),
+    Format("pptgpu", pptgpu.matches, pptgpu.read),
     Format("accelsim", accelsim.matches, accelsim.read),
 )
 
@@ -44,7 +45,8 @@ def load(
     ----------
     path
         An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
-        ``.xz`` or ``.zst``), a folder that holds such files, or a folder that `save` wrote.
+        ``.xz`` or ``.zst``), a folder that holds such files, a folder that the PPT-GPU tracer wrote
+        (with ``app_config.py``), or a folder that `save` wrote.
     kernels
         Launch numbers to load; all by default. Of an Accel-Sim list, the files of other launches
         are not read.
@@ -67,7 +69,8 @@ def load(
     Warns
     -----
     TraceWarning
-        Once about unknown opcodes, once about thread blocks that were not traced.
+        Once about unknown opcodes, once about thread blocks that were not traced, once about what
+        PPT-GPU traces lack.
     """
     place = Path(path)
     if not place.exists():
@@ -81,7 +84,8 @@ def load(
     what = "folder" if place.is_dir() else "file"
     raise InputError(
         f"{place}: not a trace that warpstack knows; expected a kernelslist.g, a file *.traceg or *.trace "
-        f"(also .gz, .xz, .zst), a folder with such files, or a folder written by warpstack.save "
+        f"(also .gz, .xz, .zst), a folder with such files or with app_config.py, or a folder written by "
+        "warpstack.save "
         f"(this {what} is none)"
     )
 
