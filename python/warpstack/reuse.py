@@ -19,7 +19,7 @@ from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.memory import occupancy
-from warpstack.trace import KernelTrace
+from warpstack.trace import App, KernelTrace
 
 __all__ = [
     "PptGpuMem",
@@ -159,7 +159,8 @@ class ReuseProfile:
         ndarray
             Hit rates in the shape of `size_lines`; NaN when the stream is empty. Exact when
             `is_exact`. Of a sample: one minus the estimated misses over the known number of
-            accesses (the adjusted SHARDS of the paper's Section 3), at least 0.
+            accesses, at least 0. That is SHARDS with adjustment: it counts the accesses that the
+            sample has too few as hits, since what it mostly lacks are lines with many accesses.
 
         Raises
         ------
@@ -290,6 +291,10 @@ def reuse_profile(
         If an argument is out of range, if options of a kernel come with line numbers, if a thread
         block does not fit on an SM, or if no access falls into the sample.
     """
+    if isinstance(kernel_or_lines, App):
+        raise InputError(
+            f"{kernel_or_lines.name} is an application; give one of its kernels, such as app[0]"
+        )
     if not isinstance(kernel_or_lines, KernelTrace):
         if gpu is not None or level != "l1" or line_bytes is not None or filtered:
             raise InputError(

@@ -424,6 +424,10 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
         ),
         (lambda: ws.reuse_profile([1], ws.gpu("titan-v")), "say which accesses of a kernel"),
         (lambda: ws.reuse_profile(ws.patterns.stream(blocks=1)), "give gpu="),
+        (
+            lambda: ws.reuse_profile(ws.App([ws.patterns.stream(blocks=1)]), ws.gpu("titan-v")),
+            "app is an application; give one of its kernels",
+        ),
     ],
 )
 def test_bad_input(call, message):

@@ -97,13 +97,13 @@ def stack_distances(
         ax.axvline(lines, color="#666666", linestyle="--", linewidth=0.9, zorder=0)
         ax.annotate(
             label,
-            (lines, 1),
+            (lines, 0),
             xycoords=("data", "axes fraction"),
-            xytext=(-3, -3),
+            xytext=(3, 4),
             textcoords="offset points",
             rotation=90,
-            ha="right",
-            va="top",
+            ha="left",
+            va="bottom",
             fontsize=8,
             color="#444444",
         )
