@@ -391,6 +391,8 @@ GOOD = original(RECORDS[0])
             "kernel_1_block_0.mem:13: .*with and without 0x",
         ),
         ({"memory": {0: GOOD + "\n=====\nLDG.E 0xzz"}}, "kernel_1_block_0.mem:13: not an opcode"),
+        ({"memory": {0: GOOD + "\n=====\nLDG.E 0x-7f"}}, "kernel_1_block_0.mem:13: not an opcode"),
+        ({"memory": {0: "LDG.E -3 7f0000000000\n"}}, "kernel_1_block_0.mem:1: not an opcode"),
         ({"memory": {0: GOOD + "\n=====\n0x7f00"}}, "kernel_1_block_0.mem:13: not an opcode"),
         ({"memory": {0: f"LDG.E 0x{2**64 - 1:x}"}}, "addresses of 64 bits"),
         ({"memory": {0: "LDG.E " + "0x7f00 " * 40}}, "40 addresses; a warp has 32 lanes"),

@@ -51,12 +51,12 @@ def test_distances_equal_plain_definition(values):
 def test_distances_of_a_long_stream():
     """The times of last accesses move together many times, and the table grows."""
     rng = np.random.default_rng(5)
-    lines = np.concatenate([rng.integers(0, 200_000, 1_500_000), np.arange(100_000)])
+    lines = np.concatenate([rng.integers(0, 100_000, 700_000), np.arange(50_000)])
     found = ws.stack_distances(lines)
     # The distance counts the different lines in between.
     previous = {}
     for i, line in enumerate(lines.tolist()):
-        if i % 20_011 == 0 and line in previous:
+        if i % 10_007 == 0 and line in previous:
             assert found[i] == len(np.unique(lines[previous[line] + 1 : i]))
         assert (found[i] == -1) == (line not in previous)
         previous[line] = i

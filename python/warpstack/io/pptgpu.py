@@ -27,6 +27,8 @@ CONFIG = "app_config.py"
 _KERNEL = re.compile(r"kernel_(\d+)")
 _BLOCK_FILE = re.compile(r"kernel_(\d+)_block_(\d+)\.mem")
 _SM_FILE = re.compile(r"kernel_(\d+)_sm_(\d+)\.mem")
+#: What numbers consist of: `int` would take signs and underscores too.
+_DIGITS = re.compile(r"[0-9a-fx]*")
 _OPERAND = re.compile(r"([RP])(\d{1,3})")
 _FIELDS = {
     "num_registers": "registers_per_thread",
@@ -45,9 +47,8 @@ _RZ = 255
 
 def matches(path: Path) -> bool:
     """Whether the path is the folder of an application, or its ``app_config.py``."""
-    return (
-        path.is_file() and path.name == CONFIG if not path.is_dir() else (path / CONFIG).is_file()
-    )
+    config = path / CONFIG if path.is_dir() else path
+    return config.name == CONFIG and config.is_file()
 
 
 def read(path: Path, options: LoadOptions) -> App:
@@ -388,14 +389,16 @@ def _read_records(path: Path, layout: _Layout, table: _Table) -> list[_Record]:
     for number, words in _read_words(path):
         opcode, leading, rest = words[0], words[1 : 1 + layout.leading], words[1 + layout.leading :]
         try:
+            if not _DIGITS.fullmatch("".join(words[1:])):
+                raise ValueError("not all words are numbers")
             slot = int(leading[0], 16 if hexadecimal else 10) if layout.warp else None
             active, predicate = (int(w, 16) for w in leading[-2:]) if layout.masks else (None, None)
-            if any(word.startswith("0x") != layout.prefixed for word in rest):
+            if "".join(rest).count("x") != layout.prefixed * len(rest):
                 raise ValueError("addresses with and without 0x")
             addresses = [int(word, 16) for word in rest]
         except ValueError as error:
             raise InputError(f"{path}:{number}: not an opcode with addresses: {error}") from None
-        if not opcode[0].isupper() or any(address >= 2**64 - 64 for address in addresses):
+        if not opcode[0].isupper() or max(addresses, default=0) >= 2**64 - 64:
             raise InputError(f"{path}:{number}: not an opcode with addresses of 64 bits")
         if slot is not None and slot >= _MAX_SLOTS:
             raise InputError(f"{path}:{number}: warp {slot} is beyond {_MAX_SLOTS - 1}")
@@ -409,21 +412,26 @@ def _read_records(path: Path, layout: _Layout, table: _Table) -> list[_Record]:
             )
         if not table.has_access(opcode):
             continue  # cache control and the like
-        lanes = _lanes(addresses, active, predicate)
-        records.append(_Record(opcode, slot, sum(1 << lane for lane in lanes), lanes))
+        records.append(_Record(opcode, slot, *_lanes(addresses, active, predicate)))
     return records
 
 
-def _lanes(addresses: list[int], active: int | None, predicate: int | None) -> dict[int, int]:
-    """Give addresses to lanes: to the active ones if they can be told, to the first ones if not."""
+def _lanes(
+    addresses: list[int], active: int | None, predicate: int | None
+) -> tuple[int, dict[int, int]]:
+    """Give addresses to lanes: to the active ones if they can be told, to the first ones if not.
+
+    Returns the mask of lanes and the address of each.
+    """
     if active is not None and predicate is not None:
         lanes = [lane for lane in range(_WARP_SIZE) if active >> lane & 1]
         if len(addresses) == _WARP_SIZE:
             lanes = list(range(_WARP_SIZE))
         if len(addresses) == len(lanes):
             pairs = zip(lanes, addresses, strict=True)
-            return {lane: address for lane, address in pairs if predicate >> lane & 1}
-    return dict(enumerate(addresses))
+            passing = {lane: address for lane, address in pairs if predicate >> lane & 1}
+            return sum(1 << lane for lane in passing), passing
+    return (1 << len(addresses)) - 1, dict(enumerate(addresses))
 
 
 # Kernels
