@@ -20,4 +20,6 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_memory(module);
   bindings::bind_interval(module);
   bindings::bind_model(module);
+  bindings::bind_reuse(module);
+  bindings::bind_blocks(module);
 }

@@ -25,6 +25,7 @@ class TraceBuilder {
 
   /// Row of an instruction in the static table; a new instruction gets the next row.
   std::uint32_t intern(StaticInstruction instruction);
+  [[nodiscard]] std::size_t num_instructions() const { return instructions_.size(); }
   [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
     return instructions_[row];
   }

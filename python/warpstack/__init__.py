@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import models, patterns, plot
+from warpstack import measures, models, patterns, plot
 from warpstack._core import __version__
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu, gpus
@@ -17,6 +17,15 @@ from warpstack.interval import IntervalProfile, interval_profile, representative
 from warpstack.io import load, save
 from warpstack.memory import MemoryProfile, MemorySystem, occupancy, simulate_caches
 from warpstack.models import Prediction, application_totals, predict
+from warpstack.reuse import (
+    PptGpuMem,
+    ReuseProfile,
+    cache_family,
+    line_stream,
+    ppt_gpu_mem,
+    reuse_profile,
+    stack_distances,
+)
 from warpstack.trace import App, KernelTrace
 
 __all__ = [
@@ -27,21 +36,29 @@ __all__ = [
     "KernelTrace",
     "MemoryProfile",
     "MemorySystem",
+    "PptGpuMem",
     "Prediction",
+    "ReuseProfile",
     "TraceWarning",
     "UnusedOptionWarning",
     "__version__",
     "application_totals",
+    "cache_family",
     "gpu",
     "gpus",
     "interval_profile",
+    "line_stream",
     "load",
+    "measures",
     "models",
     "occupancy",
     "patterns",
     "plot",
+    "ppt_gpu_mem",
     "predict",
     "representative_warp",
+    "reuse_profile",
     "save",
     "simulate_caches",
+    "stack_distances",
 ]

@@ -170,3 +170,26 @@ def evaluate(
     parameters: dict[str, Any],
 ) -> dict[str, Any]: ...
 def markov_all_suspended(warps: int, suspend: float, wake: float) -> float: ...
+
+_U64 = npt.NDArray[np.uint64]
+_KindHistograms = list[tuple[_U64, _U64, int]]
+_Profile = tuple[list[int], _KindHistograms, list[_KindHistograms]]
+
+def stack_distances(lines: npt.ArrayLike) -> _U64: ...
+def profile_lines(lines: npt.ArrayLike, rate: float, batches: int, seed: int) -> _Profile: ...
+def profile_kernel(
+    trace: KernelTrace, stream: dict[str, Any], rate: float, batches: int, seed: int
+) -> _Profile: ...
+def kernel_lines(
+    trace: KernelTrace, stream: dict[str, Any]
+) -> tuple[_U64, npt.NDArray[np.uint8], _U64]: ...
+def cache_family(lines: npt.ArrayLike, sets: Sequence[int], max_ways: int) -> _U64: ...
+def append_block(
+    builder: TraceBuilder,
+    linear_index: int,
+    warp: npt.ArrayLike,
+    row: npt.ArrayLike,
+    mask: npt.ArrayLike,
+    access: npt.ArrayLike,
+    addresses: npt.ArrayLike,
+) -> None: ...

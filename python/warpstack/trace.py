@@ -73,7 +73,7 @@ class KernelTrace:
 
     @property
     def source(self) -> str:
-        """What made the trace: ``accelsim``, ``builder``."""
+        """What made the trace: ``accelsim``, ``pptgpu``, ``builder``."""
         return str(self._header["source"])
 
     @property

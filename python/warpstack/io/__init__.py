@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
-from warpstack.io import accelsim, parquet
+from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
 from warpstack.trace import App, KernelTrace, warn_of_gaps
 
@@ -28,6 +28,7 @@ class Format:
 #: Asked in this order.
 FORMATS: Sequence[Format] = (
     Format("parquet", parquet.matches, parquet.read),
+    Format("pptgpu", pptgpu.matches, pptgpu.read),
     Format("accelsim", accelsim.matches, accelsim.read),
 )
 
@@ -45,7 +46,8 @@ def load(
     ----------
     path
         An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
-        ``.xz`` or ``.zst``), a folder that holds such files, or a folder that `save` wrote.
+        ``.xz`` or ``.zst``), a folder that holds such files, a folder that the PPT-GPU tracer wrote
+        (with ``app_config.py``), or a folder that `save` wrote.
     kernels
         Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
         list, the files of other launches are not read.
@@ -68,7 +70,8 @@ def load(
     Warns
     -----
     TraceWarning
-        Once each about unknown opcodes, thread blocks and warps that were not traced.
+        Once each about unknown opcodes, thread blocks and warps that were not traced, and what
+        PPT-GPU traces lack.
     """
     place = as_path("load", path)
     options = LoadOptions.make(kernels, memory_limit_mib, progress)
@@ -83,8 +86,8 @@ def load(
         what = "folder" if place.is_dir() else "file"
     raise InputError(
         f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
-        "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files, or a folder written by "
-        f"warpstack.save (this {what} is none)"
+        "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
+        f"a folder written by warpstack.save (this {what} is none)"
     )
 
 

@@ -1,0 +1,147 @@
+#include "bindings/bindings.h"
+#include "memory/line_stream.h"
+#include "memory/lru_sets.h"
+#include "memory/reuse_profile.h"
+
+namespace warpstack::bindings {
+namespace {
+
+/// Hands the streams of a kernel on to a profiler.
+class ProfilerSink : public LineSink {
+ public:
+  explicit ProfilerSink(ReuseProfiler& profiler) : profiler_(profiler) {}
+  void lines(std::span<const std::uint64_t> lines, std::span<const std::uint8_t> kinds) override {
+    profiler_.access(lines, kinds);
+  }
+  void end_stream() override { profiler_.end_stream(); }
+
+ private:
+  ReuseProfiler& profiler_;
+};
+
+/// Keeps the streams.
+struct StoringSink : LineSink {
+  std::vector<std::uint64_t> stored;
+  std::vector<std::uint8_t> stored_kinds;
+  std::vector<std::uint64_t> ends;
+
+  void lines(std::span<const std::uint64_t> lines, std::span<const std::uint8_t> kinds) override {
+    stored.insert(stored.end(), lines.begin(), lines.end());
+    stored_kinds.insert(stored_kinds.end(), kinds.begin(), kinds.end());
+  }
+  void end_stream() override { ends.push_back(stored.size()); }
+};
+
+LineStreamConfig stream_config(const py::dict& fields) {
+  LineStreamConfig config;
+  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
+  config.blocks_per_sm = fields["blocks_per_sm"].cast<std::uint32_t>();
+  config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
+  config.merged = fields["merged"].cast<bool>();
+  if (!fields["filter"].is_none()) {
+    const auto [sets, ways, allocate] =
+        fields["filter"].cast<std::tuple<std::uint64_t, std::uint32_t, bool>>();
+    config.filter = LineFilter{sets, ways, allocate};
+  }
+  return config;
+}
+
+/// Distances that occur and how often, for each kind of access, and cold accesses.
+py::list histograms_to_list(const ReuseProfiler::Histograms& histograms) {
+  py::list result;
+  for (const DistanceHistogram& histogram : histograms) {
+    std::vector<std::uint64_t> distances;
+    std::vector<std::uint64_t> counts;
+    for (std::size_t d = 0; d < histogram.count.size(); ++d) {
+      if (histogram.count[d] == 0) continue;
+      distances.push_back(d);
+      counts.push_back(histogram.count[d]);
+    }
+    result.append(py::make_tuple(array_of(std::move(distances)), array_of(std::move(counts)),
+                                 histogram.cold));
+  }
+  return result;
+}
+
+/// The profiler's results: accesses, histograms of the whole sample, histograms of each batch.
+py::tuple profile_to_tuple(const ReuseProfiler& profiler) {
+  py::list batches;
+  for (std::size_t b = 0; b < profiler.num_batches(); ++b) {
+    batches.append(histograms_to_list(profiler.batch(b)));
+  }
+  return py::make_tuple(profiler.accesses(), histograms_to_list(profiler.histograms()), batches);
+}
+
+}  // namespace
+
+void bind_reuse(py::module_& module) {
+  module.def(
+      "stack_distances",
+      [](const Contiguous<std::uint64_t>& lines) {
+        std::vector<std::uint64_t> distances(static_cast<std::size_t>(lines.size()));
+        {
+          const py::gil_scoped_release unlocked;
+          StackDistances().access(span_of(lines), distances, python_interrupt());
+        }
+        return array_of(std::move(distances));
+      },
+      py::arg("lines"));
+
+  module.def(
+      "profile_lines",
+      [](const Contiguous<std::uint64_t>& lines, double rate, std::uint32_t batches,
+         std::uint64_t seed) {
+        ReuseProfiler profiler({rate, batches, seed});
+        {
+          const py::gil_scoped_release unlocked;
+          profiler.access(span_of(lines), {}, python_interrupt());
+        }
+        return profile_to_tuple(profiler);
+      },
+      py::arg("lines"), py::arg("rate"), py::arg("batches"), py::arg("seed"));
+
+  module.def(
+      "profile_kernel",
+      [](const KernelTrace& trace, const py::dict& stream, double rate, std::uint32_t batches,
+         std::uint64_t seed) {
+        const LineStreamConfig config = stream_config(stream);
+        ReuseProfiler profiler({rate, batches, seed});
+        {
+          const py::gil_scoped_release unlocked;
+          ProfilerSink sink(profiler);
+          stream_lines(trace, config, sink, python_interrupt());
+        }
+        return profile_to_tuple(profiler);
+      },
+      py::arg("trace"), py::arg("stream"), py::arg("rate"), py::arg("batches"), py::arg("seed"));
+
+  module.def(
+      "kernel_lines",
+      [](const KernelTrace& trace, const py::dict& stream) {
+        const LineStreamConfig config = stream_config(stream);
+        StoringSink sink;
+        {
+          const py::gil_scoped_release unlocked;
+          stream_lines(trace, config, sink, python_interrupt());
+        }
+        return py::make_tuple(array_of(std::move(sink.stored)),
+                              array_of(std::move(sink.stored_kinds)),
+                              array_of(std::move(sink.ends)));
+      },
+      py::arg("trace"), py::arg("stream"));
+
+  module.def(
+      "cache_family",
+      [](const Contiguous<std::uint64_t>& lines, const std::vector<std::uint64_t>& sets,
+         std::uint32_t max_ways) {
+        CacheFamily family(sets, max_ways);
+        {
+          const py::gil_scoped_release unlocked;
+          family.access(span_of(lines), python_interrupt());
+        }
+        return array_of(family.hits());
+      },
+      py::arg("lines"), py::arg("sets"), py::arg("max_ways"));
+}
+
+}  // namespace warpstack::bindings

@@ -1,0 +1,129 @@
+"""Cumulative stack-distance distributions as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack.errors import InputError
+from warpstack.reuse import ReuseProfile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours that stay apart for colour-blind readers (after Okabe and Ito), and line styles for print.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLES = ("-", "--", "-.", ":")
+#: More steps than this cannot be seen.
+_MAX_POINTS = 2000
+
+
+def stack_distances(
+    profiles: Mapping[str, ReuseProfile],
+    ax: Axes | None = None,
+    *,
+    capacities: Mapping[str, int] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw cumulative stack-distance distributions (cache paper, Figure 10).
+
+    The height of a curve at x lines is the share of accesses with fewer than x other lines since
+    the last access to their own: the hit rate of a fully associative LRU cache of x lines. A curve
+    ends below 1 by the share of first accesses. A band of two standard errors surrounds the curve
+    of a sample.
+
+    Parameters
+    ----------
+    profiles
+        Profiles by label.
+    ax
+        Where to draw; a new figure when None.
+    capacities
+        Lines of caches by label, drawn as vertical dashed lines.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or a capacity is not positive.
+    """
+    import matplotlib.pyplot as plt
+
+    drawn = {label: profile for label, profile in profiles.items() if profile.accesses}
+    if not drawn:
+        raise InputError("there are no accesses to draw; give at least one profile that has some")
+    capacities = capacities or {}
+    for label, lines in capacities.items():
+        if not lines > 0:
+            raise InputError(f"capacities: {label} = {lines} lines; a cache has at least one")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+
+    ends = [int(p.distances[-1]) + 1 for p in drawn.values() if len(p.distances)]
+    end = max([*ends, *capacities.values(), 10]) * 1.5
+    for number, (label, profile) in enumerate(drawn.items()):
+        sizes = np.append(_sizes(profile), int(end))
+        rates = profile.hit_rate(sizes)
+        style: dict[str, Any] = {"color": _COLOURS[number % len(_COLOURS)]}
+        ax.step(
+            sizes,
+            rates,
+            where="post",
+            label=label,
+            linestyle=_STYLES[number // len(_COLOURS) % len(_STYLES)],
+            linewidth=1.6,
+            **style,
+        )
+        if not profile.is_exact:
+            error = 2 * profile.hit_rate_error(sizes)
+            ax.fill_between(
+                sizes,
+                np.clip(rates - error, 0, 1),
+                np.clip(rates + error, 0, 1),
+                step="post",
+                alpha=0.2,
+                linewidth=0,
+                **style,
+            )
+    for label, lines in capacities.items():
+        ax.axvline(lines, color="#666666", linestyle="--", linewidth=0.9, zorder=0)
+        ax.annotate(
+            label,
+            (lines, 0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, 4),
+            textcoords="offset points",
+            rotation=90,
+            ha="left",
+            va="bottom",
+            fontsize=8,
+            color="#444444",
+        )
+    ax.set_xscale("log")
+    ax.set_xlim(1, end)
+    ax.set_ylim(0, 1.02)
+    ax.set_xlabel("stack distance below (lines)")
+    ax.set_ylabel("share of accesses")
+    ax.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    return ax
+
+
+def _sizes(profile: ReuseProfile) -> npt.NDArray[np.int64]:
+    """Return the sizes at which the curve rises, or as many as can be seen."""
+    steps = profile.distances + 1
+    if len(steps) > _MAX_POINTS:
+        steps = np.geomspace(1, steps[-1], _MAX_POINTS).round().astype(np.int64)
+    return np.unique(np.append(1, steps))
