@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <random>
+#include <set>
+
 #include "common/error.h"
 
 namespace warpstack {
@@ -21,11 +25,21 @@ CacheConfig config(WritePolicy policy, WriteMiss miss, std::uint32_t sector_byte
 constexpr ByteMasks all_of_sector_0{0xffffffff};
 constexpr ByteMasks half_of_sector_0{0x0000ffff};
 
+Cache::ReadResult read(Cache& cache, std::uint64_t line, SectorMask mask, Cache::Eviction& eviction,
+                       bool evict_first = false) {
+  return cache.read(cache.set_of(line), line, mask, evict_first, eviction);
+}
+
+Cache::WriteResult write(Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+                         Cache::Eviction& eviction) {
+  return cache.write(cache.set_of(line), line, mask, bytes, 0, false, eviction);
+}
+
 TEST(Cache, SectorsAreFetchedOneByOne) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.read(1, 0b0001, eviction).fetch, 0b0001);
-  const Cache::ReadResult second = cache.read(1, 0b0011, eviction);
+  EXPECT_EQ(read(cache, 1, 0b0001, eviction).fetch, 0b0001);
+  const Cache::ReadResult second = read(cache, 1, 0b0011, eviction);
   EXPECT_EQ(second.hit, 0b0001);
   EXPECT_EQ(second.fetch, 0b0010);
 }
@@ -33,19 +47,19 @@ TEST(Cache, SectorsAreFetchedOneByOne) {
 TEST(Cache, WithoutSectorsTheLineIsFetched) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write, 128));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.read(1, 0b0001, eviction).fetch, 0b1111);
-  EXPECT_EQ(cache.read(1, 0b1000, eviction).hit, 0b1000);
+  EXPECT_EQ(read(cache, 1, 0b0001, eviction).fetch, 0b1111);
+  EXPECT_EQ(read(cache, 1, 0b1000, eviction).hit, 0b1000);
 }
 
 TEST(Cache, LeastRecentlyUsedLineLeaves) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
   Cache::Eviction eviction;
-  cache.write(1, 1, all_of_sector_0, 0, eviction);
-  cache.read(2, 1, eviction);
-  cache.read(1, 1, eviction);
-  cache.read(3, 1, eviction);  // takes the place of 2, which is clean
+  write(cache, 1, 1, all_of_sector_0, eviction);
+  read(cache, 2, 1, eviction);
+  read(cache, 1, 1, eviction);
+  read(cache, 3, 1, eviction);  // takes the place of 2, which is clean
   EXPECT_EQ(eviction.dirty, 0);
-  cache.read(4, 1, eviction);  // takes the place of 1
+  read(cache, 4, 1, eviction);  // takes the place of 1
   EXPECT_EQ(eviction.line, 1u);
   EXPECT_EQ(eviction.dirty, 1);
   EXPECT_EQ(eviction.bytes[0], 0xffffffffu);
@@ -57,7 +71,7 @@ TEST(Cache, WriteThroughForwardsEveryWrite) {
     Cache cache(config(WritePolicy::write_through, miss));
     for (int i = 0; i < 2; ++i) {
       Cache::Eviction eviction;
-      EXPECT_EQ(cache.write(1, 1, all_of_sector_0, 0, eviction).forward, 1);
+      EXPECT_EQ(write(cache, 1, 1, all_of_sector_0, eviction).forward, 1);
     }
     EXPECT_EQ(cache.dirty_sectors(), 0u);
   }
@@ -66,24 +80,24 @@ TEST(Cache, WriteThroughForwardsEveryWrite) {
 TEST(Cache, WriteBackWithoutAllocationForwardsMisses) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::no_allocate));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, 0, eviction).forward, 0b11);
-  cache.read(1, 0b01, eviction);
-  EXPECT_EQ(cache.write(1, 0b11, all_of_sector_0, 0, eviction).forward, 0b10);
+  EXPECT_EQ(write(cache, 1, 0b11, all_of_sector_0, eviction).forward, 0b11);
+  read(cache, 1, 0b01, eviction);
+  EXPECT_EQ(write(cache, 1, 0b11, all_of_sector_0, eviction).forward, 0b10);
   EXPECT_EQ(cache.dirty_sectors(), 1u);
 }
 
 TEST(Cache, WriteValidateNeedsAFetchOnlyForMissingBytes) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::write_validate));
   Cache::Eviction eviction;
-  EXPECT_EQ(cache.write(1, 1, half_of_sector_0, 0, eviction).fetch, 0);
-  EXPECT_EQ(cache.read(1, 1, eviction).fetch, 1) << "half of the sector is not known";
-  EXPECT_EQ(cache.read(1, 1, eviction).hit, 1);
-  cache.write(2, 1, half_of_sector_0, 0, eviction);
-  cache.write(2, 1, ByteMasks{0xffff0000}, 0, eviction);
-  EXPECT_EQ(cache.read(2, 1, eviction).hit, 1) << "two halves make a sector";
-  cache.write(3, 1, half_of_sector_0, 0, eviction);
-  cache.read(4, 1, eviction);
-  cache.read(5, 1, eviction);
+  EXPECT_EQ(write(cache, 1, 1, half_of_sector_0, eviction).fetch, 0);
+  EXPECT_EQ(read(cache, 1, 1, eviction).fetch, 1) << "half of the sector is not known";
+  EXPECT_EQ(read(cache, 1, 1, eviction).hit, 1);
+  write(cache, 2, 1, half_of_sector_0, eviction);
+  write(cache, 2, 1, ByteMasks{0xffff0000}, eviction);
+  EXPECT_EQ(read(cache, 2, 1, eviction).hit, 1) << "two halves make a sector";
+  write(cache, 3, 1, half_of_sector_0, eviction);
+  read(cache, 4, 1, eviction);
+  read(cache, 5, 1, eviction);
   EXPECT_EQ(eviction.line, 3u);
   EXPECT_EQ(eviction.bytes[0], 0x0000ffffu) << "only known bytes are written back";
 }
@@ -108,11 +122,124 @@ TEST(Cache, SlicesTakeTurnsAndSetsCountWithin) {
 TEST(Cache, ClearForgetsEverything) {
   Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
   Cache::Eviction eviction;
-  cache.write(1, 1, all_of_sector_0, 0, eviction);
+  write(cache, 1, 1, all_of_sector_0, eviction);
   cache.clear();
   EXPECT_EQ(cache.dirty_sectors(), 0u);
-  EXPECT_EQ(cache.read(1, 1, eviction).hit, 0);
+  EXPECT_EQ(read(cache, 1, 1, eviction).hit, 0);
   EXPECT_EQ(eviction.dirty, 0);
+}
+
+TEST(Cache, EvictFirstMakesRoomNext) {
+  Cache cache(config(WritePolicy::write_back, WriteMiss::fetch_on_write));
+  Cache::Eviction eviction;
+  read(cache, 1, 1, eviction);
+  read(cache, 2, 1, eviction, true);
+  read(cache, 3, 1, eviction);  // takes the place of 2, though 1 was used before it
+  EXPECT_EQ(read(cache, 1, 1, eviction).hit, 1);
+}
+
+TEST(Cache, FlushHandsOverDirtySectorsOnce) {
+  Cache cache(config(WritePolicy::write_back, WriteMiss::write_validate));
+  Cache::Eviction eviction;
+  write(cache, 1, 1, all_of_sector_0, eviction);
+  write(cache, 2, 1, half_of_sector_0, eviction);
+  std::vector<std::uint64_t> lines;
+  cache.flush([&lines](const Cache::Eviction& line) { lines.push_back(line.line); });
+  EXPECT_EQ(lines, (std::vector<std::uint64_t>{2, 1})) << "the last used first";
+  EXPECT_EQ(cache.dirty_sectors(), 0u);
+  EXPECT_EQ(read(cache, 1, 1, eviction).hit, 0);
+}
+
+TEST(TagStore, EveryAssociativityEqualsAPlainTable) {
+  std::mt19937_64 random(7);
+  for (const std::uint32_t ways : {1u, 3u, 4u, 8u, 16u, 31u, 32u, 33u, 100u, 512u}) {
+    constexpr std::uint32_t sets = 3;
+    TagStore store(sets, ways);
+    std::vector<std::uint64_t> plain(sets * ways, TagStore::no_line);
+    for (int i = 0; i < 5000; ++i) {
+      const auto set = static_cast<std::uint32_t>(random() % sets);
+      // Lines that share their low halves must not be taken for each other.
+      const std::uint64_t line = random() % (2 * ways) | (random() % 3) << 32;
+      const auto first = plain.begin() + set * ways;
+      const auto found = std::find(first, first + ways, line);
+      const int expected = found == first + ways ? -1 : static_cast<int>(found - first);
+      ASSERT_EQ(store.find(set, line), expected);
+      if (expected >= 0) continue;
+      const auto way = static_cast<std::uint32_t>(random() % ways);
+      store.replace(set, way, line);
+      first[way] = line;
+      ASSERT_EQ(store.line(set, way), line);
+    }
+  }
+}
+
+TEST(ReplacementOrder, NibblesAndListsKeepTheSameOrder) {
+  std::mt19937_64 random(7);
+  for (const std::uint32_t ways : {1u, 2u, 5u, 16u, 17u, 40u}) {
+    for (const Replacement policy : {Replacement::lru, Replacement::fifo}) {
+      ReplacementOrder order(2, ways, policy);
+      std::vector<std::uint32_t> plain(ways);
+      std::iota(plain.begin(), plain.end(), 0);
+      for (int i = 0; i < 1000; ++i) {
+        const auto way = static_cast<std::uint32_t>(random() % ways);
+        const auto action = random() % 3;
+        if (action == 0) {
+          order.use(1, way);
+          if (policy == Replacement::fifo) continue;
+        } else if (action == 1) {
+          order.fill(1, way);
+        } else {
+          order.place_last(1, way);
+        }
+        std::erase(plain, way);
+        plain.insert(action == 2 ? plain.end() : plain.begin(), way);
+        ASSERT_EQ(order.victim(1), plain.back());
+        std::vector<std::uint32_t> ways_now;
+        order.ways_of(1, ways_now);
+        ASSERT_EQ(ways_now, plain);
+      }
+      EXPECT_EQ(order.victim(0), ways - 1) << "the other set is as it was";
+    }
+  }
+}
+
+TEST(ReplacementOrder, TreePointsAwayFromTheLastUses) {
+  // Four ways, all filled: 0, 1 on the left, 2, 3 on the right. After a use of 0 and then of 2 the
+  // root points left, and the left half away from 0.
+  ReplacementOrder order(1, 4, Replacement::plru);
+  for (std::uint32_t way = 0; way < 4; ++way) {
+    EXPECT_EQ(order.victim(0), way) << "empty ways come first";
+    order.fill(0, way);
+  }
+  order.use(0, 0);
+  order.use(0, 2);
+  EXPECT_EQ(order.victim(0), 1u);
+  order.place_last(0, 3);
+  EXPECT_EQ(order.victim(0), 3u);
+}
+
+TEST(AddressMap, XorFoldsTheNumber) {
+  const AddressMap map(8, Indexing::xor_hash);
+  EXPECT_EQ(map(0b101'011'110), 0b101u ^ 0b011u ^ 0b110u);
+  EXPECT_EQ(AddressMap(1, Indexing::xor_hash)(12345), 0u);
+  EXPECT_EQ(AddressMap(6, Indexing::xor_hash)(0b111), 1u) << "7 mod 6";
+}
+
+TEST(AddressMap, IpolyDividesPolynomials) {
+  // x^3 + x + 1: x^3 = x + 1, x^4 = x^2 + x, x^5 = x^2 + x + 1, x^6 = x^2 + 1, x^7 = 1.
+  const AddressMap map(8, Indexing::ipoly);
+  for (std::uint64_t n = 0; n < 8; ++n) EXPECT_EQ(map(n), n);
+  EXPECT_EQ(map(1 << 3), 0b011u);
+  EXPECT_EQ(map(1 << 4), 0b110u);
+  EXPECT_EQ(map(1 << 5), 0b111u);
+  EXPECT_EQ(map(1 << 6), 0b101u);
+  EXPECT_EQ(map(1 << 7), 0b001u);
+  EXPECT_EQ(map(0b11'000'001), 0b101u ^ 0b001u ^ 0b001u);
+  // Strides of powers of two do not collide: the point of the hash.
+  std::set<std::uint64_t> sets;
+  for (std::uint64_t i = 0; i < 8; ++i) sets.insert(map(i << 20));
+  EXPECT_EQ(sets.size(), 8u);
+  EXPECT_THROW(AddressMap(std::uint64_t{1} << 25, Indexing::ipoly), InputError);
 }
 
 TEST(CacheConfig, ImpossibleGeometry) {
@@ -127,6 +254,12 @@ TEST(CacheConfig, ImpossibleGeometry) {
   EXPECT_THROW(attempt([](CacheConfig& c) { c.sector_bytes = 96; }), InputError);
   EXPECT_THROW(attempt([](CacheConfig& c) { c.ways = 0; }), InputError);
   EXPECT_THROW(attempt([](CacheConfig& c) { c.slices = 0; }), InputError);
+  EXPECT_THROW(attempt([](CacheConfig& c) {
+                 c.replacement = Replacement::plru;
+                 c.ways = 3;
+                 c.size_bytes = 384;
+               }),
+               InputError);
   EXPECT_THROW(attempt([](CacheConfig& c) { c.slice_interleave_bytes = 100; }), InputError);
   EXPECT_THROW(attempt([](CacheConfig& c) { c.size_bytes = 0; }), InputError);
   EXPECT_THROW(attempt([](CacheConfig& c) { c.size_bytes = 300; }), InputError);

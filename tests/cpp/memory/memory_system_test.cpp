@@ -80,15 +80,121 @@ TEST(MemorySystem, StreamMissesEverywhereOnce) {
   const KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
   MemorySystem system(config());
   const MemoryProfile cold = system.run(trace);
-  EXPECT_EQ(cold.totals.l1_read_requests, 8u);
-  EXPECT_EQ(cold.totals.dram_read_sectors, 32u);
+  EXPECT_EQ(cold.totals[Total::l1_read_requests], 8u);
+  EXPECT_EQ(cold.totals[Total::dram_read_sectors], 32u);
   EXPECT_EQ(cold.per_row[0].events[2], 8u);
   EXPECT_EQ(cold.occupancy.blocks_per_sm, 2u);
   const MemoryProfile warm = system.run(trace);
-  EXPECT_EQ(warm.totals.dram_read_sectors, 0u) << "L2 keeps its contents";
-  EXPECT_EQ(warm.totals.l1_read_sector_hits, 0u) << "L1 starts empty";
+  EXPECT_EQ(warm.totals[Total::dram_read_sectors], 0u) << "L2 keeps its contents";
+  EXPECT_EQ(warm.totals[Total::l1_read_sector_hits], 0u) << "L1 starts empty";
   system.flush_l2();
-  EXPECT_EQ(system.run(trace).totals.dram_read_sectors, 32u);
+  EXPECT_EQ(system.run(trace).totals[Total::dram_read_sectors], 32u);
+}
+
+TEST(MemorySystem, ThreadsDoNotChangeTheResult) {
+  // Scattered loads and stores, a third of a million sectors: enough for several threads.
+  const auto scattered = [](std::uint64_t factor) {
+    return [factor](std::uint64_t thread) { return thread * factor % 1048573 * 4; };
+  };
+  const KernelTrace trace = make_kernel(
+      64, 256,
+      {{"LDG.E", {4}, {2}, scattered(7919)},
+       {"STG.E", {}, {2, 4}, scattered(104729)},
+       {"LDG.E", {4}, {2}, scattered(31337)},
+       {"ATOMG.E.ADD", {4}, {2, 5}, scattered(65537)},
+       {"LDG.E.64", {4}, {2}, [](std::uint64_t thread) { return thread % 40000 * 256; }}});
+  for (const std::uint32_t ways : {4u, 64u}) {
+    MemoryConfig c = config();
+    c.num_sms = 5;
+    c.l1 = {.size_bytes = 8192,
+            .ways = 64,
+            .sector_bytes = 32,
+            .write_policy = WritePolicy::write_back,
+            .write_miss = WriteMiss::write_validate};
+    c.l2 = {.size_bytes = 1 << 17,
+            .ways = ways,
+            .sector_bytes = 32,
+            .write_miss = WriteMiss::write_validate,
+            .set_index = Indexing::ipoly};
+    MemorySystem one(c, 1);
+    MemorySystem four(c, 4);
+    for (int launch = 0; launch < 2; ++launch) {
+      const MemoryProfile expected = one.run(trace, WarpPosition{3, 1});
+      const MemoryProfile found = four.run(trace, WarpPosition{3, 1});
+      for (std::size_t i = 0; i < num_totals; ++i) {
+        const auto total = static_cast<Total>(i);
+        EXPECT_EQ(found.totals[total], expected.totals[total]) << name_of(total);
+      }
+      for (std::size_t row = 0; row < expected.per_row.size(); ++row) {
+        EXPECT_EQ(found.per_row[row].events, expected.per_row[row].events);
+        EXPECT_EQ(found.per_row[row].dram_sectors, expected.per_row[row].dram_sectors);
+      }
+      ASSERT_EQ(found.observed.size(), 5u);
+      for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(found.observed[i].dram_sectors, expected.observed[i].dram_sectors);
+      }
+    }
+  }
+}
+
+TEST(MemorySystem, FailuresInThreadsReachTheCaller) {
+  struct Stop {};
+  const KernelTrace trace = make_kernel(
+      64, 256,
+      {{"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread * 7919 % 65536 * 256; }},
+       {"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread * 31 % 65536 * 256; }}});
+  MemorySystem system(config(), 4);
+  int calls = 0;
+  EXPECT_THROW(system.run(trace, {},
+                          [&calls] {
+                            if (++calls == 3) throw Stop{};
+                          }),
+               Stop);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(SmSchedule, BlockPolicies) {
+  // Six blocks; block 0 has eight times the accesses of the others. Two SMs of one block each.
+  TraceBuilder builder(testing::header(6, 32), memory_budget());
+  const std::uint32_t row = builder.intern(make_static_instruction(
+      0, "LDG.E", std::vector<std::uint16_t>{4}, std::vector<std::uint16_t>{2}));
+  for (std::uint64_t block = 0; block < 6; ++block) {
+    builder.begin_block(block);
+    builder.begin_warp(0);
+    LaneAddresses lanes;
+    lanes.mask = 1;
+    lanes.address[0] = 0;
+    for (int i = 0; i < (block == 0 ? 8 : 1); ++i) builder.append(row, 1, &lanes);
+    builder.end_block();
+  }
+  const KernelTrace trace = builder.finish();
+  const RowFlags flags(trace.instructions());
+  using Blocks = std::vector<std::vector<std::uint32_t>>;
+  EXPECT_EQ(assign_blocks(trace, flags, 2, 1, {}), (Blocks{{0, 2, 4}, {1, 3, 5}}));
+  EXPECT_EQ(assign_blocks(trace, flags, 2, 1, {.policy = BlockPolicy::breadth_first}),
+            (Blocks{{0}, {1, 2, 3, 4, 5}}))
+      << "the second SM is free eight times as often";
+  EXPECT_EQ(assign_blocks(trace, flags, 2, 1, {.first_occupancy_only = true}), (Blocks{{0}, {1}}));
+  const BlockOrder random{.policy = BlockPolicy::random, .seed = 1};
+  const Blocks drawn = assign_blocks(trace, flags, 2, 1, random);
+  EXPECT_EQ(drawn, assign_blocks(trace, flags, 2, 1, random)) << "the seed decides";
+  EXPECT_EQ(drawn[0].size() + drawn[1].size(), 6u);
+}
+
+TEST(MemorySystem, AdaptiveL1IsWhatSharedMemoryLeaves) {
+  // Eq. 7: 2 blocks of 3000 bytes are resident; the smallest carve-out of 6000 bytes or more is 8
+  // KiB.
+  const KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
+  MemoryConfig c = config();
+  c.sm.shared_memory_bytes = 16384;
+  c.sm.shared_memory_reserved_bytes = 3000;
+  c.unified_bytes = 32768;
+  c.carve_outs = {0, 4096, 8192, 16384};
+  EXPECT_EQ(MemorySystem(c).run(trace).l1_size_bytes, 32768u - 8192);
+  c.sm.shared_memory_reserved_bytes = 0;
+  EXPECT_EQ(MemorySystem(c).run(trace).l1_size_bytes, 32768u);
+  c.carve_outs = {0, 32768};
+  EXPECT_THROW(MemorySystem{c}, InputError);
 }
 
 TEST(MemorySystem, InterruptEndsTheRun) {
