@@ -8,21 +8,34 @@
 
 namespace warpstack {
 
-/// Division by a number that is fixed early, quick for powers of two.
+/// Division by a number that is fixed early: a shift by powers of two, a multiplication for numbers
+/// below 2^32.
 class Divisor {
  public:
   explicit Divisor(std::uint64_t value)
-      : value_(value), shift_(std::has_single_bit(value) ? std::countr_zero(value) : -1) {}
+      : value_(value),
+        shift_(std::has_single_bit(value) ? std::countr_zero(value) : -1),
+        reciprocal_(~std::uint64_t{0} / value + 1) {}
   [[nodiscard]] std::uint64_t quotient(std::uint64_t n) const {
-    return shift_ >= 0 ? n >> shift_ : n / value_;
+    if (shift_ >= 0) return n >> shift_;
+    // The reciprocal is too large by less than value / 2^64: below 2^32 that never carries.
+    if ((n | value_) >> 32 == 0) return high_product(n, reciprocal_);
+    return n / value_;
   }
   [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
-    return shift_ >= 0 ? n & (value_ - 1) : n % value_;
+    return shift_ >= 0 ? n & (value_ - 1) : n - quotient(n) * value_;
   }
 
  private:
+  /// Upper 64 bits of the product of a number below 2^32 and another one.
+  static std::uint64_t high_product(std::uint64_t small, std::uint64_t n) {
+    const std::uint64_t low = small * (n & 0xffffffff);
+    return (small * (n >> 32) + (low >> 32)) >> 32;
+  }
+
   std::uint64_t value_;
   int shift_;
+  std::uint64_t reciprocal_;  ///< 2^64 / value, rounded up
 };
 
 /// How line numbers spread over sets, or chunks of the address space over slices.

@@ -79,8 +79,7 @@ Cache::Cache(const CacheConfig& config)
   if (config.write_policy == WritePolicy::write_back) writers_.resize(states_.size());
 }
 
-SectorMask Cache::widen(SectorMask mask) const {
-  if (sectors_per_unit_ == 1) return mask;
+SectorMask Cache::widen_to_units(SectorMask mask) const {
   unsigned widened = 0;
   const unsigned unit = (1u << sectors_per_unit_) - 1;
   for (unsigned first = 0; first < config_.line_bytes / sector_bytes; first += sectors_per_unit_) {
@@ -96,34 +95,6 @@ void Cache::describe(std::uint64_t line, std::size_t slot, Eviction& eviction) c
   for_each_sector(eviction.dirty, [&](int s) {
     eviction.bytes[s] = partial(slot) >> s & 1 ? bytes_[slot][s] : all_bytes;
   });
-}
-
-std::uint32_t Cache::allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction) {
-  const std::uint32_t way = order_.victim(set);
-  const std::size_t slot = std::size_t{set} * config_.ways + way;
-  if (states_[slot].dirty) describe(tags_.line(set, way), slot, eviction);
-  states_[slot] = {};
-  if (!partial_.empty()) partial_[slot] = 0;
-  tags_.replace(set, way, line);
-  order_.fill(set, way);
-  return way;
-}
-
-Cache::ReadResult Cache::read(std::uint32_t set, std::uint64_t line, SectorMask mask,
-                              bool evict_first, Eviction& eviction) {
-  const int found = tags_.find(set, line);
-  const auto way = found >= 0 ? static_cast<std::uint32_t>(found) : allocate(set, line, eviction);
-  if (found >= 0) order_.use(set, way);
-  if (evict_first) order_.place_last(set, way);
-  const std::size_t slot = std::size_t{set} * config_.ways + way;
-  State& state = states_[slot];
-  ReadResult result;
-  result.hit = mask & state.valid;
-  // A partly valid sector misses: the bytes around the written ones come from below.
-  result.fetch = widen(mask & ~state.valid) & ~state.valid;
-  state.valid |= result.fetch;
-  if (!partial_.empty()) partial_[slot] &= ~result.fetch;
-  return result;
 }
 
 Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMask mask,

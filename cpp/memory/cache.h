@@ -114,7 +114,26 @@ class Cache {
   /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
   /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
   ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask, bool evict_first,
-                  Eviction& eviction);
+                  Eviction& eviction) {
+    const int found = tags_.find(set, line);
+    auto way = static_cast<std::uint32_t>(found);
+    if (found >= 0) {
+      order_.use(set, way);
+    } else {
+      way = allocate(set, line, eviction);
+    }
+    if (evict_first) order_.place_last(set, way);
+    const std::size_t slot = std::size_t{set} * config_.ways + way;
+    State& state = states_[slot];
+    ReadResult result;
+    result.hit = mask & state.valid;
+    if (result.hit == mask) return result;
+    // A partly valid sector misses: the bytes around the written ones come from below.
+    result.fetch = widen(mask & ~state.valid) & ~state.valid;
+    state.valid |= result.fetch;
+    if (!partial_.empty()) partial_[slot] &= ~result.fetch;
+    return result;
+  }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
   /// `writer` with the line.
   WriteResult write(std::uint32_t set, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
@@ -141,9 +160,22 @@ class Cache {
     SectorMask dirty = 0;
   };
 
-  std::uint32_t allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction);
+  /// Gives a line that is absent a way.
+  std::uint32_t allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction) {
+    const std::uint32_t way = order_.fill(set);
+    const std::size_t slot = std::size_t{set} * config_.ways + way;
+    if (states_[slot].dirty) describe(tags_.line(set, way), slot, eviction);
+    states_[slot] = {};
+    if (!partial_.empty()) partial_[slot] = 0;
+    tags_.replace(set, way, line);
+    return way;
+  }
   void describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const;
-  [[nodiscard]] SectorMask widen(SectorMask mask) const;
+  /// The fill units that a mask touches.
+  [[nodiscard]] SectorMask widen(SectorMask mask) const {
+    return sectors_per_unit_ == 1 ? mask : widen_to_units(mask);
+  }
+  [[nodiscard]] SectorMask widen_to_units(SectorMask mask) const;
   [[nodiscard]] SectorMask partial(std::size_t slot) const {
     return partial_.empty() ? SectorMask{0} : partial_[slot];
   }

@@ -1,14 +1,13 @@
 #include "memory/memory_system.h"
 
 #include <algorithm>
-#include <atomic>
-#include <barrier>
 #include <bit>
 #include <exception>
 #include <string>
 #include <thread>
 
 #include "common/error.h"
+#include "common/meeting.h"
 #include "memory/line_grouper.h"
 
 namespace warpstack {
@@ -24,11 +23,15 @@ struct Request {
   std::uint32_t bytes;   ///< position of the byte masks of a write
   SectorMask mask;
   Kind kind;
-  bool continues;    ///< belongs to the L1 line of the request before it
-  bool evict_first;  ///< L2 shall replace the line next
-  // What L2 says:
-  bool missed = false;            ///< a sector was not in L2
-  std::uint8_t dram_sectors = 0;  ///< fetched, or for a write miss without a fetch, written
+  bool continues;      ///< belongs to the L1 line of the request before it
+  bool evict_first;    ///< L2 shall replace the line next
+  std::uint8_t owner;  ///< the thread that has the set
+};
+
+/// What L2 says about a request.
+struct Outcome {
+  bool missed : 1;                ///< a sector was not in L2
+  std::uint8_t dram_sectors : 7;  ///< fetched, or for a write miss without a fetch, written
 };
 
 /// One warp instruction of a batch: its requests follow those of the one before.
@@ -39,7 +42,7 @@ struct IssuedAccess {
 };
 
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
-struct Worker {
+struct alignas(128) Worker {
   Worker(std::size_t rows, std::uint32_t l1_line_bytes) : per_row(rows), grouper(l1_line_bytes) {}
 
   MemoryTotals totals;
@@ -59,7 +62,7 @@ class L2Port {
  public:
   L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
 
-  void serve(Request& request, const ByteMasks& bytes) {
+  Outcome serve(const Request& request, const ByteMasks& bytes) {
     switch (request.kind) {
       case Request::Kind::read:
         return read(request);
@@ -67,14 +70,15 @@ class L2Port {
         return read_modify_write(request, bytes);
       case Request::Kind::write:
       case Request::Kind::write_back:
-        return write(request, bytes);
+        break;
     }
+    return write(request, bytes);
   }
 
  private:
   static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
 
-  void read(Request& request) {
+  Outcome read(const Request& request) {
     Cache::Eviction eviction;
     const Cache::ReadResult result =
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
@@ -82,11 +86,11 @@ class L2Port {
     totals_[Total::l2_read_request_hits] += result.hit == request.mask;
     totals_[Total::l2_read_sectors] += count_sectors(request.mask);
     totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
-    request.missed = result.hit != request.mask;
-    settle(request, result.fetch, eviction);
+    settle(result.fetch, eviction);
+    return outcome(result.hit != request.mask, result.fetch);
   }
 
-  void write(Request& request, const ByteMasks& bytes) {
+  Outcome write(const Request& request, const ByteMasks& bytes) {
     Cache::Eviction eviction;
     const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
                                                    no_writer, request.evict_first, eviction);
@@ -94,16 +98,14 @@ class L2Port {
     totals_[Total::l2_write_sectors] += count_sectors(request.mask);
     totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
     totals_[Total::dram_write_sectors] += count_sectors(result.forward);
-    request.missed = result.hit != request.mask;
-    settle(request, result.fetch, eviction);
-    if (!result.fetch) {
-      request.dram_sectors = static_cast<std::uint8_t>(
-          count_sectors(static_cast<SectorMask>(request.mask & ~result.hit)));
-    }
+    settle(result.fetch, eviction);
+    return outcome(
+        result.hit != request.mask,
+        result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
   }
 
   /// Atomics read the old value, so that a miss always fetches.
-  void read_modify_write(Request& request, const ByteMasks& bytes) {
+  Outcome read_modify_write(const Request& request, const ByteMasks& bytes) {
     Cache::Eviction eviction;
     const Cache::ReadResult read =
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
@@ -112,14 +114,16 @@ class L2Port {
     totals_[Total::l2_atomic_sectors] += count_sectors(request.mask);
     totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
     totals_[Total::dram_write_sectors] += count_sectors(write.forward);
-    request.missed = read.hit != request.mask;
-    settle(request, read.fetch, eviction);
+    settle(read.fetch, eviction);
+    return outcome(read.hit != request.mask, read.fetch);
   }
 
-  void settle(Request& request, SectorMask fetch, const Cache::Eviction& eviction) {
+  void settle(SectorMask fetch, const Cache::Eviction& eviction) {
     totals_[Total::dram_read_sectors] += count_sectors(fetch);
     totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
-    request.dram_sectors = static_cast<std::uint8_t>(count_sectors(fetch));
+  }
+  static Outcome outcome(bool missed, SectorMask moved) {
+    return {missed, static_cast<std::uint8_t>(count_sectors(moved) & 127)};
   }
 
   Cache& cache_;
@@ -127,11 +131,11 @@ class L2Port {
 };
 
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
-class Sm {
+class alignas(128) Sm {
  public:
   Sm(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
      std::uint32_t blocks_per_sm, const MemoryConfig& config, const CacheConfig& l1,
-     const Cache& l2)
+     const Cache& l2, std::size_t num_threads)
       : instructions_(trace.instructions()),
         config_(config),
         schedule_(trace, flags, std::move(blocks), blocks_per_sm),
@@ -140,7 +144,9 @@ class Sm {
         l1_sectors_(l1.line_bytes / sector_bytes),
         l2_sectors_(l2.config().line_bytes / sector_bytes),
         first_local_line_(local_region_sector / l1_sectors_),
-        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate) {}
+        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate),
+        sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
+        outcomes_(num_threads) {}
 
   /// Runs up to `turns` turns, one warp instruction each.
   void run(std::size_t turns, const std::optional<WarpPosition>& observed, Worker& worker) {
@@ -171,13 +177,15 @@ class Sm {
   // Of the batch:
   [[nodiscard]] std::size_t num_turns() const { return accesses_.size(); }
   [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
-  /// The requests of one turn.
-  [[nodiscard]] std::span<Request> requests(std::size_t turn) {
-    const std::size_t last =
-        turn + 1 < accesses_.size() ? accesses_[turn + 1].first_request : requests_.size();
-    return std::span(requests_).subspan(accesses_[turn].first_request,
-                                        last - accesses_[turn].first_request);
+  /// Position of a turn's first request; those of the next turn follow.
+  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
+    return turn < accesses_.size() ? accesses_[turn].first_request : requests_.size();
   }
+  [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
+  /// Where a thread notes the outcomes of the requests that it owns. Each thread has its own place:
+  /// neighbouring requests have different owners.
+  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) { return outcomes_[thread]; }
+  [[nodiscard]] std::vector<std::vector<Outcome>>& outcomes() { return outcomes_; }
   [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
     return bytes_[request.bytes];
   }
@@ -188,17 +196,18 @@ class Sm {
       const IssuedAccess& access = accesses_[turn];
       ObservedAccess seen;
       seen.row = access.row;
-      const std::span<const Request> all = requests(turn);
-      for (std::size_t i = 0; i < all.size();) {
+      const std::size_t last = first_request(turn + 1);
+      for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
-        const Request& first = all[i];
+        const Request& first = requests_[i];
         one.l2_requests = 1;
         do {
-          one.l2_request_sectors += count_sectors(all[i].mask);
-          one.dram_requests |= all[i].missed;
-          one.dram_sectors += all[i].dram_sectors;
+          const Outcome outcome = outcomes_[requests_[i].owner][i];
+          one.l2_request_sectors += count_sectors(requests_[i].mask);
+          one.dram_requests |= outcome.missed;
+          one.dram_sectors += outcome.dram_sectors;
           ++i;
-        } while (i < all.size() && all[i].continues);
+        } while (i < last && requests_[i].continues);
         if (first.kind == Request::Kind::write_back) {
           add(worker.per_row[first.writer], one);
           continue;
@@ -344,8 +353,9 @@ class Sm {
       position = static_cast<std::uint32_t>(bytes_.size());
       bytes_.push_back(*bytes);
     }
-    requests_.push_back(
-        {line, l2_.set_of(line), writer, position, mask, kind, continues, evict_first});
+    const std::uint32_t set = l2_.set_of(line);
+    const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
+    requests_.push_back({line, set, writer, position, mask, kind, continues, evict_first, owner});
   }
 
   const std::vector<StaticInstruction>& instructions_;
@@ -357,10 +367,12 @@ class Sm {
   std::uint64_t l2_sectors_;
   std::uint64_t first_local_line_;
   bool keeps_bytes_;  ///< L2 asks which bytes are written
+  Divisor sets_per_thread_;
   bool is_flushing_ = false;
   std::vector<IssuedAccess> accesses_;
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
+  std::vector<std::vector<Outcome>> outcomes_;  ///< by thread
   std::vector<std::size_t> absent_;
   std::vector<ObservedAccess> observed_;
 };
@@ -373,21 +385,13 @@ class Simulation {
       : sms_(sms), l2_(l2), workers_(workers), observed_(observed), interrupt_(interrupt) {}
 
   void run() {
-    if (workers_.size() == 1) {
-      work(0, [](const auto& then) { then(); });
-    } else {
-      struct Completion {
-        Simulation* simulation;
-        void operator()() noexcept { simulation->end_step(); }
-      };
-      std::barrier barrier(static_cast<std::ptrdiff_t>(workers_.size()), Completion{this});
-      const auto meet = [&barrier](const auto&) { barrier.arrive_and_wait(); };
-      std::vector<std::jthread> helpers;
-      for (std::size_t id = 1; id < workers_.size(); ++id) {
-        helpers.emplace_back([this, id, meet] { work(id, meet); });
-      }
-      work(0, meet);
+    Meeting meeting(static_cast<std::uint32_t>(workers_.size()));
+    std::vector<std::jthread> helpers;
+    for (std::size_t id = 1; id < workers_.size(); ++id) {
+      helpers.emplace_back([this, id, &meeting] { work(id, meeting); });
     }
+    work(0, meeting);
+    helpers.clear();
     if (failure_) std::rethrow_exception(failure_);
     flush();
   }
@@ -398,21 +402,20 @@ class Simulation {
   static constexpr std::size_t most_requests = 32768;
   static constexpr std::size_t least_requests = 8192;
 
-  template <typename Meet>
-  void work(std::size_t id, Meet meet) {
-    const auto end = [this] { end_step(); };
+  void work(std::size_t id, Meeting& meeting) {
     while (true) {
       guard([&] {
         if (id == 0 && interrupt_) interrupt_();
-        for (std::size_t i = next_sm_++; i < sms_.size(); i = next_sm_++) {
+        // A thread keeps its SMs: their state stays in its processor's cache.
+        for (std::size_t i = id; i < sms_.size(); i += workers_.size()) {
           sms_[i].settle(workers_[id]);
           sms_[i].run(turns_, observed_, workers_[id]);
         }
       });
-      meet(end);
+      meeting.wait([this] { end_turns(); });
       if (finished_) return;
       guard([&] { serve(id); });
-      meet(end);
+      meeting.wait([] {});
     }
   }
 
@@ -426,8 +429,7 @@ class Simulation {
     }
   }
 
-  void end_step() noexcept {
-    next_sm_ = 0;
+  void end_turns() {
     most_turns_ = 0;
     std::size_t requests = 0;
     for (const Sm& sm : sms_) {
@@ -439,42 +441,54 @@ class Simulation {
     finished_ = failure_ || most_turns_ == 0;
   }
 
-  /// Serves the requests of the batch for one thread's share of the sets, turn by turn.
+  /// Serves the requests of the batch whose sets a thread owns: turn by turn, SM by SM.
   void serve(std::size_t id) {
-    const std::uint64_t sets = l2_.config().num_sets();
-    const std::uint64_t first = sets * id / workers_.size();
-    const std::uint64_t last = sets * (id + 1) / workers_.size();
+    for (Sm& sm : sms_) sm.outcomes(id).resize(sm.num_requests());
     L2Port port(l2_, workers_[id].totals);
     Order now(sms_, most_turns_);
     Order ahead(sms_, most_turns_);
+    Order far_ahead(sms_, most_turns_);
     const auto prefetch_next = [&] {
-      for (const Request& request : ahead.next()) {
-        if (request.set >= first && request.set < last) l2_.prefetch(request.set);
+      if (ahead.done()) return;
+      const Sm& sm = ahead.sm();
+      for (std::size_t i = ahead.first(); i < ahead.last(); ++i) {
+        if (sm.request(i).owner == id) l2_.prefetch(sm.request(i).set);
       }
+      ahead.next();
     };
+    // Another thread may have noted the requests.
+    const auto prefetch_requests = [&] {
+      if (far_ahead.done()) return;
+      const Sm& sm = far_ahead.sm();
+      for (std::size_t i = far_ahead.first(); i < far_ahead.last(); i += 2) {
+        __builtin_prefetch(&sm.request(i));
+      }
+      far_ahead.next();
+    };
+    for (int i = 0; i < 8; ++i) prefetch_requests();
     for (int i = 0; i < 4; ++i) prefetch_next();
-    while (!now.done()) {
+    for (; !now.done(); now.next()) {
+      prefetch_requests();
       prefetch_next();
       Sm& sm = now.sm();
-      for (Request& request : now.next()) {
-        if (request.set >= first && request.set < last) port.serve(request, sm.bytes(request));
+      for (std::size_t i = now.first(); i < now.last(); ++i) {
+        const Request& request = sm.request(i);
+        if (request.owner == id) sm.outcomes(id)[i] = port.serve(request, sm.bytes(request));
       }
     }
   }
 
-  /// The requests of a batch in the order in which L2 takes them: turn by turn, SM by SM.
+  /// The turns of a batch in the order in which L2 takes their requests.
   class Order {
    public:
     Order(std::vector<Sm>& sms, std::size_t turns) : sms_(sms), turns_(turns) { skip(); }
     [[nodiscard]] bool done() const { return turn_ == turns_; }
     [[nodiscard]] Sm& sm() const { return sms_[sm_]; }
-    /// The requests of the next turn of an SM; none when all are done.
-    std::span<Request> next() {
-      if (done()) return {};
-      const std::span<Request> requests = sms_[sm_].requests(turn_);
+    [[nodiscard]] std::size_t first() const { return sm().first_request(turn_); }
+    [[nodiscard]] std::size_t last() const { return sm().first_request(turn_ + 1); }
+    void next() {
       ++sm_;
       skip();
-      return requests;
     }
 
    private:
@@ -501,7 +515,11 @@ class Simulation {
     L2Port port(l2_, workers_[0].totals);
     for (Sm& sm : sms_) {
       sm.flush(workers_[0]);
-      for (Request& request : sm.requests(0)) port.serve(request, sm.bytes(request));
+      for (std::vector<Outcome>& outcomes : sm.outcomes()) outcomes.resize(sm.num_requests());
+      for (std::size_t i = 0; i < sm.num_requests(); ++i) {
+        const Request& request = sm.request(i);
+        sm.outcomes(request.owner)[i] = port.serve(request, sm.bytes(request));
+      }
       sm.settle(workers_[0]);
     }
   }
@@ -511,7 +529,6 @@ class Simulation {
   std::vector<Worker>& workers_;
   std::optional<WarpPosition> observed_;
   const InterruptCheck& interrupt_;
-  std::atomic<std::size_t> next_sm_{0};
   std::size_t turns_ = 64;      ///< of a batch
   std::size_t most_turns_ = 0;  ///< of an SM in the batch
   bool finished_ = false;
@@ -631,15 +648,17 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
   const std::vector<RowCounts> counts =
       is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
 
+  // A thread needs some work to be worth its start.
+  constexpr std::uint64_t sectors_per_thread = 100'000;
+  constexpr std::uint64_t most_threads = 255;
+  const std::uint64_t threads =
+      std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1,
+                                std::min<std::uint64_t>(num_threads_, most_threads));
   std::vector<Sm> sms;
   for (std::vector<std::uint32_t>& blocks : blocks_of_sms) {
     if (blocks.empty()) continue;
-    sms.emplace_back(trace, flags, std::move(blocks), blocks_per_sm, config_, l1, l2_);
+    sms.emplace_back(trace, flags, std::move(blocks), blocks_per_sm, config_, l1, l2_, threads);
   }
-  // A thread needs some work to be worth its start.
-  constexpr std::uint64_t sectors_per_thread = 100'000;
-  const std::uint64_t threads =
-      std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1, num_threads_);
   std::vector<Worker> workers(threads, Worker(instructions.size(), l1.line_bytes));
   Simulation(sms, l2_, workers, observed, interrupt).run();
 

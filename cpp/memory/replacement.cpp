@@ -17,15 +17,25 @@ std::string_view name_of(Replacement replacement) {
 }
 
 ReplacementOrder::ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Replacement replacement)
-    : sets_(sets), ways_(ways), replacement_(replacement), last_shift_(4 * (ways - 1)) {
-  if (replacement == Replacement::plru) {
-    tree_.resize(sets * ways);
-    filled_.resize(sets);
-  } else if (ways <= most_nibbles) {
-    nibbles_.resize(sets);
-  } else {
-    links_.resize(sets * ways);
-    ends_.resize(sets);
+    : ways_(ways),
+      form_(replacement == Replacement::plru ? Form::tree
+            : ways <= most_nibbles           ? Form::nibbles
+                                             : Form::list),
+      replacement_(replacement),
+      last_shift_(4 * (std::min(ways, most_nibbles) - 1)),
+      order_mask_((std::uint64_t{16} << last_shift_) - 1) {
+  switch (form_) {
+    case Form::nibbles:
+      nibbles_.resize(sets);
+      break;
+    case Form::list:
+      links_.resize(sets * ways);
+      ends_.resize(sets);
+      break;
+    case Form::tree:
+      tree_.resize(sets * ways);
+      filled_.resize(sets);
+      break;
   }
   clear();
 }
@@ -47,13 +57,13 @@ void ReplacementOrder::clear() {
 }
 
 void ReplacementOrder::place_last(std::uint32_t set, std::uint32_t way) {
-  if (!nibbles_.empty()) {
+  if (form_ == Form::nibbles) {
     std::uint64_t& order = nibbles_[set];
     const unsigned shift = position(order, way);
     const std::uint64_t before = order & ((std::uint64_t{1} << shift) - 1);
     const std::uint64_t after = order & ~((std::uint64_t{16} << shift) - 1);
     order = before | after >> 4 | std::uint64_t{way} << last_shift_;
-  } else if (!links_.empty()) {
+  } else if (form_ == Form::list) {
     unlink(set, way);
     Ends& ends = ends_[set];
     Link* links = links_.data() + std::size_t{set} * ways_;
@@ -101,11 +111,11 @@ void ReplacementOrder::point(std::uint32_t set, std::uint32_t way, bool away) {
 
 void ReplacementOrder::ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) const {
   ways.resize(ways_);
-  if (!nibbles_.empty()) {
+  if (form_ == Form::nibbles) {
     for (std::uint32_t i = 0; i < ways_; ++i) {
       ways[i] = static_cast<std::uint32_t>(nibbles_[set] >> 4 * i & 15);
     }
-  } else if (!links_.empty()) {
+  } else if (form_ == Form::list) {
     std::uint32_t way = ends_[set].first;
     for (std::uint32_t& place : ways) {
       place = way;

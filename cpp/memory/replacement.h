@@ -26,23 +26,33 @@ class ReplacementOrder {
   ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Replacement replacement);
 
   [[nodiscard]] std::uint32_t victim(std::uint32_t set) const {
-    if (!nibbles_.empty()) return static_cast<std::uint32_t>(nibbles_[set] >> last_shift_ & 15);
-    if (!links_.empty()) return ends_[set].last;
+    if (form_ == Form::nibbles)
+      return static_cast<std::uint32_t>(nibbles_[set] >> last_shift_ & 15);
+    if (form_ == Form::list) return ends_[set].last;
     return tree_victim(set);
   }
   /// A line that is resident was used.
   void use(std::uint32_t set, std::uint32_t way) {
     if (replacement_ != Replacement::fifo) place_first(set, way);
   }
-  /// A new line took this way.
-  void fill(std::uint32_t set, std::uint32_t way) {
+  /// The way that makes room takes a new line.
+  std::uint32_t fill(std::uint32_t set) {
+    if (form_ == Form::nibbles) {
+      // All ways move on by one place.
+      std::uint64_t& order = nibbles_[set];
+      const std::uint64_t way = order >> last_shift_ & 15;
+      order = (order << 4 & order_mask_) | way;
+      return static_cast<std::uint32_t>(way);
+    }
+    const std::uint32_t way = victim(set);
     place_first(set, way);
     if (replacement_ == Replacement::plru && filled_[set] < ways_) ++filled_[set];
+    return way;
   }
   /// This way makes room next.
   void place_last(std::uint32_t set, std::uint32_t way);
   void prefetch(std::uint32_t set) const {
-    if (!nibbles_.empty()) __builtin_prefetch(&nibbles_[set]);
+    if (form_ == Form::nibbles) __builtin_prefetch(&nibbles_[set]);
   }
   /// The ways of a set, the last to make room first; with pseudo-LRU in the order of their numbers.
   void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) const;
@@ -59,14 +69,14 @@ class ReplacementOrder {
   };
 
   void place_first(std::uint32_t set, std::uint32_t way) {
-    if (!nibbles_.empty()) {
+    if (form_ == Form::nibbles) {
       std::uint64_t& order = nibbles_[set];
       if ((order & 15) == way) return;
       const unsigned shift = position(order, way);
       const std::uint64_t before = order & ((std::uint64_t{1} << shift) - 1);
       const std::uint64_t after = order & ~((std::uint64_t{16} << shift) - 1);
       order = after | before << 4 | way;
-    } else if (!links_.empty()) {
+    } else if (form_ == Form::list) {
       list_place_first(set, way);
     } else {
       point(set, way, true);
@@ -83,10 +93,13 @@ class ReplacementOrder {
   [[nodiscard]] std::uint32_t tree_victim(std::uint32_t set) const;
   void point(std::uint32_t set, std::uint32_t way, bool away);
 
-  std::uint64_t sets_;
+  enum class Form : std::uint8_t { nibbles, list, tree };
+
   std::uint32_t ways_;
+  Form form_;
   Replacement replacement_;
-  unsigned last_shift_ = 0;
+  unsigned last_shift_;
+  std::uint64_t order_mask_;            ///< of the nibbles in use
   std::vector<std::uint64_t> nibbles_;  ///< by set; the way that makes room last in the low nibble
   std::vector<Link> links_;             ///< by set and way
   std::vector<Ends> ends_;              ///< by set

@@ -13,12 +13,9 @@ namespace {
 constexpr std::uint64_t window_instructions = 64;
 constexpr std::uint64_t window_sectors = 256;
 
-/// A warp's next access is due after a turn of all resident warps, whose data lie far apart: time
-/// enough to bring it close, and too irregular for the hardware to foresee.
-void prefetch(const void* data, std::size_t bytes) {
-  const auto* begin = static_cast<const char*>(data);
-  for (std::size_t offset = 0; offset < bytes; offset += 64) __builtin_prefetch(begin + offset);
-}
+/// Resident warps whose accesses are brought close before their turn: their data lie far apart, too
+/// irregular for the hardware to foresee.
+constexpr std::size_t warps_ahead = 4;
 
 }  // namespace
 
@@ -86,7 +83,6 @@ void WarpStream::advance() {
     } else {
       current_.store_bytes = {};
     }
-    prefetch(window_.sector.data() + sector_, count * sizeof(std::uint64_t));
     return;
   }
 }
@@ -119,6 +115,17 @@ void SmSchedule::end_round() {
   std::erase_if(slots_, [](const Slot& slot) { return slot.empty(); });
 }
 
+void SmSchedule::prefetch_ahead() const {
+  const Slot* slot = &slots_[slot_];
+  std::size_t warp = warp_ + warps_ahead;
+  if (warp >= slot->size()) {
+    warp -= slot->size();
+    slot = &slots_[(slot_ + 1) % slots_.size()];
+    if (warp >= slot->size()) return;
+  }
+  (*slot)[warp].prefetch();
+}
+
 const MemoryAccess* SmSchedule::next() {
   if (issued_ != nullptr) {
     issued_->advance();
@@ -136,6 +143,7 @@ const MemoryAccess* SmSchedule::next() {
     while (warp_ < slot.size() && slot[warp_].done()) ++warp_;
     if (warp_ < slot.size()) {
       issued_ = &slot[warp_];
+      prefetch_ahead();
       return &issued_->current();
     }
     ++slot_;

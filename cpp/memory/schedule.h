@@ -37,6 +37,12 @@ class WarpStream {
   /// The access at the cursor; only while not done(). Valid until advance().
   [[nodiscard]] const MemoryAccess& current() const { return current_; }
   void advance();
+  /// Brings the sectors of the access at the cursor close.
+  void prefetch() const {
+    const std::span<const std::uint64_t> sectors = current_.sectors;
+    for (std::size_t i = 0; i < sectors.size(); i += 8) __builtin_prefetch(&sectors[i]);
+    if (!sectors.empty()) __builtin_prefetch(&sectors.back());
+  }
   [[nodiscard]] WarpPosition position() const { return position_; }
 
  private:
@@ -98,6 +104,7 @@ class SmSchedule {
  private:
   using Slot = std::vector<WarpStream>;  ///< the unfinished warps of a block
   void end_round();
+  void prefetch_ahead() const;
   void fill(Slot& slot);
 
   const KernelTrace* trace_;

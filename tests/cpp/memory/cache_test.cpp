@@ -181,13 +181,14 @@ TEST(ReplacementOrder, NibblesAndListsKeepTheSameOrder) {
       std::vector<std::uint32_t> plain(ways);
       std::iota(plain.begin(), plain.end(), 0);
       for (int i = 0; i < 1000; ++i) {
-        const auto way = static_cast<std::uint32_t>(random() % ways);
+        auto way = static_cast<std::uint32_t>(random() % ways);
         const auto action = random() % 3;
         if (action == 0) {
           order.use(1, way);
           if (policy == Replacement::fifo) continue;
         } else if (action == 1) {
-          order.fill(1, way);
+          way = order.fill(1);
+          ASSERT_EQ(way, plain.back());
         } else {
           order.place_last(1, way);
         }
@@ -208,14 +209,29 @@ TEST(ReplacementOrder, TreePointsAwayFromTheLastUses) {
   // root points left, and the left half away from 0.
   ReplacementOrder order(1, 4, Replacement::plru);
   for (std::uint32_t way = 0; way < 4; ++way) {
-    EXPECT_EQ(order.victim(0), way) << "empty ways come first";
-    order.fill(0, way);
+    EXPECT_EQ(order.fill(0), way) << "empty ways come first";
   }
   order.use(0, 0);
   order.use(0, 2);
   EXPECT_EQ(order.victim(0), 1u);
   order.place_last(0, 3);
   EXPECT_EQ(order.victim(0), 3u);
+}
+
+TEST(Divisor, EqualsDivision) {
+  std::mt19937_64 random(7);
+  for (const std::uint64_t value : {1ull, 2ull, 3ull, 7ull, 24ull, 4294967295ull, 4294967297ull}) {
+    const Divisor divisor(value);
+    for (const std::uint64_t n : std::initializer_list<std::uint64_t>{
+             0, value - 1, value, 4294967294, 4294967295, 4294967296, ~std::uint64_t{0}}) {
+      EXPECT_EQ(divisor.quotient(n), n / value);
+      EXPECT_EQ(divisor.remainder(n), n % value);
+    }
+    for (int i = 0; i < 1000; ++i) {
+      const std::uint64_t n = random() >> random() % 64;
+      EXPECT_EQ(divisor.quotient(n), n / value);
+    }
+  }
 }
 
 TEST(AddressMap, XorFoldsTheNumber) {
