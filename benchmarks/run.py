@@ -117,13 +117,21 @@ def intervals() -> Iterator[Row]:
 
 
 def caches() -> Iterator[Row]:
-    """Yield rates of L1 and L2 simulation."""
-    for gpu in (ws.gpu("pascal-mdm"), ws.gpu("titan-v")):
+    """Yield rates of L1 and L2 simulation, on one thread and on two."""
+    for gpu in (ws.gpu("pascal-mdm"), ws.gpu("titan-v"), ws.gpu("h100-pcie")):
         for what, kernel in kernels().items():
             totals = ws.simulate_caches(kernel, gpu).totals
             sectors = totals["l1_read_sectors"] + totals["l1_write_sectors"]
-            rates = timed(lambda k=kernel, gpu=gpu: ws.simulate_caches(k, gpu), sectors)
-            yield "caches", f"{what}, {gpu.name}", *rates, "M sector accesses/s"
+            for threads in (1, 2):
+                rates = timed(
+                    lambda k=kernel, gpu=gpu, threads=threads: ws.simulate_caches(
+                        k, gpu, num_threads=threads
+                    ),
+                    sectors,
+                )
+                plural = "s" if threads > 1 else ""
+                what_on = f"{what}, {gpu.name}, {threads} thread{plural}"
+                yield "caches", what_on, *rates, "M sector accesses/s"
 
 
 def models() -> Iterator[Row]:

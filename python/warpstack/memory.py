@@ -98,6 +98,9 @@ class MemorySystem:
     ----------
     gpu
         The GPU: a description, its name, or the path of one.
+    num_threads
+        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+        depend on it.
 
     Raises
     ------
@@ -141,11 +144,18 @@ def simulate_caches(
     *,
     flush_l2: bool = ...,
     observe: tuple[int, int] | None = ...,
+    num_threads: int = ...,
     progress: bool = ...,
 ) -> MemoryProfile: ...
 @overload
 def simulate_caches(
-    kernel: App, gpu: GpuLike, *, flush_l2: bool = ..., observe: None = ..., progress: bool = ...
+    kernel: App,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = ...,
+    observe: None = ...,
+    num_threads: int = ...,
+    progress: bool = ...,
 ) -> list[MemoryProfile]: ...
 def simulate_caches(
     kernel: KernelTrace | App,
@@ -153,6 +163,7 @@ def simulate_caches(
     *,
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
+    num_threads: int = 0,
     progress: bool = False,
 ) -> MemoryProfile | list[MemoryProfile]:
     """Simulate the contents of the L1 caches and of L2.
@@ -171,6 +182,8 @@ def simulate_caches(
         Empty L2 before each kernel too.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
+    num_threads
+        How many threads to use at most; 0: as many as the machine runs at once.
     progress
         Show a progress bar on standard error.
 
@@ -184,7 +197,7 @@ def simulate_caches(
     InputError
         If a thread block does not fit on an SM.
     """
-    system = MemorySystem(gpu)
+    system = MemorySystem(gpu, num_threads=num_threads)
     if isinstance(kernel, KernelTrace):
         return system.run(kernel, observe=observe)
     if observe is not None:
