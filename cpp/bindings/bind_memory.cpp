@@ -84,6 +84,7 @@ MemoryConfig memory_config(const py::dict& fields) {
   config.l2 = cache_config(fields["l2"]);
   config.unified_bytes = fields["unified_bytes"].cast<std::uint64_t>();
   config.carve_outs = fields["carve_outs"].cast<std::vector<std::uint64_t>>();
+  config.adaptive_keeps_ways = fields["adaptive_keeps_ways"].cast<bool>();
   config.l1_caches_global = fields["l1_caches_global"].cast<bool>();
   config.filter_l1_hits = fields["filter_l1_hits"].cast<bool>();
   config.block_order.policy = enum_of<BlockPolicy>(fields["block_policy"].cast<std::string>(),

@@ -540,8 +540,7 @@ class Simulation {
 CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
   CacheConfig l1 = config.l1;
   l1.size_bytes = config.unified_bytes - carve_out;
-  // The number of ways stays where it divides the lines; where it does not, that of sets does.
-  if (l1.num_lines() % l1.ways != 0) {
+  if (!config.adaptive_keeps_ways) {
     l1.ways = static_cast<std::uint32_t>(l1.num_lines() / config.l1.num_sets());
   }
   return l1;

@@ -24,8 +24,9 @@ struct MemoryConfig {
   /// `carve_outs` (bytes, increasing) that does not cost occupancy leaves. Empty: L1 as configured.
   std::uint64_t unified_bytes = 0;
   std::vector<std::uint64_t> carve_outs;
-  bool l1_caches_global = true;  ///< false: loads of global memory go past L1
-  bool filter_l1_hits = true;    ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
+  bool adaptive_keeps_ways = false;  ///< and changes its sets; else it keeps its sets
+  bool l1_caches_global = true;      ///< false: loads of global memory go past L1
+  bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
 
   /// Throws InputError on impossible values.

@@ -271,6 +271,8 @@ def _report_unused(arguments: argparse.Namespace, target: Gpu, used: set[str], w
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_plain, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -62,6 +62,11 @@ def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def _numbers(doc: str, unit: str) -> Any:
+    metadata = {"doc": doc, "unit": unit, "choices": None, "several": True}
+    return dataclasses.field(default=(), metadata=metadata)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gpu:
     """A GPU, as the stages see it.
@@ -126,6 +131,41 @@ class Gpu:
         "write_validate",
         default="no_allocate",
     )
+    l1_replacement: str = _choice(
+        "which line makes room in L1: least recently used, first in first out, or tree pseudo-LRU",
+        "lru",
+        "fifo",
+        "plru",
+        default="lru",
+    )
+    l1_allocation: str = _choice(
+        "when a line that missed L1 takes its place: at once, or when its data arrive (streaming)",
+        "on_miss",
+        "on_fill",
+        default="on_miss",
+    )
+    l1_set_index: str = _choice(
+        "how lines spread over the sets of L1", "modulo", "xor", "ipoly", default="modulo"
+    )
+    l1_global_loads: str = _choice(
+        "whether loads of global memory go through L1", "cached", "bypassed", default="cached"
+    )
+    unified_l1_kib: float = _number(
+        "storage of an SM that an adaptive L1 and shared memory divide; 0: L1 is as large as l1_size_kib",
+        "KiB",
+        default=0,
+    )
+    shared_memory_carve_outs_kib: tuple[float, ...] = _numbers(
+        "sizes that shared memory can take of unified_l1_kib; a kernel has the smallest that costs no "
+        "resident block (cache paper, Eq. 7)",
+        "KiB",
+    )
+    adaptive_l1_keeps: str = _choice(
+        "what an adaptive L1 keeps of the geometry that l1_size_kib and l1_ways give",
+        "sets",
+        "ways",
+        default="sets",
+    )
     noc_queue_entries: int = _number(
         "requests that the NoC queue of an SM holds; takes the place of the MSHRs in the models when L1 "
         "is a streaming cache (MDM, footnote 2); 0: L1 is not a streaming cache",
@@ -158,6 +198,20 @@ class Gpu:
         "fetch_on_write",
         "write_validate",
         default="fetch_on_write",
+    )
+
+    l2_replacement: str = _choice(
+        "which line makes room in L2", "lru", "fifo", "plru", default="lru"
+    )
+    l2_set_index: str = _choice(
+        "how lines spread over the sets of an L2 slice", "modulo", "xor", "ipoly", default="modulo"
+    )
+    l2_slice_index: str = _choice(
+        "how chunks of l2_slice_interleave_bytes spread over the slices",
+        "modulo",
+        "xor",
+        "ipoly",
+        default="modulo",
     )
 
     dram_latency: float = _number("what a DRAM access adds to an L2 hit", "cycles")
@@ -240,6 +294,35 @@ class Gpu:
                 raise InputError(
                     f"{where}: l2_slice_interleave_bytes = {interleave} is not a multiple of "
                     f"l2_line_bytes = {line}"
+                )
+
+        for level in ("l1", "l2"):
+            ways = getattr(self, f"{level}_ways")
+            if getattr(self, f"{level}_replacement") == "plru" and ways & (ways - 1):
+                raise InputError(
+                    f"GPU {self.name}: {level}_ways = {ways} is not a power of two, which "
+                    f"{level}_replacement = plru needs"
+                )
+        self._check_carve_outs()
+
+    def _check_carve_outs(self) -> None:
+        where = f"GPU {self.name}"
+        unified, carve_outs = self.unified_l1_kib, self.shared_memory_carve_outs_kib
+        if bool(unified) != bool(carve_outs):
+            raise InputError(
+                f"{where}: unified_l1_kib = {unified:g} and shared_memory_carve_outs_kib = "
+                f"{_short(carve_outs)} belong together; give both or none"
+            )
+        for carve_out in carve_outs:
+            left = unified - carve_out
+            ways, line = self.l1_ways, self.l1_line_bytes
+            sets = self.l1_size_kib * 1024 / line / ways
+            unit = (line * ways if self.adaptive_l1_keeps == "ways" else line * sets) / 1024
+            if left <= 0 or left % unit:
+                raise InputError(
+                    f"{where}: a carve-out of {carve_out:g} KiB leaves L1 {left:g} of unified_l1_kib = "
+                    f"{unified:g}, which is not a positive multiple of {unit:g} KiB, its "
+                    + ("ways" if self.adaptive_l1_keeps == "ways" else "sets")
                 )
 
     def replace(self, **changes: Any) -> Gpu:
@@ -411,6 +494,8 @@ def check_field_names(names: Iterable[str], where: str) -> None:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_short, value))
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
@@ -422,6 +507,8 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")
         return str(value)
+    if field.metadata.get("several"):
+        return _checked_numbers(value, where)
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise InputError(f"{where} is not a number")
     try:
@@ -441,11 +528,28 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     return int(number) if whole else number
 
 
+def _checked_numbers(value: Any, where: str) -> tuple[float, ...]:
+    """Return the numbers in increasing order, each once, or raise `InputError`."""
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        found = sorted({float(number) for number in value})
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{where} is not a list of numbers") from None
+    if not all(0 <= number <= _MOST for number in found):
+        raise InputError(f"{where} has numbers that are negative, too large or not finite")
+    return tuple(found)
+
+
 def value_of_text(field: str, text: Any) -> Any:
     """Return the value of a field that a file or a command line gives as text.
 
     Text that is no number stays as it is: the description names the field that it does not fit.
+    Several numbers come as a list, or on the command line separated by commas.
     """
+    if any(f.name == field and f.metadata.get("several") for f in _value_fields()):
+        parts = [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+        return [value_of_text("", part) for part in parts] if isinstance(parts, list) else text
     texts = ("name", "description", *(f.name for f in _value_fields() if f.metadata["choices"]))
     if field in texts or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
         return text

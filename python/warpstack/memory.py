@@ -22,7 +22,7 @@ CACHE_FIELDS = frozenset(
     field
     for field in Gpu.fields()
     if field in ("num_sms", "warps_per_sm", "threads_per_sm", "blocks_per_sm")
-    or field.startswith(("register", "shared_memory_", "l1_", "l2_"))
+    or field.startswith(("register", "shared_memory_", "l1_", "l2_", "unified", "adaptive"))
 ) - {
     "shared_memory_latency",
     "l1_latency",
@@ -261,9 +261,10 @@ def _config(gpu: Gpu) -> dict[str, Any]:
         "sm": _sm_limits(gpu),
         "l1": _cache(gpu, "l1"),
         "l2": _cache(gpu, "l2"),
-        "unified_bytes": 0,
-        "carve_outs": [],
-        "l1_caches_global": True,
+        "unified_bytes": int(gpu.unified_l1_kib * 1024),
+        "carve_outs": [int(size * 1024) for size in gpu.shared_memory_carve_outs_kib],
+        "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
+        "l1_caches_global": gpu.l1_global_loads == "cached",
         "filter_l1_hits": True,
         "block_policy": "round_robin",
         "seed": 0,
@@ -280,10 +281,10 @@ def _cache(gpu: Gpu, level: str) -> dict[str, Any]:
         "sector_bytes": getattr(gpu, f"{level}_sector_bytes"),
         "write_policy": getattr(gpu, f"{level}_write_policy"),
         "write_miss": getattr(gpu, f"{level}_write_miss"),
-        "replacement": "lru",
-        "allocation": "on_miss",
-        "set_index": "modulo",
+        "replacement": getattr(gpu, f"{level}_replacement"),
+        "allocation": "on_miss" if is_l2 else gpu.l1_allocation,
+        "set_index": getattr(gpu, f"{level}_set_index"),
         "slices": gpu.l2_slices if is_l2 else 1,
         "slice_interleave_bytes": gpu.l2_slice_interleave_bytes if is_l2 else gpu.l1_line_bytes,
-        "slice_index": "modulo",
+        "slice_index": gpu.l2_slice_index if is_l2 else "modulo",
     }

@@ -287,7 +287,7 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
 _STAGE_FIELDS = {
     field.name
     for field in dataclasses.fields(Gpu)
-    if field.name.startswith(("l1_", "l2_", "register", "shared_memory"))
+    if field.name.startswith(("l1_", "l2_", "register", "shared_memory", "unified", "adaptive"))
     or field.name.endswith(("_latency", "_per_sm"))
     or field.name in ("num_sms", "issue_width")
 } - {"l1_mshrs", "l2_clock_ghz"}
