@@ -88,6 +88,12 @@ SectorMask Cache::widen_to_units(SectorMask mask) const {
   return static_cast<SectorMask>(widened);
 }
 
+void Cache::place_last(std::uint32_t set, std::uint32_t way) {
+  std::uint32_t empty = 0;
+  for (std::uint32_t w = 0; w < config_.ways; ++w) empty += tags_.line(set, w) == TagStore::no_line;
+  order_.place_last(set, way, empty);
+}
+
 void Cache::describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const {
   eviction.line = line;
   eviction.dirty = states_[slot].dirty;
@@ -115,7 +121,7 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
   } else {
     way = allocate(set, line, eviction);
   }
-  if (evict_first) order_.place_last(set, way);
+  if (evict_first) place_last(set, way);
   const std::size_t slot = std::size_t{set} * config_.ways + way;
   State& state = states_[slot];
   result.hit = mask & (state.valid | partial(slot));

@@ -122,7 +122,7 @@ class Cache {
     } else {
       way = allocate(set, line, eviction);
     }
-    if (evict_first) order_.place_last(set, way);
+    if (evict_first) place_last(set, way);
     const std::size_t slot = std::size_t{set} * config_.ways + way;
     State& state = states_[slot];
     ReadResult result;
@@ -170,6 +170,8 @@ class Cache {
     tags_.replace(set, way, line);
     return way;
   }
+  /// Makes a line the next to make room.
+  void place_last(std::uint32_t set, std::uint32_t way);
   void describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const;
   /// The fill units that a mask touches.
   [[nodiscard]] SectorMask widen(SectorMask mask) const {

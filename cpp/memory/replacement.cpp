@@ -56,22 +56,34 @@ void ReplacementOrder::clear() {
   }
 }
 
-void ReplacementOrder::place_last(std::uint32_t set, std::uint32_t way) {
-  if (form_ == Form::nibbles) {
-    std::uint64_t& order = nibbles_[set];
-    const unsigned shift = position(order, way);
-    const std::uint64_t before = order & ((std::uint64_t{1} << shift) - 1);
-    const std::uint64_t after = order & ~((std::uint64_t{16} << shift) - 1);
-    order = before | after >> 4 | std::uint64_t{way} << last_shift_;
-  } else if (form_ == Form::list) {
-    unlink(set, way);
-    Ends& ends = ends_[set];
-    Link* links = links_.data() + std::size_t{set} * ways_;
-    links[way] = {ends.last, none};
-    (ends.last == none ? ends.first : links[ends.last].after) = way;
-    ends.last = way;
-  } else {
-    point(set, way, false);
+void ReplacementOrder::place_last(std::uint32_t set, std::uint32_t way, std::uint32_t num_empty) {
+  switch (form_) {
+    case Form::nibbles: {
+      const auto below = [](unsigned bits) { return (std::uint64_t{1} << bits) - 1; };
+      std::uint64_t& order = nibbles_[set];
+      const unsigned shift = position(order, way);
+      // Without the way, its followers move up; then it goes in before the empty ones.
+      const std::uint64_t others = (order & below(shift)) | (order >> 4 & ~below(shift));
+      const unsigned place = last_shift_ - 4 * num_empty;
+      order = (others & below(place)) | std::uint64_t{way} << place |
+              ((others & ~below(place)) << 4 & order_mask_);
+      break;
+    }
+    case Form::list: {
+      unlink(set, way);
+      Ends& ends = ends_[set];
+      Link* links = links_.data() + std::size_t{set} * ways_;
+      std::uint32_t before = ends.last;
+      for (std::uint32_t i = 0; i < num_empty; ++i) before = links[before].before;
+      const std::uint32_t after = before == none ? ends.first : links[before].after;
+      links[way] = {before, after};
+      (before == none ? ends.first : links[before].after) = way;
+      (after == none ? ends.last : links[after].before) = way;
+      break;
+    }
+    case Form::tree:
+      point(set, way, false);
+      break;
   }
 }
 

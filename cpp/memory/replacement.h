@@ -49,8 +49,8 @@ class ReplacementOrder {
     if (replacement_ == Replacement::plru && filled_[set] < ways_) ++filled_[set];
     return way;
   }
-  /// This way makes room next.
-  void place_last(std::uint32_t set, std::uint32_t way);
+  /// This way makes room next, after the empty ones.
+  void place_last(std::uint32_t set, std::uint32_t way, std::uint32_t num_empty);
   void prefetch(std::uint32_t set) const {
     if (form_ == Form::nibbles) __builtin_prefetch(&nibbles_[set]);
   }

@@ -11,11 +11,18 @@ Examples
 
 from warpstack import measures, models, patterns, plot
 from warpstack._core import __version__
+from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
 from warpstack.io import load, save
-from warpstack.memory import MemoryProfile, MemorySystem, occupancy, simulate_caches
+from warpstack.memory import (
+    BlockSchedule,
+    MemoryProfile,
+    MemorySystem,
+    occupancy,
+    simulate_caches,
+)
 from warpstack.models import Prediction, application_totals, predict
 from warpstack.reuse import (
     PptGpuMem,
@@ -30,6 +37,7 @@ from warpstack.trace import App, KernelTrace
 
 __all__ = [
     "App",
+    "BlockSchedule",
     "Gpu",
     "InputError",
     "IntervalProfile",
@@ -42,6 +50,7 @@ __all__ = [
     "TraceWarning",
     "UnusedOptionWarning",
     "__version__",
+    "ablate",
     "application_totals",
     "cache_family",
     "gpu",

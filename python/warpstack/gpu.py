@@ -324,6 +324,16 @@ class Gpu:
                     f"{unified:g}, which is not a positive multiple of {unit:g} KiB, its "
                     + ("ways" if self.adaptive_l1_keeps == "ways" else "sets")
                 )
+            grown = round(left / unit)
+            if (
+                self.adaptive_l1_keeps == "sets"
+                and self.l1_replacement == "plru"
+                and grown & (grown - 1)
+            ):
+                raise InputError(
+                    f"{where}: a carve-out of {carve_out:g} KiB leaves L1 {grown} ways, which is not a "
+                    "power of two, as l1_replacement = plru needs; keep the ways (adaptive_l1_keeps)"
+                )
 
     def replace(self, **changes: Any) -> Gpu:
         """Return a copy with some fields changed.
@@ -548,7 +558,9 @@ def value_of_text(field: str, text: Any) -> Any:
     Several numbers come as a list, or on the command line separated by commas.
     """
     if any(f.name == field and f.metadata.get("several") for f in _value_fields()):
-        parts = [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+        parts = (
+            [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+        )
         return [value_of_text("", part) for part in parts] if isinstance(parts, list) else text
     texts = ("name", "description", *(f.name for f in _value_fields() if f.metadata["choices"]))
     if field in texts or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import pandas as pd
 
 from warpstack import _core
+from warpstack.arguments import as_integer
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
-__all__ = ["MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
+__all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
+
+#: How thread blocks spread over the SMs.
+BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
+_MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
 CACHE_FIELDS = frozenset(
@@ -72,23 +78,108 @@ class MemoryProfile:
         """Resident blocks and warps per SM and the field that limits them; see `occupancy`."""
         return self._core.occupancy
 
+    @property
+    def l1_size_kib(self) -> float:
+        """Size of L1 as simulated: of an adaptive L1, what this kernel's shared memory leaves."""
+        return self._core.l1_size_bytes / 1024
+
+    @property
+    def num_simulated_blocks(self) -> int:
+        """Thread blocks that were simulated; all traced ones unless `BlockSchedule` says otherwise."""
+        return self._core.simulated_blocks
+
     def hit_rates(self) -> dict[str, float]:
-        """Return sector hit rates by level and direction; NaN without accesses."""
+        """Return the hit rates of sectors; NaN without accesses.
+
+        Returns
+        -------
+        dict
+            ``l1`` (loads and stores), ``l1_global`` (without local memory), ``l1_global_load``,
+            ``l1_read``, ``l1_write``, ``l2`` (reads, writes and atomics), ``l2_read``,
+            ``l2_write``.
+        """
+
+        def rate(*counts: tuple[int, int]) -> float:
+            hits, accesses = (sum(values) for values in zip(*counts, strict=True))
+            return hits / accesses if accesses else float("nan")
+
+        def of(name: str) -> tuple[int, int]:
+            return self.totals[f"{name}_sector_hits"], self.totals[f"{name}_sectors"]
+
+        def without_local(kind: str) -> tuple[int, int]:
+            (hits, accesses), (local_hits, local) = of(f"l1_{kind}"), of(f"l1_local_{kind}")
+            return hits - local_hits, accesses - local
+
         return {
-            name: self.totals[f"{name}_sector_hits"] / self.totals[f"{name}_sectors"]
-            if self.totals[f"{name}_sectors"]
-            else float("nan")
-            for name in ("l1_read", "l1_write", "l2_read", "l2_write")
+            "l1": rate(of("l1_read"), of("l1_write")),
+            "l1_global": rate(without_local("read"), without_local("write")),
+            "l1_global_load": rate(without_local("read")),
+            "l1_read": rate(of("l1_read")),
+            "l1_write": rate(of("l1_write")),
+            "l2": rate(of("l2_read"), of("l2_write"), of("l2_atomic")),
+            "l2_read": rate(of("l2_read")),
+            "l2_write": rate(of("l2_write")),
         }
+
+    def divergence(self) -> dict[str, float]:
+        """Return lines and sectors per active warp instruction of global and local memory.
+
+        Returns
+        -------
+        dict
+            ``load_requests``, ``load_sectors``, ``store_requests``, ``store_sectors``; NaN without
+            such instructions. Atomics count as stores.
+        """
+        table = self.per_pc
+        table = table[(table["space"] != "shared") & (table["active_executions"] > 0)]
+        is_load = table["kind"].isin(("load", "async_copy"))
+        result = {}
+        for kind, rows in (("load", table[is_load]), ("store", table[~is_load])):
+            executions = float(rows["active_executions"].sum())
+            for unit in ("requests", "sectors"):
+                result[f"{kind}_{unit}"] = (
+                    float(rows[unit].sum()) / executions if executions else float("nan")
+                )
+        return result
 
     def __repr__(self) -> str:
         rates = ", ".join(
-            f"{name} hits {100 * rate:.1f} %" for name, rate in self.hit_rates().items()
+            f"{name} hits {100 * rate:.1f} %"
+            for name, rate in self.hit_rates().items()
+            if name in ("l1_read", "l1_write", "l2_read", "l2_write")
         )
         return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}>"
 
     def _repr_html_(self) -> str:
         return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
+
+
+@dataclass(frozen=True)
+class BlockSchedule:
+    """Which thread blocks run where.
+
+    Attributes
+    ----------
+    policy
+        ``round_robin``: block b runs on SM b mod num_sms. ``random``: each block on an SM of its own
+        draw. ``breadth_first``: the SMs take turns until all slots are full; then the next block
+        goes to the SM that first has a free slot.
+    seed
+        Of the random policy.
+    first_occupancy_only
+        Simulate only the blocks that are resident at the start (as many as an SM holds): L1 hit
+        rates from them come close to those of the whole kernel (cache paper, Section 2.4). Counters
+        are of these blocks.
+    """
+
+    policy: str = "round_robin"
+    seed: int = 0
+    first_occupancy_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.policy not in BLOCK_POLICIES:
+            raise InputError(f"policy = {self.policy!r} is not one of {', '.join(BLOCK_POLICIES)}")
+        as_integer("seed", self.seed, 0, 2**64 - 1)
 
 
 class MemorySystem:
@@ -98,6 +189,11 @@ class MemorySystem:
     ----------
     gpu
         The GPU: a description, its name, or the path of one.
+    blocks
+        Which thread blocks run where; a `BlockSchedule` or the name of a policy.
+    filter_l1_hits
+        Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
+        of L1 are the same.
     num_threads
         How many threads to use at most; 0: as many as the machine runs at once. The result does not
         depend on it.
@@ -108,10 +204,20 @@ class MemorySystem:
         If the cache geometry is impossible.
     """
 
-    def __init__(self, gpu: GpuLike, *, num_threads: int = 0) -> None:
+    def __init__(
+        self,
+        gpu: GpuLike,
+        *,
+        blocks: BlockSchedule | str = "round_robin",
+        filter_l1_hits: bool = True,
+        num_threads: int = 0,
+    ) -> None:
         self.gpu = gpu = as_gpu(gpu)
+        schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
+        threads = as_integer("num_threads", num_threads, 0, _MOST_THREADS)
         with _named_memory_error(gpu):
-            self._core = _core.MemorySystem(_config(gpu), num_threads)
+            config = _config(gpu, schedule, filter_l1_hits=filter_l1_hits)
+            self._core = _core.MemorySystem(config, threads)
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
@@ -144,6 +250,8 @@ def simulate_caches(
     *,
     flush_l2: bool = ...,
     observe: tuple[int, int] | None = ...,
+    blocks: BlockSchedule | str = ...,
+    filter_l1_hits: bool = ...,
     num_threads: int = ...,
     progress: bool = ...,
 ) -> MemoryProfile: ...
@@ -154,6 +262,8 @@ def simulate_caches(
     *,
     flush_l2: bool = ...,
     observe: None = ...,
+    blocks: BlockSchedule | str = ...,
+    filter_l1_hits: bool = ...,
     num_threads: int = ...,
     progress: bool = ...,
 ) -> list[MemoryProfile]: ...
@@ -163,6 +273,8 @@ def simulate_caches(
     *,
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
+    blocks: BlockSchedule | str = "round_robin",
+    filter_l1_hits: bool = True,
     num_threads: int = 0,
     progress: bool = False,
 ) -> MemoryProfile | list[MemoryProfile]:
@@ -182,8 +294,8 @@ def simulate_caches(
         Empty L2 before each kernel too.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
-    num_threads
-        How many threads to use at most; 0: as many as the machine runs at once.
+    blocks, filter_l1_hits, num_threads
+        As for `MemorySystem`.
     progress
         Show a progress bar on standard error.
 
@@ -197,7 +309,9 @@ def simulate_caches(
     InputError
         If a thread block does not fit on an SM.
     """
-    system = MemorySystem(gpu, num_threads=num_threads)
+    system = MemorySystem(
+        gpu, blocks=blocks, filter_l1_hits=filter_l1_hits, num_threads=num_threads
+    )
     if isinstance(kernel, KernelTrace):
         return system.run(kernel, observe=observe)
     if observe is not None:
@@ -254,8 +368,11 @@ def _sm_limits(gpu: Gpu) -> dict[str, int]:
     }
 
 
-def _config(gpu: Gpu) -> dict[str, Any]:
+def _config(
+    gpu: Gpu, blocks: BlockSchedule | None = None, *, filter_l1_hits: bool = True
+) -> dict[str, Any]:
     """Return the memory system of a GPU as the core wants it."""
+    blocks = blocks or BlockSchedule()
     return {
         "num_sms": gpu.num_sms,
         "sm": _sm_limits(gpu),
@@ -265,10 +382,10 @@ def _config(gpu: Gpu) -> dict[str, Any]:
         "carve_outs": [int(size * 1024) for size in gpu.shared_memory_carve_outs_kib],
         "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
         "l1_caches_global": gpu.l1_global_loads == "cached",
-        "filter_l1_hits": True,
-        "block_policy": "round_robin",
-        "seed": 0,
-        "first_occupancy_only": False,
+        "filter_l1_hits": filter_l1_hits,
+        "block_policy": blocks.policy,
+        "seed": int(blocks.seed),
+        "first_occupancy_only": blocks.first_occupancy_only,
     }
 
 

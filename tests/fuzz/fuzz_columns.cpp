@@ -54,10 +54,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       BlockBatch batch;
       batch.block = source.column<std::uint64_t>(5);
       batch.warp = source.column<std::uint32_t>(3);
-      batch.instructions = source.column<std::uint64_t>(source.next(2) ? 4 : 0);
-      batch.memory = source.column<std::uint64_t>(3);
-      batch.sectors = source.column<std::uint64_t>(5);
-      batch.stores = source.column<std::uint64_t>(5);
+      batch.instructions = source.column<std::uint32_t>(source.next(2) ? 4 : 0);
+      batch.memory = source.column<std::uint32_t>(3);
+      batch.sectors = source.column<std::uint32_t>(5);
+      batch.stores = source.column<std::uint32_t>(5);
       batch.columns.instruction = source.column<std::uint32_t>(6);
       batch.columns.active_mask = source.column<std::uint32_t>(3);
       batch.columns.memory_static = source.column<std::uint32_t>(6);

@@ -22,6 +22,8 @@ MEMORY = [
     "LDG.E.128",
     "LDG.E.U8",
     "LDG.E.STRONG.GPU",
+    "LDG.E.EF",
+    "STG.E.EF",
     "STG.E",
     "STG.E.U8",
     "STG.E.128",
@@ -95,8 +97,33 @@ def gpus(draw):
     line = draw(st.sampled_from([64, 128]))
     l2_line = draw(st.sampled_from([32, 64, 128, 256]))
     slices = draw(st.integers(1, 3))
-    l1_ways, l2_ways = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    replacements = ["lru", "lru", "fifo", "plru"]
+    indexings = ["modulo", "modulo", "xor", "ipoly"]
+    l1_replacement, l2_replacement = (draw(st.sampled_from(replacements)) for _ in range(2))
+    # 33 ways have another search and another order than few ones.
+    l1_ways = draw(st.sampled_from([1, 2, 4] if l1_replacement == "plru" else [1, 2, 3, 4, 33]))
+    l2_ways = draw(st.sampled_from([1, 2, 4] if l2_replacement == "plru" else [1, 2, 3, 4, 20]))
+    l1_sets = draw(st.integers(1, 5))
+    adaptive = {}
+    if draw(st.booleans()):
+        keeps = "ways" if l1_replacement == "plru" else draw(st.sampled_from(["sets", "ways"]))
+        unit = line * (l1_sets if keeps == "sets" else l1_ways) / 1024
+        adaptive = {
+            "adaptive_l1_keeps": keeps,
+            "unified_l1_kib": 8 * unit,
+            "shared_memory_carve_outs_kib": sorted(
+                unit * n for n in draw(st.sets(st.integers(0, 7), min_size=1, max_size=3))
+            ),
+        }
     return ws.gpu("pascal-mdm").replace(
+        **adaptive,
+        l1_replacement=l1_replacement,
+        l2_replacement=l2_replacement,
+        l1_allocation=draw(st.sampled_from(["on_miss", "on_miss", "on_fill"])),
+        l1_global_loads=draw(st.sampled_from(["cached", "cached", "bypassed"])),
+        l1_set_index=draw(st.sampled_from(indexings)),
+        l2_set_index=draw(st.sampled_from(indexings)),
+        l2_slice_index=draw(st.sampled_from(indexings)),
         num_sms=draw(st.integers(1, 4)),
         blocks_per_sm=draw(st.integers(1, 3)),
         shared_memory_kib_per_sm=16,
@@ -104,7 +131,7 @@ def gpus(draw):
         l1_line_bytes=line,
         l1_sector_bytes=draw(st.sampled_from([32, line])),
         l1_ways=l1_ways,
-        l1_size_kib=line * l1_ways * draw(st.integers(1, 5)) / 1024,
+        l1_size_kib=line * l1_ways * l1_sets / 1024,
         l1_write_policy=draw(st.sampled_from(["write_through", "write_back"])),
         l1_write_miss=draw(st.sampled_from(POLICIES)),
         l2_line_bytes=l2_line,

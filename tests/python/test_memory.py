@@ -118,59 +118,269 @@ def test_conservation(kernel, gpu):
         assert t["dram_write_sectors"] == t["l2_write_sectors"] + t["l2_atomic_sectors"]
 
 
-@settings(max_examples=100)
-@given(
-    st.integers(1, 4),
-    st.integers(1, 5),
-    st.sampled_from([32, 64, 128, 256]),
-    st.booleans(),
-    st.sampled_from(["write_through", "write_back"]),
-    st.sampled_from(POLICIES),
-    st.integers(1, 3),
-    st.lists(
-        st.tuples(
-            st.integers(0, 40), st.integers(1, 255), st.booleans(), st.integers(0, 2**32 - 1)
-        ),
-        max_size=120,
-    ),
-)
-def test_cache_equals_plain_definition(ways, sets, line, sectored, policy, miss, slices, accesses):
-    config = {
-        "size_bytes": ways * sets * line * slices,
+@st.composite
+def cache_configs(draw):
+    replacement = draw(st.sampled_from(["lru", "fifo", "plru"]))
+    ways = draw(st.sampled_from([1, 2, 4, 8, 64] if replacement == "plru" else [1, 3, 8, 17, 40]))
+    line = draw(st.sampled_from([32, 64, 128, 256]))
+    slices = draw(st.integers(1, 3))
+    indexings = st.sampled_from(["modulo", "xor", "ipoly"])
+    return {
+        "size_bytes": ways * draw(st.integers(1, 5)) * line * slices,
         "ways": ways,
         "line_bytes": line,
-        "sector_bytes": 32 if sectored else line,
-        "write_policy": policy,
-        "write_miss": miss,
-        "replacement": "lru",
+        "sector_bytes": 32 if draw(st.booleans()) else line,
+        "write_policy": draw(st.sampled_from(["write_through", "write_back"])),
+        "write_miss": draw(st.sampled_from(POLICIES)),
+        "replacement": replacement,
         "allocation": "on_miss",
-        "set_index": "modulo",
+        "set_index": draw(indexings),
         "slices": slices,
         "slice_interleave_bytes": line * 2,
-        "slice_index": "modulo",
+        "slice_index": draw(indexings),
     }
+
+
+@settings(max_examples=150)
+@given(cache_configs(), st.integers(0, 2**32 - 1), st.integers(1, 300))
+def test_cache_equals_plain_definition(config, seed, num_accesses):
     core, plain = _core.Cache(config), PlainCache(**config)
-    per_line = line // 32
+    per_line = config["line_bytes"] // 32
+    num_lines = config["size_bytes"] // config["line_bytes"]
+    rng = np.random.default_rng(seed)
 
     def bits(sectors):
         return sum(1 << s for s in sectors)
 
-    for number, raw_mask, is_write, byte_mask in accesses:
-        mask = raw_mask & ((1 << per_line) - 1) or 1
+    for _ in range(num_accesses):
+        # A few lines more than the cache holds, some far away.
+        number = int(rng.integers(0, 2 * num_lines + 2)) | int(rng.integers(0, 2)) << 33
+        mask = int(rng.integers(1, 1 << per_line))
         sectors = {s for s in range(per_line) if mask >> s & 1}
-        if is_write:
-            masks = dict.fromkeys(sectors, byte_mask)
-            hit, fetch, forward, evicted = core.write(number, mask, [byte_mask] * 8, 7 * number)
-            expected = plain.write(number, masks, 7 * number)
+        evict_first = bool(rng.random() < 0.2)
+        if rng.random() < 0.1:
+            core.invalidate(number, mask)
+            plain.invalidate(number, sectors)
+        elif rng.random() < 0.5:
+            byte_mask = int(rng.choice([0xFFFFFFFF, 0xFFFF, 0xFFFF0000, 1]))
+            hit, fetch, forward, evicted = core.write(number, mask, [byte_mask] * 8, 7, evict_first)
+            expected = plain.write(number, dict.fromkeys(sectors, byte_mask), 7, evict_first)
             assert forward == bits(expected[2])
+            assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
+            assert evicted == expected[-1]
         else:
-            hit, fetch, evicted = core.read(number, mask)
-            expected = plain.read(number, sectors)
-        assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
-        assert evicted == expected[-1]
+            hit, fetch, evicted = core.read(number, mask, evict_first)
+            expected = plain.read(number, sectors, evict_first)
+            assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
+            assert evicted == expected[-1]
     assert core.dirty_sectors == plain.dirty_sectors()
     assert core.flush() == plain.flush()
     assert core.dirty_sectors == core.read(1, 1)[0] == 0
+
+
+@settings(max_examples=80)
+@given(
+    kernels(),
+    gpus(),
+    st.sampled_from(["round_robin", "random", "breadth_first"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**64 - 1),
+)
+def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filtered, seed):
+    schedule = ws.BlockSchedule(policy, seed, first_occupancy_only=first)
+    profile = ws.simulate_caches(kernel, gpu, blocks=schedule, filter_l1_hits=filtered)
+    config = _config(gpu, schedule, filter_l1_hits=filtered)
+    assert_same(profile, PlainMemorySystem(config).run(kernel))
+    if first:
+        per_sm = profile.occupancy["blocks_per_sm"]
+        assert profile.num_simulated_blocks <= per_sm * gpu.num_sms
+        # Instructions are those of the simulated blocks, and each was an event when active.
+        cached = profile.per_pc[profile.per_pc["space"] != "shared"]
+        events = cached[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
+        assert (events == cached["active_executions"]).all()
+        assert profile.totals["load_instructions"] <= kernel.num_memory_instructions
+
+
+def test_a_schedule_must_exist(pascal):
+    kernel = ws.patterns.stream(blocks=2)
+    with pytest.raises(ws.InputError, match=r"policy = 'depth_first' is not one of round_robin"):
+        ws.simulate_caches(kernel, pascal, blocks="depth_first")
+    with pytest.raises(ws.InputError, match="seed = -1 is outside"):
+        ws.BlockSchedule("random", -1)
+    with pytest.raises(ws.InputError, match="num_threads = 1000 is outside 0 to 255"):
+        ws.MemorySystem(pascal, num_threads=1000)
+
+
+def test_write_back_state_machine_of_the_cache_paper(pascal):
+    """Cache paper, Figure 4: one L2 line of one sector, write-back, write-allocate.
+
+    Read A: miss, one sector read from memory. Write A: hit, A is dirty, nothing moves. Read B: miss,
+    A is replaced and written back (1 write), B is read (1 read). Write C: miss, the sector is read
+    first (1 read), then C is dirty. The end: C still has to be written, which the flush does.
+    """
+    gpu = pascal.replace(
+        num_sms=1,
+        l1_line_bytes=32,
+        l1_sector_bytes=32,
+        l1_size_kib=1 / 32,
+        l1_ways=1,
+        l1_global_loads="bypassed",
+        l2_line_bytes=32,
+        l2_sector_bytes=32,
+        l2_slices=1,
+        l2_ways=1,
+        l2_size_kib=1 / 32,
+    )
+    steps = [("LDG.E", 0), ("STG.E", 0), ("LDG.E", 1), ("STG.E", 2)]
+    reads, writes, dirty = [], [], []
+    for n in range(1, 5):
+
+        def emit(k, n=n):
+            for opcode, line in steps[:n]:
+                where = k.thread == 0
+                registers = {"src": (2, 4)} if opcode == "STG.E" else {"src": 2, "dst": 4}
+                k.emit(opcode, address=32 * line + 0 * k.thread, predicate=where, **registers)
+
+        totals = ws.simulate_caches(one_warp(emit), gpu).totals
+        reads.append(totals["dram_read_sectors"])
+        writes.append(totals["dram_write_sectors"])
+        dirty.append(totals["l2_dirty_sectors"])
+    assert reads == [1, 1, 2, 3]
+    assert writes == [0, 0, 1, 1]
+    assert dirty == [0, 1, 0, 1]
+
+
+def test_adaptive_l1_of_volta():
+    """Cache paper, Section 4.2: 128 KiB, shared memory of 0, 8, 16, 32, 64 or 96 of them.
+
+    Blocks of 64 threads: 2048 / 64 = 32 fit by threads. Without shared memory L1 has all 128 KiB.
+    With 1 KiB a block 32 blocks need 32 KiB: 96 KiB are left. With 10 KiB, 96 / 10 = 9 blocks fit,
+    which need 90 KiB: only the carve-out of 96 holds them, and 32 KiB are left.
+    """
+    volta = ws.gpu("pascal-mdm").replace(
+        name="volta",
+        shared_memory_kib_per_sm=96,
+        unified_l1_kib=128,
+        shared_memory_carve_outs_kib=(0, 8, 16, 32, 64, 96),
+        adaptive_l1_keeps="ways",
+        l1_ways=4,
+        l1_size_kib=32,
+    )
+    sizes = []
+    for shared in (0, 1024, 10240):
+        k = ws.patterns.KernelBuilder("k", grid=1, block=64, shared_memory_bytes=shared)
+        k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
+        kernel = k.build()
+        sizes.append(ws.simulate_caches(kernel, volta).l1_size_kib)
+    assert sizes == [128, 96, 32]
+    assert ws.simulate_caches(kernel, "pascal-mdm").l1_size_kib == 48
+
+
+def test_streaming_l1_looks_up_all_lines_before_it_replaces_one(pascal):
+    """A one-line L1 holds line 0; a warp then touches lines 1 and 0, in this order.
+
+    On miss, line 1 takes the place of line 0 before line 0 is looked up: two misses. On fill, line 0
+    still hits.
+    """
+
+    def emit(k):
+        k.emit("LDG.E", dst=4, src=2, address=0 * k.thread)
+        k.emit("LDG.E", dst=4, src=2, address=128 * (1 - k.thread % 2))
+
+    gpu = pascal.replace(num_sms=1, l1_size_kib=0.125, l1_ways=1)
+    hits = [
+        ws.simulate_caches(one_warp(emit), gpu.replace(l1_allocation=allocation)).totals[
+            "l1_read_request_hits"
+        ]
+        for allocation in ("on_miss", "on_fill")
+    ]
+    assert hits == [0, 1]
+
+
+def test_hashed_sets_spread_a_stride_of_the_cache_size(pascal):
+    """Eight lines a cache size apart fall into one of 8 sets of one way; hashes keep them all."""
+
+    def emit(k):
+        for _ in range(2):
+            for line in range(8):
+                k.emit("LDG.E", dst=4, src=2, address=8 * 128 * line + 0 * k.thread)
+
+    hits = {}
+    for index in ("modulo", "xor", "ipoly"):
+        gpu = pascal.replace(num_sms=1, l1_size_kib=1, l1_ways=1, l1_set_index=index)
+        hits[index] = ws.simulate_caches(one_warp(emit), gpu).totals["l1_read_request_hits"]
+    assert hits == {"modulo": 0, "xor": 8, "ipoly": 8}
+
+
+def test_evict_first_lines_make_room_first(pascal):
+    """Two ways: A, then B with .EF, then C takes the place of B, and A hits."""
+
+    def emit(k):
+        for opcode, line in (("LDG.E", 0), ("LDG.E.EF", 1), ("LDG.E", 2), ("LDG.E", 0)):
+            k.emit(opcode, dst=4, src=2, address=128 * line + 0 * k.thread)
+
+    gpu = pascal.replace(num_sms=1, l1_size_kib=0.25, l1_ways=2)
+    assert ws.simulate_caches(one_warp(emit), gpu).totals["l1_read_request_hits"] == 1
+
+
+def test_ablations_of_the_cache_paper(bfs):
+    """Table 5: each variant leaves one part out, and only what depends on it changes."""
+    gpu = ws.gpu("titan-v").replace(
+        unified_l1_kib=128,
+        shared_memory_carve_outs_kib=(0, 8, 16, 32, 64, 96),
+        adaptive_l1_keeps="ways",
+        l1_size_kib=32,
+        l1_ways=4,
+    )
+    app = bfs.select([5, 7, 9])
+    table = ws.ablate(app, gpu)
+    assert list(dict.fromkeys(table["variant"])) == [
+        "Final",
+        "L1NonSec",
+        "L2NonSec",
+        "NoL1Filter",
+        "NoAdaptL1",
+    ]
+    by = {variant: rows.reset_index() for variant, rows in table.groupby("variant")}
+    final = by["Final"]
+    profiles = ws.simulate_caches(app, gpu, flush_l2=True)
+    assert final["l1_hit_rate"].tolist() == [p.hit_rates()["l1"] for p in profiles]
+    # Without the filter, L2 reads are what loads ask of L1.
+    unfiltered = by["NoL1Filter"]
+    assert unfiltered["l2_reads"].tolist() == [p.totals["l1_read_sectors"] for p in profiles]
+    assert unfiltered["l1_hit_rate"].equals(final["l1_hit_rate"])
+    assert (unfiltered["l2_hit_rate"] > final["l2_hit_rate"]).all()
+    for variant in ("L2NonSec", "NoL1Filter"):
+        assert by[variant]["l1_hit_rate"].equals(final["l1_hit_rate"])
+    assert (by["NoAdaptL1"]["l1_hit_rate"] <= final["l1_hit_rate"]).all()
+    small = ws.simulate_caches(app, gpu.replace(unified_l1_kib=0, shared_memory_carve_outs_kib=()))
+    assert by["NoAdaptL1"]["l1_hit_rate"].tolist() == [p.hit_rates()["l1"] for p in small]
+
+
+def test_divergence_and_hit_rates_by_hand(pascal):
+    """Two loads of 4 and 1 lines, the second to a line of the first; a store of one line."""
+
+    def emit(k):
+        k.emit("LDG.E", dst=4, src=2, address=128 * (k.thread % 4))
+        k.emit("LDG.E", dst=4, src=2, address=0 * k.thread)
+        k.emit("STG.E", src=(2, 4), address=4096 + 4 * k.thread)
+        k.emit("LDL", dst=4, src=2, address=0 * k.thread)
+        k.emit("LDL", dst=4, src=2, address=0 * k.thread)
+
+    profile = ws.simulate_caches(one_warp(emit), pascal)
+    # Local words of the 32 lanes are neighbours: 4 sectors of one line, missed once and hit once.
+    assert profile.divergence() == {
+        "load_requests": (4 + 1 + 1 + 1) / 4,
+        "load_sectors": (4 + 1 + 4 + 4) / 4,
+        "store_requests": 1,
+        "store_sectors": 4,
+    }
+    rates = profile.hit_rates()
+    assert rates["l1_read"] == 5 / 13
+    assert rates["l1"] == 5 / 17
+    assert rates["l1_global"] == 1 / 9
+    assert rates["l1_global_load"] == 1 / 5
 
 
 def one_warp(emit, **header):

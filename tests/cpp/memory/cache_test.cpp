@@ -183,6 +183,7 @@ TEST(ReplacementOrder, NibblesAndListsKeepTheSameOrder) {
       for (int i = 0; i < 1000; ++i) {
         auto way = static_cast<std::uint32_t>(random() % ways);
         const auto action = random() % 3;
+        std::uint32_t num_empty = 0;
         if (action == 0) {
           order.use(1, way);
           if (policy == Replacement::fifo) continue;
@@ -190,10 +191,11 @@ TEST(ReplacementOrder, NibblesAndListsKeepTheSameOrder) {
           way = order.fill(1);
           ASSERT_EQ(way, plain.back());
         } else {
-          order.place_last(1, way);
+          num_empty = static_cast<std::uint32_t>(random() % ways);
+          order.place_last(1, way, num_empty);
         }
         std::erase(plain, way);
-        plain.insert(action == 2 ? plain.end() : plain.begin(), way);
+        plain.insert(action == 2 ? plain.end() - num_empty : plain.begin(), way);
         ASSERT_EQ(order.victim(1), plain.back());
         std::vector<std::uint32_t> ways_now;
         order.ways_of(1, ways_now);
@@ -214,7 +216,7 @@ TEST(ReplacementOrder, TreePointsAwayFromTheLastUses) {
   order.use(0, 0);
   order.use(0, 2);
   EXPECT_EQ(order.victim(0), 1u);
-  order.place_last(0, 3);
+  order.place_last(0, 3, 0);
   EXPECT_EQ(order.victim(0), 3u);
 }
 

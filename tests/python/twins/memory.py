@@ -26,8 +26,103 @@ class Line:
         return self.bytes.get(sector) == ALL_BYTES
 
 
+class OrderedSet:
+    """The lines of an LRU or FIFO set: the last to make room first."""
+
+    def __init__(self, ways, moves):
+        self.ways, self.moves, self.lines = ways, moves, []
+
+    def find(self, number):
+        """Return the resident line, which is used, or None."""
+        for line in self.lines:
+            if line.number == number:
+                if self.moves:
+                    self.lines.remove(line)
+                    self.lines.insert(0, line)
+                return line
+        return None
+
+    def insert(self, line):
+        """Return the line that makes room, or None."""
+        evicted = self.lines.pop() if len(self.lines) == self.ways else None
+        self.lines.insert(0, line)
+        return evicted
+
+    def place_last(self, line):
+        self.lines.remove(line)
+        self.lines.append(line)
+
+    def flush_order(self):
+        return self.lines
+
+
+class TreeSet:
+    """The lines of a pseudo-LRU set: every half of the ways, halved again, knows which half goes first."""
+
+    def __init__(self, ways):
+        self.lines = [None] * ways
+        self.right_goes_first = {}
+
+    def point(self, way, away):
+        low, high = 0, len(self.lines)
+        while high - low > 1:
+            middle = (low + high) // 2
+            in_right = way >= middle
+            self.right_goes_first[low, high] = in_right != away
+            low, high = (middle, high) if in_right else (low, middle)
+
+    def find(self, number):
+        for way, line in enumerate(self.lines):
+            if line is not None and line.number == number:
+                self.point(way, away=True)
+                return line
+        return None
+
+    def insert(self, line):
+        if None in self.lines:
+            way = self.lines.index(None)
+        else:
+            way, high = 0, len(self.lines)
+            while high - way > 1:
+                middle = (way + high) // 2
+                if self.right_goes_first[way, high]:
+                    way = middle
+                else:
+                    high = middle
+        evicted, self.lines[way] = self.lines[way], line
+        self.point(way, away=True)
+        return evicted
+
+    def place_last(self, line):
+        self.point(self.lines.index(line), away=False)
+
+    def flush_order(self):
+        return [line for line in self.lines if line is not None]
+
+
+#: Primitive polynomials over GF(2) by degree: bit i is the coefficient of x to the i.
+POLYNOMIALS = {1: 0x3, 2: 0x7, 3: 0xB, 4: 0x13, 5: 0x25, 6: 0x43, 7: 0x83, 8: 0x11D}
+
+
+def spread(number, buckets, how):
+    """Return the bucket of a number."""
+    bits = (buckets - 1).bit_length()
+    if how == "xor":
+        folded = 0
+        while number and bits:
+            folded ^= number % 2**bits
+            number //= 2**bits
+        number = folded
+    elif how == "ipoly":
+        # Long division of polynomials.
+        while bits and number >= 2**bits:
+            number ^= POLYNOMIALS[bits] << (number.bit_length() - 1 - bits)
+        number = number if bits else 0
+    return number % buckets
+
+
 class PlainCache:
-    """An LRU cache whose sets are lists of lines, the last used first."""
+    """A cache whose sets are lists of lines."""
 
     def __init__(
         self,
@@ -50,50 +145,66 @@ class PlainCache:
         self.per_unit = sector_bytes // 32
         self.through = write_policy == "write_through"
         self.write_miss = write_miss
+        self.replacement = replacement
+        self.on_fill = allocation == "on_fill"
         self.slices = slices
         self.lines_per_chunk = slice_interleave_bytes // line_bytes
         self.sets_per_slice = size_bytes // line_bytes // ways // slices
+        self.set_index, self.slice_index = set_index, slice_index
         self.sets = {}
 
     def place(self, line):
-        """Return the set of a line: (slice, set in the slice)."""
+        """Return where the set of a line is: (slice, set in the slice)."""
+        if self.slices == 1:
+            return 0, spread(line, self.sets_per_slice, self.set_index)
         chunk, rest = divmod(line, self.lines_per_chunk)
         local = chunk // self.slices * self.lines_per_chunk + rest
-        return chunk % self.slices, local % self.sets_per_slice
+        return (
+            spread(chunk, self.slices, self.slice_index),
+            spread(local, self.sets_per_slice, self.set_index),
+        )
+
+    def set_of(self, line):
+        """Return the set of a line."""
+        place = self.place(line)
+        if place not in self.sets:
+            is_tree = self.replacement == "plru"
+            self.sets[place] = (
+                TreeSet(self.ways) if is_tree else OrderedSet(self.ways, self.replacement == "lru")
+            )
+        return self.sets[place]
 
     def find(self, line):
-        """Return the resident line and make it the last used one, or None."""
-        lines = self.sets.setdefault(self.place(line), [])
-        for candidate in lines:
-            if candidate.number == line:
-                lines.remove(candidate)
-                lines.insert(0, candidate)
-                return candidate
-        return None
+        """Return the resident line, which is used now, or None."""
+        return self.set_of(line).find(line)
 
-    def allocate(self, line):
+    def contains(self, number):
+        return any(line is not None and line.number == number for line in self.set_of(number).lines)
+
+    def allocate(self, number):
         """Make room for a line. Return it and what must be written back."""
-        lines = self.sets[self.place(line)]
-        evicted = lines.pop() if len(lines) == self.ways else None
-        lines.insert(0, Line(line))
-        return lines[0], evicted.written_back() if evicted else None
+        line = Line(number)
+        evicted = self.set_of(number).insert(line)
+        return line, evicted.written_back() if evicted else None
 
     def unit(self, sector):
         """Return the sectors that are filled together with this one."""
         first = sector // self.per_unit * self.per_unit
         return range(first, first + self.per_unit)
 
-    def read(self, number, wanted):
+    def read(self, number, wanted, evict_first=False):
         """Return (sectors that hit, sectors to fetch, line written back)."""
         line, written_back = self.find(number), None
         if line is None:
             line, written_back = self.allocate(number)
+        if evict_first:
+            self.set_of(number).place_last(line)
         hits = {s for s in wanted if line.full(s)}
         fetch = {u for s in wanted - hits for u in self.unit(s) if not line.full(u)}
         line.bytes.update(dict.fromkeys(fetch, ALL_BYTES))
         return hits, fetch, written_back
 
-    def write(self, number, masks, writer=0):
+    def write(self, number, masks, writer=0, evict_first=False):
         """Write {sector: bytes}. Return (hits, fetched sectors, sectors passed on, line written back)."""
         line, written_back = self.find(number), None
         hits = {s for s in masks if line is not None and s in line.bytes}
@@ -105,6 +216,8 @@ class PlainCache:
             forward |= set(masks) - hits
         elif line is None:
             line, written_back = self.allocate(number)
+        if evict_first and line is not None:
+            self.set_of(number).place_last(line)
         for s in sorted(written):
             if self.write_miss == "fetch_on_write" and not line.full(s):
                 units = {u for u in self.unit(s) if not line.full(u)}
@@ -121,20 +234,20 @@ class PlainCache:
         return hits, fetch, forward, written_back
 
     def invalidate(self, number, lost):
-        for line in self.sets.get(self.place(number), []):
-            if line.number == number:
+        for line in self.set_of(number).lines:
+            if line is not None and line.number == number:
                 for gone in {u for s in lost for u in self.unit(s)}:
                     line.bytes.pop(gone, None)
                     line.dirty.discard(gone)
 
     def flush(self):
         """Return what is written back when everything must go, and forget everything."""
-        lines = [line for place in sorted(self.sets) for line in self.sets[place]]
+        lines = [line for place in sorted(self.sets) for line in self.sets[place].flush_order()]
         self.sets = {}
         return [line.written_back() for line in lines if line.dirty]
 
     def dirty_sectors(self):
-        return sum(len(line.dirty) for lines in self.sets.values() for line in lines)
+        return sum(len(line.dirty) for one in self.sets.values() for line in one.flush_order())
 
 
 def grouped(sectors, masks, per_line):
@@ -203,6 +316,55 @@ def sm_order(blocks, slots):
         running = [b for b in running if b is not None]
 
 
+def split_mix(n):
+    """Return the hash of the random block policy (SplitMix64)."""
+    n = (n + 0x9E3779B97F4A7C15) % 2**64
+    n = (n ^ n >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    n = (n ^ n >> 27) * 0x94D049BB133111EB % 2**64
+    return n ^ n >> 31
+
+
+def breadth_first(kernel, num_sms, slots):
+    """Play the launch access by access: the next block goes to the SM that first has a free slot."""
+    waiting = [
+        (position, [len(warp_accesses(kernel, position, w)) for w in range(len(warps))])
+        for position, (_, warps) in enumerate(kernel.blocks())
+    ]
+    blocks = [[] for _ in range(num_sms)]
+    resident = [[] for _ in range(num_sms)]
+
+    def take(sm):
+        while waiting:
+            position, counts = waiting.pop(0)
+            blocks[sm].append(position)
+            if sum(counts):
+                resident[sm].append(counts)
+                return
+
+    for _ in range(slots):
+        for sm in range(num_sms):
+            take(sm)
+
+    def rounds(sm):
+        """Yield at each access of the SM; blocks that are done give their slots away after a round."""
+        while resident[sm]:
+            for counts in resident[sm]:
+                for w in range(len(counts)):
+                    if counts[w]:
+                        counts[w] -= 1
+                        yield
+            free = sum(not sum(counts) for counts in resident[sm])
+            resident[sm][:] = [counts for counts in resident[sm] if sum(counts)]
+            for _ in range(free):
+                take(sm)
+
+    playing = [rounds(sm) for sm in range(num_sms)]
+    while playing:
+        # An SM whose round ends before its next access takes blocks before the SMs after it.
+        playing = [player for player in playing if next(player, 0) is None]
+    return blocks
+
+
 LEAVING = ("l2_requests", "l2_request_sectors", "dram_requests", "dram_sectors")
 
 
@@ -218,22 +380,51 @@ class PlainMemorySystem:
         self.config = config
         self.l2 = PlainCache(**config["l2"])
 
+    def l1_config(self, kernel):
+        """Return L1 beside the smallest carve-out that costs no resident block (cache paper, Eq. 7)."""
+        l1, config = dict(self.config["l1"]), self.config
+        if not config["carve_outs"]:
+            return l1
+        limits = config["sm"]
+        most = resident_blocks(limits, kernel)
+        for carve_out in sorted(config["carve_outs"]):
+            beside = {**limits, "shared_memory_bytes": carve_out}
+            if resident_blocks(beside, kernel) >= most:
+                break
+        sets = l1["size_bytes"] // l1["line_bytes"] // l1["ways"]
+        l1["size_bytes"] = config["unified_bytes"] - carve_out
+        if not config["adaptive_keeps_ways"]:
+            l1["ways"] = l1["size_bytes"] // l1["line_bytes"] // sets
+        return l1
+
+    def assign(self, kernel, slots):
+        """Return the positions of the blocks of each SM."""
+        num_sms, policy = self.config["num_sms"], self.config["block_policy"]
+        numbers = [linear for linear, _ in kernel.blocks()]
+        blocks = [[] for _ in range(num_sms)]
+        if policy == "breadth_first":
+            blocks = breadth_first(kernel, num_sms, slots)
+        else:
+            for position, number in enumerate(numbers):
+                draw = number
+                if policy == "random":
+                    draw = split_mix(self.config["seed"] ^ split_mix(number))
+                blocks[draw % num_sms].append(position)
+        if self.config["first_occupancy_only"]:
+            blocks = [mine[:slots] for mine in blocks]
+        return blocks
+
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp)."""
         totals, rows, observed = Counter(), {}, []
+        slots = resident_blocks(self.config["sm"], kernel)
+        warps = [warps for _, warps in kernel.blocks()]
         sms = []
-        for sm in range(self.config["num_sms"]):
-            mine = []
-            for position, (linear, warps) in enumerate(kernel.blocks()):
-                if linear % self.config["num_sms"] == sm:
-                    lists = [(w, warp_accesses(kernel, position, w)) for w in range(len(warps))]
-                    mine.append((position, lists))
-            sms.append(
-                (
-                    sm_order(mine, resident_blocks(self.config["sm"], kernel)),
-                    PlainCache(**self.config["l1"]),
-                )
-            )
+        for mine in self.assign(kernel, slots):
+            lists = [
+                (b, [(w, warp_accesses(kernel, b, w)) for w in range(len(warps[b]))]) for b in mine
+            ]
+            sms.append((sm_order(lists, slots), PlainCache(**self.l1_config(kernel))))
         running = list(sms)
         while running:
             for sm in list(running):
@@ -267,15 +458,21 @@ class PlainMemorySystem:
             seen["event"] = max(seen["event"], 2 if missed else 1)
 
         atomic = instruction.kind in ("atomic", "reduction")
-        for line, touched in grouped(sectors, masks, l1.per_line).items():
+        evict_first = instruction.cache_operator == "evict_first"
+        lines = grouped(sectors, masks, l1.per_line)
+        if l1.on_fill and not atomic:
+            # All lines are looked up before the absent ones take their places.
+            absent = {line: part for line, part in lines.items() if not l1.contains(line)}
+            lines = {line: part for line, part in lines.items() if line not in absent} | absent
+        for line, touched in lines.items():
             seen["requests"] += 1
             wanted = set(touched)
             is_local = line * l1.per_line >= LOCAL
             if atomic:
                 l1.invalidate(line, wanted)
-                leave(len(wanted), *self.l2_atomic(line, touched, l1, totals))
+                leave(len(wanted), *self.l2_atomic(line, touched, l1, totals, evict_first))
             elif instruction.kind == "store":
-                hits, fetch, forward, written_back = l1.write(line, touched, row)
+                hits, fetch, forward, written_back = l1.write(line, touched, row, evict_first)
                 totals.update(
                     l1_write_requests=1,
                     l1_write_sectors=len(wanted),
@@ -287,24 +484,27 @@ class PlainMemorySystem:
                     )
                 self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
-                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
+                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals, evict_first))
                 if forward:
                     part = {s: touched[s] for s in forward}
-                    leave(len(forward), *self.l2_write(line, part, l1, totals))
+                    leave(len(forward), *self.l2_write(line, part, l1, totals, evict_first))
             else:
                 totals.update(l1_read_requests=1, l1_read_sectors=len(wanted))
                 totals["l1_local_read_sectors"] += len(wanted) * is_local
-                if instruction.cache_operator == "bypass_l1":
-                    leave(len(wanted), *self.l2_read(line, wanted, l1, totals))
+                bypasses = instruction.cache_operator == "bypass_l1"
+                if bypasses or not (is_local or self.config["l1_caches_global"]):
+                    leave(len(wanted), *self.l2_read(line, wanted, l1, totals, evict_first))
                     continue
-                hits, fetch, written_back = l1.read(line, wanted)
+                hits, fetch, written_back = l1.read(line, wanted, evict_first)
+                if not self.config["filter_l1_hits"]:
+                    fetch |= wanted
                 totals.update(
                     l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted)
                 )
                 totals["l1_local_read_sector_hits"] += len(hits) * is_local
                 self.l1_write_back(written_back, l1, totals, rows)
                 if fetch:
-                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals))
+                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals, evict_first))
         return seen
 
     def l1_write_back(self, written_back, l1, totals, rows):
@@ -325,10 +525,10 @@ class PlainMemorySystem:
         if written_back:
             totals["dram_write_sectors"] += len(written_back[1])
 
-    def l2_read(self, l1_line, wanted, l1, totals):
+    def l2_read(self, l1_line, wanted, l1, totals, evict_first):
         missed, moved = False, 0
         for line, part in self.l2_lines(l1_line, dict.fromkeys(wanted, ALL_BYTES), l1):
-            hits, fetch, written_back = self.l2.read(line, set(part))
+            hits, fetch, written_back = self.l2.read(line, set(part), evict_first)
             totals.update(
                 l2_read_requests=1,
                 l2_read_request_hits=int(hits == set(part)),
@@ -340,10 +540,10 @@ class PlainMemorySystem:
             moved += len(fetch)
         return missed, moved
 
-    def l2_write(self, l1_line, touched, l1, totals):
+    def l2_write(self, l1_line, touched, l1, totals, evict_first=False):
         missed, moved = False, 0
         for line, part in self.l2_lines(l1_line, touched, l1):
-            hits, fetch, forward, written_back = self.l2.write(line, part)
+            hits, fetch, forward, written_back = self.l2.write(line, part, 0, evict_first)
             totals.update(
                 l2_write_requests=1, l2_write_sectors=len(part), l2_write_sector_hits=len(hits)
             )
@@ -353,11 +553,11 @@ class PlainMemorySystem:
             moved += len(fetch) or len(set(part) - hits)
         return missed, moved
 
-    def l2_atomic(self, l1_line, touched, l1, totals):
+    def l2_atomic(self, l1_line, touched, l1, totals, evict_first):
         missed, moved = False, 0
         for line, part in self.l2_lines(l1_line, touched, l1):
-            hits, fetch, written_back = self.l2.read(line, set(part))
-            _, _, forward, _ = self.l2.write(line, part)
+            hits, fetch, written_back = self.l2.read(line, set(part), evict_first)
+            _, _, forward, _ = self.l2.write(line, part, 0, evict_first)
             totals.update(l2_atomic_sectors=len(part), l2_atomic_sector_hits=len(hits))
             totals["dram_write_sectors"] += len(forward)
             self.settle(fetch, written_back, totals)
