@@ -628,6 +628,18 @@ def test_bfs_sectors_and_instructions(bfs, bfs_reference, pascal):
         assert active.get("store", 0) == active_stores
 
 
+def test_bfs_l2_traffic_equals_the_counters_of_a_gtx_1080(bfs, bfs_reference):
+    """Loads pass L1. Hardware stores 3 and 47 sectors more in the two launches with the widest frontiers."""
+    gpu = ws.gpu("gtx1080").replace(l1_global_loads="bypassed")
+    totals = [p.totals for p in ws.simulate_caches(bfs, gpu)]
+    counters = bfs_reference.filter(like="hw_gtx1080_l2_tex_")
+    reads = counters["hw_gtx1080_l2_tex_read_transactions"]
+    assert [t["l2_read_sectors"] for t in totals] == list(reads)
+    writes = counters["hw_gtx1080_l2_tex_write_transactions"]
+    equal = [t["l2_write_sectors"] == n for t, n in zip(totals, writes, strict=True)]
+    assert sum(equal) >= 14
+
+
 def test_bfs_equals_plain_definition(bfs, pascal):
     plain = plain_system(pascal)
     for profile in ws.simulate_caches(bfs.select([1, 2, 3, 5]), pascal):

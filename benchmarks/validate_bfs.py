@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Hold the cache simulation against hardware counters and Accel-Sim on Rodinia bfs.
+
+    python benchmarks/validate_bfs.py REFERENCE TRACE            # print the tables
+    python benchmarks/validate_bfs.py REFERENCE TRACE --write    # also write docs/validation.md
+
+REFERENCE is the table of counters per launch (rodinia-bfs-graph4096.csv), TRACE the traced application.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pandas as pd
+
+import warpstack as ws
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table as Markdown, numbers to the right."""
+    lines = [
+        "| " + " | ".join(map(str, table.columns)) + " |",
+        "|" + "---:|" * len(table.columns),
+    ]
+    for row in table.itertuples(index=False):
+        cells = [f"{v:.1f}" if isinstance(v, float) else str(v) for v in row]
+        lines.append("| " + " | ".join("-" if c == "nan" else c for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def totals(profiles: list[ws.MemoryProfile], name: str) -> list[int]:
+    """Return one counter of each launch."""
+    return [profile.totals[name] for profile in profiles]
+
+
+def gtx1080(app: ws.App, reference: pd.DataFrame) -> pd.DataFrame:
+    """Return L2 traffic, hit rates and DRAM sectors beside nvprof's on a GTX 1080."""
+    gpu = ws.gpu("gtx1080").replace(l1_global_loads="bypassed")
+    kept = ws.simulate_caches(app, gpu)
+    flushed = ws.simulate_caches(app, gpu, flush_l2=True)
+    hw = reference.filter(like="hw_gtx1080_").rename(
+        columns=lambda name: name.removeprefix("hw_gtx1080_")
+    )
+    return pd.DataFrame(
+        {
+            "launch": reference["kernel"],
+            "L2 reads": totals(kept, "l2_read_sectors"),
+            "nvprof": hw["l2_tex_read_transactions"],
+            "L2 writes": totals(kept, "l2_write_sectors"),
+            "nvprof ": hw["l2_tex_write_transactions"],
+            "read hits %, L2 kept": [100 * p.hit_rates()["l2_read"] for p in kept],
+            "L2 flushed": [100 * p.hit_rates()["l2_read"] for p in flushed],
+            "nvprof  ": hw["l2_tex_read_hit_rate"],
+            "DRAM reads, L2 kept": totals(kept, "dram_read_sectors"),
+            "flushed": totals(flushed, "dram_read_sectors"),
+            "nvprof   ": hw["dram_read_transactions"],
+            "DRAM writes, flushed": [
+                p.totals["dram_write_sectors"] + p.totals["l2_dirty_sectors"] for p in flushed
+            ],
+            "nvprof    ": hw["dram_write_transactions"],
+        }
+    )
+
+
+def rtx2060(app: ws.App, reference: pd.DataFrame) -> pd.DataFrame:
+    """Return L1 and L2 beside Accel-Sim's RTX 2060."""
+    profiles = ws.simulate_caches(app, "rtx2060")
+    columns: dict[str, object] = {"launch": reference["kernel"]}
+    for space, (label, name) in enumerate(
+        {
+            "L1 reads": "l1_read_sectors",
+            "L1 read hits": "l1_read_sector_hits",
+            "L1 write hits": "l1_write_sector_hits",
+            "L2 reads": "l2_read_sectors",
+            "L2 read hits": "l2_read_sector_hits",
+            "L2 writes": "l2_write_sectors",
+        }.items()
+    ):
+        short = name.replace("_read_sectors", "_rd_acc").replace("_write_sectors", "_wr_acc")
+        short = short.replace("_read_sector_hits", "_rd_hit").replace(
+            "_write_sector_hits", "_wr_hit"
+        )
+        columns[label] = totals(profiles, name)
+        columns["Accel-Sim" + " " * space] = reference[f"accelsim_rtx2060_{short}"].astype(int)
+    return pd.DataFrame(columns)
+
+
+def qv100(app: ws.App, reference: pd.DataFrame) -> pd.DataFrame:
+    """Return L1 and L2, reads and writes together, beside Accel-Sim's QV100."""
+    profiles = ws.simulate_caches(app, "qv100")
+    columns: dict[str, object] = {"launch": reference["kernel"]}
+    for level in ("l1", "l2"):
+        both = [f"{level}_read", f"{level}_write"]
+        sectors = [sum(p.totals[f"{name}_sectors"] for name in both) for p in profiles]
+        hits = [sum(p.totals[f"{name}_sector_hits"] for name in both) for p in profiles]
+        space = " " * int(level[1])
+        columns[f"{level.upper()} accesses"] = sectors
+        columns["Accel-Sim" + space] = reference[f"accelsim_qv100_{level}_acc"]
+        columns[f"{level.upper()} misses"] = [s - h for s, h in zip(sectors, hits, strict=True)]
+        columns["Accel-Sim" + 2 * space + " "] = reference[f"accelsim_qv100_{level}_miss"]
+    return pd.DataFrame(columns)
+
+
+def main() -> None:
+    """Print the tables and write them where asked to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("trace", type=Path)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    app, reference = ws.load(arguments.trace), pd.read_csv(arguments.reference)
+    text = PAGE.read_text(encoding="utf-8")
+    for name, make in (("gtx1080", gtx1080), ("rtx2060", rtx2060), ("qv100", qv100)):
+        table = markdown(make(app, reference))
+        print(f"{name}\n{table}\n")
+        mark = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+        text = mark.sub(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", text)
+    if arguments.write:
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
