@@ -74,3 +74,17 @@ def test_peak_memory_stays_near_the_limit(large, gpu):
     assert not in_file
     assert growth_in_memory > size  # the measurement does see the columns
     assert cycles == same_cycles
+
+
+def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):
+    """The machine has some memory; a limit of the process of 1 GiB is less."""
+    import resource
+
+    from warpstack import storage
+
+    whole = storage.usable_memory_bytes()
+    machine = storage.os.sysconf("SC_PAGE_SIZE") * storage.os.sysconf("SC_PHYS_PAGES")
+    assert 0 < whole <= machine
+    limits = {resource.RLIMIT_AS: (2**30, 2**30), resource.RLIMIT_DATA: (2**31, 2**31)}
+    monkeypatch.setattr(storage.resource, "getrlimit", lambda kind: limits[kind])
+    assert storage.usable_memory_bytes() == min(whole, 2**30)
