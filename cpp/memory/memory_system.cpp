@@ -400,6 +400,8 @@ class Simulation {
   /// Requests of a batch: enough to make the threads' meetings cheap, and few enough to stay in a
   /// processor's cache between the two steps.
   static constexpr std::size_t most_requests = 32768;
+  /// Accesses of a batch: where they suddenly miss, it takes 64 MiB.
+  static constexpr std::size_t most_accesses = 65536;
   static constexpr std::size_t least_requests = 8192;
 
   void work(std::size_t id, Meeting& meeting) {
@@ -436,8 +438,11 @@ class Simulation {
       most_turns_ = std::max(most_turns_, sm.num_turns());
       requests += sm.num_requests();
     }
-    if (requests > most_requests) turns_ = std::max(turns_ / 2, std::size_t{8});
-    if (requests < least_requests) turns_ = std::min(turns_ * 2, std::size_t{65536});
+    constexpr std::size_t least_turns = 8;
+    if (requests > most_requests) turns_ = std::max(turns_ / 2, least_turns);
+    if (requests < least_requests) {
+      turns_ = std::min(turns_ * 2, std::max(most_accesses / sms_.size(), least_turns));
+    }
     finished_ = failure_ || most_turns_ == 0;
   }
 
