@@ -41,24 +41,42 @@ _CACHE_FORM = (
 #: L (write-evict of global memory, write-back of local memory) send every global store on.
 _LETTERS: dict[str, dict[str, str]] = {
     "kind": {"S": "sectored", "N": "whole lines"},
-    "replacement": {"L": "LRU", "F": "FIFO"},
+    "replacement": {"L": "lru", "F": "fifo"},
     "write": {
         "B": "write_back",
         "T": "write_through",
         "E": "write_through",
         "L": "write_through",
     },
-    "allocate": {"m": "on miss", "f": "on fill", "s": "streaming"},
+    "allocate": {"m": "on_miss", "f": "on_fill", "s": "on_fill"},
     "write_miss": {
         "N": "no_allocate",
         "W": "fetch_on_write",
         "F": "fetch_on_write",
         "L": "write_validate",
     },
-    "index": {"L": "modulo", "X": "XOR", "P": "polynomial", "H": "Fermi hash", "C": "custom"},
+    "index": {"L": "modulo", "X": "xor", "P": "ipoly", "H": "xor", "C": "modulo"},
     "mshr": {"A": "associative", "S": "associative"},
 }
 _SECTOR_BYTES = 32
+
+#: What is simplified in the set indices that are not exactly those of the simulator.
+_INEXACT_INDICES = {
+    "X": "exclusive or with the next address bits, taken with all higher ones",
+    "H": "Fermi hash, taken as xor",
+    "C": "custom set index, of which the simulator has none, taken modulo",
+}
+#: partition_index_function of GPGPU-Sim's addrdec.h by number: the index here, and what is simplified.
+#: "even" uses all slices alike, as ipoly does only for powers of two; else it is taken modulo.
+_SLICE_INDICES = {
+    0: ("modulo", ""),
+    1: ("xor", "channel xor the next address bits, taken as slice xor all higher ones"),
+    2: ("ipoly", ""),
+    3: ("even", "PAE"),
+    4: ("even", "random slices"),
+    5: ("modulo", "custom slice index, of which the simulator has none, taken modulo"),
+    6: ("even", "ipoly of a power of two, with the modulo of the other factor"),
+}
 
 _ADDRESS_MAP = re.compile(r"(?:dramid@(?P<chip>[0-9]{1,2});)?(?P<bits>[0DdRrBbCcSs]{64})")
 
@@ -233,12 +251,10 @@ class _Cache:
 
     def approximations(self) -> list[str]:
         name, notes = self.option.name, []
-        if self.letters["replacement"] == "F":
-            notes.append(f"{name} (FIFO replacement, taken as LRU)")
         if self.letters["write"] in "EL":
             notes.append(f"{name} (write-evict, taken as write-through that keeps the line)")
-        if self.letters["index"] != "L":
-            notes.append(f"{name} (hashed sets, taken modulo)")
+        if self.letters["index"] in _INEXACT_INDICES:
+            notes.append(f"{name} ({_INEXACT_INDICES[self.letters['index']]})")
         return notes
 
 
@@ -337,7 +353,12 @@ class _Description:
         sector = _SECTOR_BYTES if letters["kind"] == "S" else cache.line
         self.put(f"{level}_line_bytes", cache.line, where)
         self.put(f"{level}_sector_bytes", sector, f"{where}: {letters['kind']}")
-        for part, field in (("write", "write_policy"), ("write_miss", "write_miss")):
+        for part, field in (
+            ("write", "write_policy"),
+            ("write_miss", "write_miss"),
+            ("replacement", "replacement"),
+            ("index", "set_index"),
+        ):
             letter = letters[part]
             self.put(f"{level}_{field}", _LETTERS[part][letter], f"{where}: {letter}")
         self.approximations += cache.approximations()
@@ -346,45 +367,72 @@ class _Description:
     def _l1(self) -> None:
         options = self.options
         cache = self._cache("l1", "-gpgpu_cache:dl1", "S:4:128:64,L:T:m:L:L,A:512:8,16:0,32")
-        ways, source = cache.ways, cache.option.where
+        where, letter = cache.option.where, cache.letters["allocate"]
+        ways, source = cache.ways, where
         adaptive = options.find("-gpgpu_adaptive_cache_config")
-        if adaptive is not None and adaptive.flag():
-            ways, source = self._adaptive_ways(cache)
+        is_adaptive = adaptive is not None and adaptive.flag()
+        if is_adaptive:
+            ways, source = self._adaptive_l1(cache)
+        else:
+            fixed = adaptive.where if adaptive else "no option -gpgpu_adaptive_cache_config"
+            self.put("unified_l1_kib", 0, fixed)
+            self.put("shared_memory_carve_outs_kib", (), fixed)
+            self.put("adaptive_l1_keeps", "sets", fixed)
         self.put("l1_ways", ways, source)
         self.put("l1_size_kib", cache.sets * cache.line * ways / 1024, source)
+        self.put("l1_allocation", _LETTERS["allocate"][letter], f"{where}: {letter}")
         streaming = ": a streaming L1 keeps its misses in MSHRs too"
-        note = streaming if cache.letters["allocate"] == "s" else ""
-        self.put("l1_mshrs", cache.mshrs, cache.option.where + note)
+        self.put("l1_mshrs", cache.mshrs, where + (streaming if letter == "s" else ""))
+        if letter == "s" and is_adaptive:
+            self.approximations.append(
+                f"{cache.option.name} (streaming, on fill for kernels without shared memory too)"
+            )
         self.put("noc_queue_entries", 0, "no option; the MSHRs bound the misses of an SM")
         self.integer("l1_latency", "-gpgpu_l1_latency", 20)
 
         bypass = options.find("-gpgpu_gmem_skip_L1D")
-        if bypass is not None and bypass.flag():
-            options.leave(bypass.name)
-            self.approximations.append(f"{bypass.name} (global loads are taken through L1)")
+        skips = bypass is not None and bypass.flag()
+        source = bypass.where if bypass else "no option; as -gpgpu_gmem_skip_L1D 0"
+        self.put("l1_global_loads", "bypassed" if skips else "cached", source)
 
-    def _adaptive_ways(self, cache: _Cache) -> tuple[int, str]:
-        """Return the ways of the largest L1, that of kernels without shared memory.
+    def _adaptive_l1(self, cache: _Cache) -> tuple[int, str]:
+        """Put what an adaptive L1 divides; return the ways of the largest one with their source.
 
-        The sets stay and the ways grow, by the part of the unified memory that the smallest choice
-        of shared memory leaves (max_cta of GPGPU-Sim's shader.cc).
+        The sets stay and the ways grow, by the part of the unified memory that the choice of shared
+        memory leaves, rounded to whole ways (max_cta of GPGPU-Sim's shader.cc). The largest L1 is
+        that of kernels without shared memory.
         """
         unified = self.options.need("-gpgpu_unified_l1d_size", 128)
-        choices = self.options.need("-gpgpu_shmem_option", "0,8,16,32,64,96")
+        option = self.options.need("-gpgpu_shmem_option", "0,8,16,32,64,96")
         total = unified.integer()
-        shared = min(choices.integers(",", "KiB of shared memory, separated by commas", at_least=0))
+        choices = option.integers(",", "KiB of shared memory, separated by commas", at_least=0)
         configured = cache.sets * cache.line * cache.ways
         if total * 1024 % configured:
             raise unified.error(
                 f"not a multiple of the {configured / 1024:g} KiB of {cache.option.name}",
                 "give a multiple",
             )
-        if shared >= total:
-            raise choices.error(
-                f"no choice leaves L1 any of the {total} KiB of {unified.name}", "add a smaller one"
-            )
-        ways = math.floor(cache.ways * (total * 1024 // configured) * (1 - shared / total) + 0.5)
-        return ways, f"{unified.where} less {choices.name} {shared}; sets of {cache.option.name}"
+        most = cache.ways * (total * 1024 // configured)
+        carve_outs = []
+        for shared in sorted(set(choices)):
+            ways = math.floor(most * (1 - shared / total) + 0.5)
+            if ways <= 0:
+                raise option.error(
+                    f"{shared} KiB leave L1 nothing of the {total} KiB of {unified.name}",
+                    "leave that choice out",
+                )
+            carve_outs.append(total - cache.sets * cache.line * ways / 1024)
+            if carve_outs[-1] != shared:
+                self.approximations.append(
+                    f"{option.name} ({shared} KiB, taken as the {carve_outs[-1]:g} that whole ways "
+                    "of L1 leave)"
+                )
+        self.put("unified_l1_kib", total, unified.where)
+        self.put("shared_memory_carve_outs_kib", tuple(carve_outs), option.where)
+        self.put("adaptive_l1_keeps", "sets", "no option; GPGPU-Sim's shader.cc changes the ways")
+        largest = math.floor(most * (1 - min(choices) / total) + 0.5)
+        source = f"{unified.where} less {option.name} {min(choices)}; sets of {cache.option.name}"
+        return largest, source
 
     def _l2(self) -> None:
         options = self.options
@@ -397,6 +445,11 @@ class _Description:
         self.put("l2_ways", cache.ways, cache.option.where)
         size = slices * cache.sets * cache.line * cache.ways / 1024
         self.put("l2_size_kib", size, f"{cache.option.where} in each of {partitions}")
+        if cache.letters["allocate"] != "m":
+            self.approximations.append(
+                f"{cache.option.name} (allocation on fill, taken as on miss)"
+            )
+        self._slice_index(slices)
 
         mapping = options.find("-gpgpu_mem_addr_mapping")
         if mapping is None:
@@ -418,6 +471,25 @@ class _Description:
         l1 = options.need("-gpgpu_l1_latency", 20)
         self.put("l2_latency", l1.integer() + rop.integer(0), f"{rop.where} + {l1.name} {l1.value}")
         self.integer("dram_latency", "-dram_latency", 100, at_least=0)
+
+    def _slice_index(self, slices: int) -> None:
+        option = self.options.find("-gpgpu_memory_partition_indexing")
+        if option is None:
+            source = "no option; as -gpgpu_memory_partition_indexing 0"
+            self.put("l2_slice_index", "modulo", source)
+            return
+        number = option.integer(at_least=0)
+        if number not in _SLICE_INDICES:
+            raise option.error("no such index of partitions", f"write 0 to {max(_SLICE_INDICES)}")
+        index, note = _SLICE_INDICES[number]
+        if index == "even":
+            is_power_of_two = slices & (slices - 1) == 0
+            index = "ipoly" if is_power_of_two else "modulo"
+            # Of a power of two, 6 is ipoly itself.
+            note = "" if number == 6 and is_power_of_two else f"{note}, taken as {index}"
+        self.put("l2_slice_index", index, option.where)
+        if note:
+            self.approximations.append(f"{option.name} {number} ({note})")
 
     def _noc(self, mhz: float) -> None:
         flit = self.options.need("-icnt_flit_size", 40)
@@ -586,8 +658,11 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
     -----
     - ``issue_width`` is the number of schedulers. A scheduler that may issue two instructions at
       once can do so only for two different execution units, and is counted once.
-    - With an adaptive cache, L1 is as large as for a kernel without shared memory: the unified size
-      less the smallest choice of shared memory. The sets stay, the ways grow, as in the simulator.
+    - With an adaptive cache, ``l1_size_kib`` and ``l1_ways`` are those of the largest L1: the unified
+      size less the smallest choice of shared memory. The sets stay, the ways grow, as in the
+      simulator.
+    - Set index ``P`` and partition index 2 use the simulator's polynomials. They take all address
+      bits above a line or chunk, the simulator those above channel and bank, up to a limit.
     - ``l2_clock_ghz`` is 0 where interconnect and L2 run at the core's clock; else it is the clock
       of L2, or of the interconnect if only that differs.
     - ``l2_latency`` is ``-gpgpu_l1_latency`` + ``-gpgpu_l2_rop_latency`` and ``dram_latency`` is

@@ -1,5 +1,6 @@
 """The reader of GPGPU-Sim and Accel-Sim configurations."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -92,6 +93,15 @@ def read(path, **arguments):
         return Gpu.from_gpgpusim(path, **arguments)
 
 
+def read_and_warn(path):
+    """Read a configuration and return the description and what was warned of, if anything."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        description = Gpu.from_gpgpusim(path)
+    assert len(caught) < 2
+    return description, str(caught[0].message) if caught else None
+
+
 def without(options, *names):
     return {name: value for name, value in options.items() if name not in names}
 
@@ -124,6 +134,13 @@ class TestValues:
             "l1_latency": 30.0,
             "l1_write_policy": "write_through",
             "l1_write_miss": "no_allocate",
+            "l1_replacement": "lru",
+            "l1_allocation": "on_miss",
+            "l1_set_index": "modulo",
+            "l1_global_loads": "cached",
+            "unified_l1_kib": 0,
+            "shared_memory_carve_outs_kib": (),
+            "adaptive_l1_keeps": "sets",
             "noc_queue_entries": 0,
             "l2_size_kib": 1536.0,  # 24 slices x 64 sets x 8 ways x 128 bytes
             "l2_ways": 8,
@@ -135,6 +152,9 @@ class TestValues:
             "l2_clock_ghz": 0.9,
             "l2_write_policy": "write_back",
             "l2_write_miss": "fetch_on_write",
+            "l2_replacement": "lru",
+            "l2_set_index": "modulo",
+            "l2_slice_index": "modulo",
             "dram_latency": 220.0,
             "noc_bandwidth_gbs": 1280.0,  # 20 SMs x 32 bytes x 2 GHz
             "dram_bandwidth_gbs": 128.128,  # 8 channels x 2 chips x 4 bytes x 4 x 0.5005 GHz
@@ -227,10 +247,14 @@ class TestValues:
         description = read(write(MINIMAL | ADAPTIVE))
         # 4 sets of 128-byte lines: 0.5 KiB per way; 64 KiB of the 96 are left: 128 ways.
         assert (description.l1_size_kib, description.l1_ways) == (64, 128)
+        assert description.unified_l1_kib == 96
+        assert description.shared_memory_carve_outs_kib == (32, 64)
+        assert description.adaptive_l1_keeps == "sets"
         everything = read(write(MINIMAL | ADAPTIVE | {"-gpgpu_shmem_option": "64,0,32"}))
         assert (everything.l1_size_kib, everything.l1_ways) == (96, 192)
         fixed = read(write(MINIMAL | ADAPTIVE | {"-gpgpu_adaptive_cache_config": "0"}))
         assert (fixed.l1_size_kib, fixed.l1_ways) == (32, 64)
+        assert (fixed.unified_l1_kib, fixed.shared_memory_carve_outs_kib) == (0, ())
         assert set(fixed.unused_options) == {"-gpgpu_shmem_option", "-gpgpu_unified_l1d_size"}
 
     @pytest.mark.parametrize(
@@ -275,6 +299,114 @@ class TestValues:
     def test_write_misses(self, write, letter, miss):
         cache = f"S:64:128:8,L:B:m:{letter}:L,A:32:4,4:0,32"
         assert read(write(MINIMAL | {"-gpgpu_cache:dl2": cache})).l2_write_miss == miss
+
+    @pytest.mark.parametrize(("letter", "replacement"), [("L", "lru"), ("F", "fifo")])
+    def test_replacement(self, write, letter, replacement):
+        options = MINIMAL | {
+            "-gpgpu_cache:dl1": f"N:64:128:6,{letter}:T:m:N:L,A:128:8,8",
+            "-gpgpu_cache:dl2": f"S:64:128:8,{letter}:B:m:W:L,A:32:4,4:0,32",
+        }
+        description, problem = read_and_warn(write(options))
+        assert (description.l1_replacement, description.l2_replacement) == (replacement,) * 2
+        assert problem is None
+
+    @pytest.mark.parametrize(
+        ("letter", "allocation"), [("m", "on_miss"), ("f", "on_fill"), ("s", "on_fill")]
+    )
+    def test_allocation(self, write, letter, allocation):
+        options = MINIMAL | {"-gpgpu_cache:dl1": f"N:64:128:6,L:T:{letter}:N:L,A:128:8,8"}
+        description, problem = read_and_warn(write(options))
+        assert description.l1_allocation == allocation
+        assert description.sources["l1_allocation"].endswith(f": {letter}")
+        assert ("streaming" in description.sources["l1_mshrs"]) == (letter == "s")
+        assert problem is None
+
+    @pytest.mark.parametrize(
+        ("letter", "index", "problem"),
+        [
+            ("L", "modulo", None),
+            ("P", "ipoly", None),
+            ("X", "xor", "exclusive or with the next address bits, taken with all higher ones"),
+            ("H", "xor", "Fermi hash, taken as xor"),
+            ("C", "modulo", "custom set index, .*, taken modulo"),
+        ],
+    )
+    def test_set_index(self, write, letter, index, problem):
+        options = MINIMAL | {
+            "-gpgpu_cache:dl1": f"N:64:128:6,L:T:m:N:{letter},A:128:8,8",
+            "-gpgpu_cache:dl2": f"S:64:128:8,L:B:m:W:{letter},A:32:4,4:0,32",
+        }
+        description, named = read_and_warn(write(options))
+        assert (description.l1_set_index, description.l2_set_index) == (index, index)
+        assert description.sources["l2_set_index"].endswith(f": {letter}")
+        if problem is None:
+            assert named is None
+        else:
+            for level in ("dl1", "dl2"):
+                assert re.search(rf"simplified: .*-gpgpu_cache:{level} \({problem}\)", named)
+
+    @pytest.mark.parametrize(
+        ("number", "channels", "index", "problem"),
+        [
+            (0, 8, "modulo", None),
+            (1, 8, "xor", "channel xor the next .*, taken as slice xor all higher ones"),
+            (2, 8, "ipoly", None),
+            (2, 24, "ipoly", None),  # both take ipoly of the next power of two modulo the slices
+            (3, 8, "ipoly", "PAE, taken as ipoly"),
+            (4, 8, "ipoly", "random slices, taken as ipoly"),
+            (4, 12, "modulo", "random slices, taken as modulo"),
+            (5, 8, "modulo", "custom slice index, .*, taken modulo"),
+            (6, 8, "ipoly", None),
+            (6, 12, "modulo", "ipoly of a power of two, .*, taken as modulo"),
+        ],
+    )
+    def test_slice_index(self, write, number, channels, index, problem):
+        options = MINIMAL | {
+            "-gpgpu_n_mem": str(channels),
+            "-gpgpu_n_sub_partition_per_mchannel": "2",
+            "-gpgpu_memory_partition_indexing": str(number),
+        }
+        description, named = read_and_warn(write(options))
+        assert description.l2_slice_index == index
+        option = f"-gpgpu_memory_partition_indexing {number}"
+        assert description.sources["l2_slice_index"] == f"gpgpusim.config, {option}"
+        if problem is None:
+            assert named is None
+        else:
+            assert re.search(rf"simplified: {option} \({problem}\)$", named)
+
+    @pytest.mark.parametrize(("switch", "loads"), [("0", "cached"), ("1", "bypassed")])
+    def test_global_loads(self, write, switch, loads):
+        description, problem = read_and_warn(write(MINIMAL | {"-gpgpu_gmem_skip_L1D": switch}))
+        assert description.l1_global_loads == loads
+        assert description.unused_options == ()
+        assert problem is None
+
+    def test_carve_outs_leave_whole_ways(self, write):
+        options = MINIMAL | {
+            "-gpgpu_adaptive_cache_config": "1",
+            "-gpgpu_shmem_option": "8,100,0,16,8",
+            "-gpgpu_unified_l1d_size": "128",
+            "-gpgpu_cache:dl1": "S:64:128:4,L:T:m:L:L,A:256:32,16:0,32",
+        }
+        description, problem = read_and_warn(write(options))
+        # A way is 8 KiB: 28 KiB are 3.5 ways, which the simulator rounds to 4.
+        assert description.shared_memory_carve_outs_kib == (0, 8, 16, 96)
+        assert (description.l1_size_kib, description.l1_ways) == (128, 16)
+        assert problem.endswith(
+            "simplified: -gpgpu_shmem_option (100 KiB, taken as the 96 that whole ways of L1 leave)"
+        )
+
+    def test_adaptive_streaming_is_on_fill_throughout(self, write):
+        streaming = {"-gpgpu_cache:dl1": "S:4:128:64,L:T:s:L:L,A:256:32,16:0,32"}
+        description, problem = read_and_warn(write(MINIMAL | ADAPTIVE | streaming))
+        assert description.l1_allocation == "on_fill"
+        assert "on fill for kernels without shared memory too" in problem
+
+    def test_l2_allocates_on_miss(self, write):
+        cache = "S:64:128:8,L:B:f:W:L,A:32:4,4:0,32"
+        _, problem = read_and_warn(write(MINIMAL | {"-gpgpu_cache:dl2": cache}))
+        assert "-gpgpu_cache:dl2 (allocation on fill, taken as on miss)" in problem
 
     @pytest.mark.parametrize(
         "cache", ["N:64:128:6,L:T:m:N:L,A:128:8", "N:64:128:6,L:T:m:N:L,S:128:8,8"]
@@ -362,15 +494,15 @@ class TestText:
     def test_simplifications_are_named_in_the_same_warning(self, write):
         options = MINIMAL | {
             "-gpgpu_cache:dl1": "N:64:128:6,F:L:s:N:H,A:128:8,8",
-            "-gpgpu_gmem_skip_L1D": "1",
+            "-gpgpu_memory_partition_indexing": "4",
+            "-liveness": "1",
         }
         with pytest.warns(UnusedOptionWarning) as caught:
             description = Gpu.from_gpgpusim(write(options))
         (warning,) = caught
-        for part in ("FIFO replacement", "write-evict", "hashed sets", "taken through L1"):
+        for part in ("no meaning here: -liveness;", "write-evict", "Fermi hash", "random slices"):
             assert part in str(warning.message)
-        assert description.unused_options == ("-gpgpu_gmem_skip_L1D",)
-        assert "streaming" in description.sources["l1_mshrs"]
+        assert description.unused_options == ("-liveness",)
 
     def test_switches_that_are_off_have_a_meaning(self, write):
         options = MINIMAL | {"-gpgpu_gmem_skip_L1D": "0", "-gpgpu_adaptive_cache_config": "0"}
@@ -431,6 +563,8 @@ class TestErrors:
             ("-gpgpu_shader_core_pipeline", "0:32", "out of range", "<threads>:32"),
             ("-gpgpu_scheduler", "two_level_active:6:0:1", "cannot be described", "gto or lrr"),
             ("-gpgpu_gmem_skip_L1D", "yes", "not a switch", "write 0 or 1"),
+            ("-gpgpu_memory_partition_indexing", "7", "no such index", "write 0 to 6"),
+            ("-gpgpu_memory_partition_indexing", "xor", "not a number", "from 0 on"),
             ("-gpgpu_cache:dl1", "none", "without this cache", "give its geometry"),
             # GPGPU-Sim 3 has no letter in front.
             ("-gpgpu_cache:dl1", "64:128:6,L:L:m:N:H,A:128:8,8", "malformed cache", "<S or N>:"),
@@ -476,7 +610,8 @@ class TestErrors:
         [
             ("-gpgpu_unified_l1d_size", "100", "not a multiple of the 32 KiB of -gpgpu_cache:dl1"),
             ("-gpgpu_unified_l1d_size", "16", "not a multiple of the 32 KiB of -gpgpu_cache:dl1"),
-            ("-gpgpu_shmem_option", "96,128", "no choice leaves L1 any of the 96 KiB"),
+            ("-gpgpu_shmem_option", "96,128", "96 KiB leave L1 nothing of the 96 KiB"),
+            ("-gpgpu_shmem_option", "0,128", "128 KiB leave L1 nothing of the 96 KiB"),
             ("-gpgpu_shmem_option", "0;32", "malformed"),
             ("-gpgpu_adaptive_cache_config", "2", "not a switch"),
         ],
@@ -618,5 +753,12 @@ class TestAccelSim:
         if not path.is_dir():
             pytest.skip(f"no Accel-Sim configuration at {path}")
         shipped, described = gpu("titan-v").values(), read(path).values()
-        # Table 3 of the cache paper has other associativities.
-        assert {k for k in shipped if shipped[k] != described[k]} == {"l1_ways", "l2_ways"}
+        # The cache paper has other associativities, which an adaptive L1 keeps, and other hashes.
+        assert {k for k in shipped if shipped[k] != described[k]} == {
+            "l1_ways",
+            "l1_set_index",
+            "adaptive_l1_keeps",
+            "l2_ways",
+            "l2_set_index",
+            "l2_slice_index",
+        }

@@ -1,6 +1,7 @@
 """Descriptions of GPUs: the shipped ones, their files, and what is refused."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from warpstack import InputError
-from warpstack.gpu import Gpu, as_gpu, gpu, gpus
+from warpstack.gpu import Gpu, as_gpu, gpu, gpus, value_of_text
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpus"
 FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
@@ -54,7 +55,9 @@ class TestShipped:
         description, given = gpu(name), entries(name)
         for field, entry in given.items():
             if field in FIELDS:
-                assert getattr(description, field) == entry["value"]
+                value = entry["value"]
+                expected = tuple(value) if isinstance(value, list) else value
+                assert getattr(description, field) == expected
                 assert description.sources[field] == entry["source"] != ""
         assert set(description.sources) == set(given) & set(FIELDS)
 
@@ -89,16 +92,33 @@ class TestShipped:
             ("l1_sector_bytes", 32),
             ("l1_write_policy", "write_through"),
             ("l1_write_miss", "write_validate"),
+            ("l1_replacement", "lru"),
+            ("l1_set_index", "xor"),
+            ("unified_l1_kib", 128),
+            ("shared_memory_carve_outs_kib", (0, 8, 16, 32, 64, 96)),
+            ("adaptive_l1_keeps", "ways"),
             ("l2_size_kib", 4608),
             ("l2_ways", 32),
             ("l2_line_bytes", 128),
             ("l2_sector_bytes", 32),
             ("l2_write_policy", "write_back"),
             ("l2_write_miss", "write_validate"),
+            ("l2_replacement", "lru"),
+            ("l2_set_index", "xor"),
         ],
     )
     def test_titan_v_of_the_cache_paper(self, field, value):
         assert getattr(gpu("titan-v"), field) == value
+
+    @pytest.mark.parametrize("name", [name for name in gpus() if gpu(name).unified_l1_kib])
+    def test_adaptive_l1(self, name):
+        description = gpu(name)
+        carve_outs = description.shared_memory_carve_outs_kib
+        assert description.l1_size_kib == description.unified_l1_kib - carve_outs[0]
+        assert description.shared_memory_kib_per_sm == carve_outs[-1]
+
+    def test_global_loads_are_cached_except_on_the_gtx_1080(self):
+        assert [n for n in gpus() if gpu(n).l1_global_loads == "bypassed"] == ["gtx1080"]
 
     @pytest.mark.parametrize("name", gpus())
     def test_latencies_grow_along_the_way(self, name):
@@ -218,6 +238,56 @@ class TestReplace:
         with pytest.raises(InputError, match=message):
             gpu("pascal-mdm").replace(**change)
 
+    def test_carve_outs_are_sorted_and_given_once(self):
+        base = gpu("pascal-mdm")
+        for carve_outs in ([48.0, 0, 24, 48], (0, 24, 48), np.array([24, 0, 48])):
+            changed = base.replace(unified_l1_kib=96, shared_memory_carve_outs_kib=carve_outs)
+            assert changed.shared_memory_carve_outs_kib == (0, 24, 48)
+        assert changed.changes_text == "unified_l1_kib=96, shared_memory_carve_outs_kib=0,24,48"
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"unified_l1_kib": 96}, "unified_l1_kib = 96 and .* belong together; give both"),
+            ({"shared_memory_carve_outs_kib": (0, 8)}, "= 0,8 belong together; give both or none"),
+            (
+                {"unified_l1_kib": 96, "shared_memory_carve_outs_kib": (0, 96)},
+                "a carve-out of 96 KiB leaves L1 0 of unified_l1_kib = 96",
+            ),
+            # 64 sets of 128 bytes: 8 KiB per way.
+            (
+                {"unified_l1_kib": 96, "shared_memory_carve_outs_kib": (0, 4)},
+                "leaves L1 92 of .*, which is not a positive multiple of 8 KiB, its sets",
+            ),
+            # 6 ways of 128 bytes: 0.75 KiB per set.
+            (
+                {
+                    "unified_l1_kib": 96,
+                    "shared_memory_carve_outs_kib": (4,),
+                    "adaptive_l1_keeps": "ways",
+                },
+                "leaves L1 92 of .*, which is not a positive multiple of 0.75 KiB, its ways",
+            ),
+            ({"shared_memory_carve_outs_kib": "0,8"}, "is not a list of numbers"),
+            ({"shared_memory_carve_outs_kib": 8}, "is not a list of numbers"),
+            ({"shared_memory_carve_outs_kib": ["many"]}, "is not a list of numbers"),
+            ({"shared_memory_carve_outs_kib": [-8]}, "numbers that are negative, too large"),
+            ({"shared_memory_carve_outs_kib": [math.nan]}, "too large or not finite"),
+            ({"shared_memory_carve_outs_kib": [1e16]}, "too large or not finite"),
+        ],
+    )
+    def test_wrong_carve_outs(self, change, message):
+        with pytest.raises(InputError, match=message):
+            gpu("pascal-mdm").replace(**change)
+
+    @pytest.mark.parametrize("level", ["l1", "l2"])
+    def test_pseudo_lru_needs_a_power_of_two(self, level):
+        base = gpu("pascal-mdm").replace(l1_ways=8, l2_ways=8, l2_slices=1)
+        changed = base.replace(**{f"{level}_replacement": "plru"})
+        assert getattr(changed, f"{level}_replacement") == "plru"
+        with pytest.raises(InputError, match=f"{level}_ways = 6 is not a power of two, which"):
+            changed.replace(**{f"{level}_ways": 6, "l1_size_kib": 48, "l2_size_kib": 3072})
+
 
 class TestClock:
     """Latencies outside the clock domain of the SMs are constant in time."""
@@ -329,7 +399,8 @@ class TestDigest:
         int(base.digest, 16)
 
     def test_depends_on_every_value(self):
-        base = gpu("qv100")
+        # With 16 KiB per set of 128 ways, its carve-outs fit whatever adaptive_l1_keeps.
+        base = gpu("rtx2060")
         digests = {base.digest}
         for name, field in FIELDS.items():
             if field.metadata["choices"]:
@@ -337,14 +408,16 @@ class TestDigest:
                 digests.add(base.replace(**{name: others[0]}).digest)
         for change in (
             {"num_sms": 81},
-            {"l1_size_kib": 64},
+            {"l1_size_kib": 32},
+            {"unified_l1_kib": 128},
+            {"shared_memory_carve_outs_kib": (32,)},
             {"l2_slices": 32},
             {"clock_ghz": 1.133},
             {"dram_latency": 101},
             {"noc_queue_entries": 8},
         ):
             digests.add(base.replace(**change).digest)
-        assert len(digests) == 1 + sum(bool(f.metadata["choices"]) for f in FIELDS.values()) + 6
+        assert len(digests) == 1 + sum(bool(f.metadata["choices"]) for f in FIELDS.values()) + 8
 
     def test_differs_between_the_descriptions(self):
         assert len({gpu(name).digest for name in gpus()}) == len(gpus())
@@ -471,6 +544,43 @@ class TestFromFile:
         path.write_text("based_on: pascal-mdm\nscheduler: no\n")
         with pytest.raises(InputError, match="scheduler = 'no' is not one of gto, lrr"):
             Gpu.from_file(path)
+
+    @pytest.mark.parametrize(
+        ("text", "carve_outs"),
+        [
+            ("[0, 8, 1.6e1]", (0, 8, 16)),
+            ("{value: [16, 0], source: a guide}", (0, 16)),
+            ("0, 16", (0, 16)),
+            ("16", (16,)),
+            ("\n- 16\n- 0", (0, 16)),
+        ],
+    )
+    def test_lists(self, tmp_path, text, carve_outs):
+        path = tmp_path / "mine.yaml"
+        entry = f"shared_memory_carve_outs_kib: {text}\n"
+        path.write_text(f"based_on: pascal-mdm\nunified_l1_kib: 96\n{entry}", encoding="utf-8")
+        assert gpu(path).shared_memory_carve_outs_kib == carve_outs
+
+    @pytest.mark.parametrize("text", ["[8, many]", "[[8]]", "[.nan]", "{a: 8}"])
+    def test_what_is_no_list(self, tmp_path, text):
+        path = tmp_path / "mine.yaml"
+        entry = f"shared_memory_carve_outs_kib: {text}\n"
+        path.write_text(f"based_on: pascal-mdm\n{entry}", encoding="utf-8")
+        with pytest.raises(InputError, match=r"mine\.yaml: .*shared_memory_carve_outs_kib"):
+            gpu(path)
+
+    def test_without_carve_outs(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        entries = "unified_l1_kib: 0\nshared_memory_carve_outs_kib: []\n"
+        path.write_text(f"based_on: qv100\n{entries}", encoding="utf-8")
+        assert gpu(path).shared_memory_carve_outs_kib == ()
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("0,8,16", [0, 8, 16]), ("8", [8]), ("", []), (" 0 , 1.5 ", [0, 1.5]), ("a,8", ["a", 8])],
+    )
+    def test_lists_of_a_command_line(self, text, value):
+        assert value_of_text("shared_memory_carve_outs_kib", text) == value
 
     def test_deep_nesting(self, tmp_path):
         path = tmp_path / "mine.yaml"
