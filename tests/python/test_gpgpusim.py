@@ -755,6 +755,7 @@ class TestAccelSim:
         shipped, described = gpu("titan-v").values(), read(path).values()
         # The cache paper has other associativities, which an adaptive L1 keeps, and other hashes.
         assert {k for k in shipped if shipped[k] != described[k]} == {
+            "l1_size_kib",
             "l1_ways",
             "l1_set_index",
             "adaptive_l1_keeps",

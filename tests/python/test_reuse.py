@@ -181,6 +181,8 @@ def test_profile_equals_simulation_of_fully_associative_caches(ways):
         l1_sector_bytes=32,
         l1_ways=ways,
         l1_size_kib=ways / 32,
+        unified_l1_kib=0,
+        shared_memory_carve_outs_kib=(),
         l1_write_miss="fetch_on_write",
     )
     kernel = k.build()
