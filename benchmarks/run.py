@@ -189,6 +189,15 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def write_table(name: str, text: str) -> None:
+    """Put a table, with the machine, between its marks in docs/benchmarks.md."""
+    page = REPOSITORY / "docs" / "benchmarks.md"
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    head, rest = page.read_text().split(begin)
+    tail = rest.split(end)[1]
+    page.write_text(f"{head}{begin}\nMeasured on: {machine()}.\n\n{text}\n\n{end}{tail}")
+
+
 def main() -> None:
     """Run the groups that were asked for."""
     parser = argparse.ArgumentParser(
@@ -205,12 +214,7 @@ def main() -> None:
             print(f"{row[0]:20} {row[1]:36} {row[2]:9.3g} {row[5]}", file=sys.stderr)
     print(json.dumps(rows) if arguments.json else table(rows))
     if arguments.write:
-        page = REPOSITORY / "docs" / "benchmarks.md"
-        text = page.read_text()
-        begin, end = "<!-- figures: begin -->\n", "<!-- figures: end -->"
-        head, tail = text.split(begin)[0], text.split(end)[1]
-        body = f"\nMeasured on: {machine()}.\n\n{table(rows)}\n\n"
-        page.write_text(head + begin + body + end + tail)
+        write_table("figures", table(rows))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
 constexpr std::uint32_t most_nibbles = 16;
+constexpr std::uint32_t most_ranks = 32;
+constexpr std::uint8_t no_rank = 127;
 
 }  // namespace
 
@@ -20,6 +22,7 @@ ReplacementOrder::ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Repla
     : ways_(ways),
       form_(replacement == Replacement::plru ? Form::tree
             : ways <= most_nibbles           ? Form::nibbles
+            : ways <= most_ranks             ? Form::ranks
                                              : Form::list),
       replacement_(replacement),
       last_shift_(4 * (std::min(ways, most_nibbles) - 1)),
@@ -27,6 +30,9 @@ ReplacementOrder::ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Repla
   switch (form_) {
     case Form::nibbles:
       nibbles_.resize(sets);
+      break;
+    case Form::ranks:
+      ranks_.resize(sets * vectors_per_set);
       break;
     case Form::list:
       links_.resize(sets * ways);
@@ -46,6 +52,12 @@ void ReplacementOrder::clear() {
     order |= std::uint64_t{way} << 4 * way;
   }
   std::ranges::fill(nibbles_, order);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const std::size_t first = i % vectors_per_set * vector_ways;
+    for (std::size_t way = 0; way < vector_ways; ++way) {
+      ranks_[i].of[way] = first + way < ways_ ? static_cast<std::uint8_t>(first + way) : no_rank;
+    }
+  }
   std::ranges::fill(tree_, std::uint8_t{0});
   std::ranges::fill(filled_, 0);
   for (std::size_t set = 0; set < ends_.size(); ++set) {
@@ -67,6 +79,21 @@ void ReplacementOrder::place_last(std::uint32_t set, std::uint32_t way, std::uin
       const unsigned place = last_shift_ - 4 * num_empty;
       order = (others & below(place)) | std::uint64_t{way} << place |
               ((others & ~below(place)) << 4 & order_mask_);
+      break;
+    }
+    case Form::ranks: {
+      std::uint8_t* ranks = set_ranks(set);
+      const std::uint8_t rank = ranks[way];
+      const auto place = static_cast<std::uint8_t>(ways_ - 1 - num_empty);
+      // Those between the two places move on by one, towards where the way was.
+      for (std::uint32_t i = 0; i < ways_; ++i) {
+        if (ranks[i] > rank && ranks[i] <= place) {
+          --ranks[i];
+        } else if (ranks[i] < rank && ranks[i] >= place) {
+          ++ranks[i];
+        }
+      }
+      ranks[way] = place;
       break;
     }
     case Form::list: {
@@ -127,6 +154,9 @@ void ReplacementOrder::ways_of(std::uint32_t set, std::vector<std::uint32_t>& wa
     for (std::uint32_t i = 0; i < ways_; ++i) {
       ways[i] = static_cast<std::uint32_t>(nibbles_[set] >> 4 * i & 15);
     }
+  } else if (form_ == Form::ranks) {
+    const std::uint8_t* ranks = set_ranks(set);
+    for (std::uint32_t way = 0; way < ways_; ++way) ways[ranks[way]] = way;
   } else if (form_ == Form::list) {
     std::uint32_t way = ends_[set].first;
     for (std::uint32_t& place : ways) {

@@ -173,9 +173,9 @@ TEST(TagStore, EveryAssociativityEqualsAPlainTable) {
   }
 }
 
-TEST(ReplacementOrder, NibblesAndListsKeepTheSameOrder) {
+TEST(ReplacementOrder, EveryFormKeepsTheSameOrder) {
   std::mt19937_64 random(7);
-  for (const std::uint32_t ways : {1u, 2u, 5u, 16u, 17u, 40u}) {
+  for (const std::uint32_t ways : {1u, 2u, 5u, 16u, 17u, 32u, 33u, 40u}) {
     for (const Replacement policy : {Replacement::lru, Replacement::fifo}) {
       ReplacementOrder order(2, ways, policy);
       std::vector<std::uint32_t> plain(ways);
