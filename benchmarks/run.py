@@ -189,13 +189,18 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def write_between_marks(page: Path, name: str, text: str) -> None:
+    """Put a text between its marks in a page of the documentation."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    head, rest = page.read_text(encoding="utf-8").split(begin)
+    tail = rest.split(end)[1]
+    page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
 def write_table(name: str, text: str) -> None:
     """Put a table, with the machine, between its marks in docs/benchmarks.md."""
     page = REPOSITORY / "docs" / "benchmarks.md"
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    head, rest = page.read_text().split(begin)
-    tail = rest.split(end)[1]
-    page.write_text(f"{head}{begin}\nMeasured on: {machine()}.\n\n{text}\n\n{end}{tail}")
+    write_between_marks(page, name, f"Measured on: {machine()}.\n\n{text}")
 
 
 def main() -> None:

@@ -10,14 +10,14 @@ REFERENCE is the table of counters per launch (rodinia-bfs-graph4096.csv), TRACE
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 import pandas as pd
+from run import REPOSITORY, write_between_marks
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
+PAGE = REPOSITORY / "docs" / "validation.md"
 
 
 def markdown(table: pd.DataFrame) -> str:
@@ -115,14 +115,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     app, reference = ws.load(arguments.trace), pd.read_csv(arguments.reference)
-    text = PAGE.read_text(encoding="utf-8")
     for name, make in (("gtx1080", gtx1080), ("rtx2060", rtx2060), ("qv100", qv100)):
         table = markdown(make(app, reference))
         print(f"{name}\n{table}\n")
-        mark = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
-        text = mark.sub(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", text)
-    if arguments.write:
-        PAGE.write_text(text, encoding="utf-8")
+        if arguments.write:
+            write_between_marks(PAGE, name, table)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-#include <thread>
-
 #include "bindings/bindings.h"
 #include "common/error.h"
+#include "common/threads.h"
 #include "interval/interval.h"
 #include "interval/waves.h"
 
@@ -111,11 +110,11 @@ void bind_interval(py::module_& module) {
       [](const KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,
          unsigned num_threads) {
         const Latencies values = latencies_of(trace, latency);
-        if (num_threads == 0) num_threads = std::max(std::thread::hardware_concurrency(), 1u);
         std::vector<WarpGroup> groups;
         {
           const py::gil_scoped_release unlocked;
-          groups = group_warps(trace, values, issue_rate, num_threads, python_interrupt());
+          groups = group_warps(trace, values, issue_rate, threads_asked_for(num_threads),
+                               python_interrupt());
         }
         py::dict result;
         result["block"] =

@@ -193,7 +193,6 @@ void bind_memory(py::module_& module) {
             return hits;
           },
           py::arg("lines"))
-      .def("set_of", &Cache::set_of, py::arg("line"))
       .def("flush",
            [](Cache& cache) {
              py::list lines;

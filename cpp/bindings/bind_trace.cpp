@@ -216,7 +216,6 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("bytes", [](const KernelTrace& t) { return t.blocks().bytes(); })
       .def_property_readonly("in_file", [](const KernelTrace& t) { return t.blocks().spilled(); })
       .def_property_readonly("unknown_opcodes", &KernelTrace::unknown_opcodes)
-      .def_property_readonly("num_idle_warps", &KernelTrace::num_idle_warps)
       .def_property_readonly("num_idle_blocks", &KernelTrace::num_idle_blocks)
       .def_property_readonly("num_missing_warps", &KernelTrace::num_missing_warps)
       .def_property_readonly("working_warps_per_block", &KernelTrace::working_warps_per_block)

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/meeting.h"
+#include "common/threads.h"
 #include "memory/line_grouper.h"
 
 namespace warpstack {
@@ -631,8 +632,7 @@ void MemoryConfig::validate() const {
 
 MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
     : config_((config.validate(), config)),
-      num_threads_(num_threads != 0 ? num_threads
-                                    : std::max(std::thread::hardware_concurrency(), 1u)),
+      num_threads_(threads_asked_for(num_threads)),
       l2_(config.l2) {}
 
 MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosition> observed,

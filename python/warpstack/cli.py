@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import load, save
-from warpstack.memory import simulate_caches
+from warpstack.memory import CACHE_FIELDS, simulate_caches
 from warpstack.trace import App
 
 DEFAULT_GPU = "pascal-mdm"
@@ -132,12 +133,7 @@ def _predict(arguments: argparse.Namespace) -> None:
 
 def _caches(arguments: argparse.Namespace) -> None:
     target = _gpu(arguments)
-    cache_fields = models.fields_used("naive_interval") - {
-        name
-        for name in Gpu.fields()
-        if name.endswith("_latency") or name in ("issue_width", "l2_clock_ghz")
-    }
-    _report_unused(arguments, target, cache_fields, "cache simulation")
+    _report_unused(arguments, target, CACHE_FIELDS, "cache simulation")
     app = _load(arguments)
     profiles = simulate_caches(app, target, flush_l2=arguments.flush_l2, progress=True)
     if arguments.per_pc:
@@ -253,7 +249,9 @@ def _with_settings(description: Gpu, settings: Sequence[str]) -> Gpu:
     return description.replace(**changes) if changes else description
 
 
-def _report_unused(arguments: argparse.Namespace, target: Gpu, used: set[str], what: str) -> None:
+def _report_unused(
+    arguments: argparse.Namespace, target: Gpu, used: AbstractSet[str], what: str
+) -> None:
     """Say which settings change nothing that is used, neither themselves nor through others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedOptionWarning)  # it was shown when target was made

@@ -62,6 +62,11 @@ def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+_WRITE_MISSES = ("no_allocate", "fetch_on_write", "write_validate")
+_REPLACEMENTS = ("lru", "fifo", "plru")
+_INDEXINGS = ("modulo", "xor", "ipoly")
+
+
 def _numbers(doc: str, unit: str) -> Any:
     metadata = {"doc": doc, "unit": unit, "choices": None, "several": True}
     return dataclasses.field(default=(), metadata=metadata)
@@ -125,17 +130,11 @@ class Gpu:
         "what a store does to lower levels", "write_through", "write_back", default="write_through"
     )
     l1_write_miss: str = _choice(
-        "what a store miss does in L1",
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        default="no_allocate",
+        "what a store miss does in L1", *_WRITE_MISSES, default="no_allocate"
     )
     l1_replacement: str = _choice(
         "which line makes room in L1: least recently used, first in first out, or tree pseudo-LRU",
-        "lru",
-        "fifo",
-        "plru",
+        *_REPLACEMENTS,
         default="lru",
     )
     l1_allocation: str = _choice(
@@ -145,7 +144,7 @@ class Gpu:
         default="on_miss",
     )
     l1_set_index: str = _choice(
-        "how lines spread over the sets of L1", "modulo", "xor", "ipoly", default="modulo"
+        "how lines spread over the sets of L1", *_INDEXINGS, default="modulo"
     )
     l1_global_loads: str = _choice(
         "whether loads of global memory go through L1", "cached", "bypassed", default="cached"
@@ -193,24 +192,16 @@ class Gpu:
         "what a store does to DRAM", "write_through", "write_back", default="write_back"
     )
     l2_write_miss: str = _choice(
-        "what a store miss does in L2",
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        default="fetch_on_write",
+        "what a store miss does in L2", *_WRITE_MISSES, default="fetch_on_write"
     )
 
-    l2_replacement: str = _choice(
-        "which line makes room in L2", "lru", "fifo", "plru", default="lru"
-    )
+    l2_replacement: str = _choice("which line makes room in L2", *_REPLACEMENTS, default="lru")
     l2_set_index: str = _choice(
-        "how lines spread over the sets of an L2 slice", "modulo", "xor", "ipoly", default="modulo"
+        "how lines spread over the sets of an L2 slice", *_INDEXINGS, default="modulo"
     )
     l2_slice_index: str = _choice(
         "how chunks of l2_slice_interleave_bytes spread over the slices",
-        "modulo",
-        "xor",
-        "ipoly",
+        *_INDEXINGS,
         default="modulo",
     )
 

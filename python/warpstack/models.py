@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from warpstack._core import __version__
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
-from warpstack.memory import MemorySystem
+from warpstack.memory import CACHE_FIELDS, MemorySystem
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace, kernels_of
 
@@ -284,13 +283,9 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
-_STAGE_FIELDS = {
-    field.name
-    for field in dataclasses.fields(Gpu)
-    if field.name.startswith(("l1_", "l2_", "register", "shared_memory", "unified", "adaptive"))
-    or field.name.endswith(("_latency", "_per_sm"))
-    or field.name in ("num_sms", "issue_width")
-} - {"l1_mshrs", "l2_clock_ghz"}
+_STAGE_FIELDS = (
+    CACHE_FIELDS | {name for name in Gpu.fields() if name.endswith("_latency")} | {"issue_width"}
+)
 
 
 def fields_used(models: str | Iterable[str]) -> set[str]:

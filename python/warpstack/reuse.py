@@ -17,7 +17,7 @@ from scipy.special import betainc
 
 from warpstack import _core
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu
+from warpstack.gpu import GpuLike, as_gpu
 from warpstack.memory import occupancy
 from warpstack.trace import App, KernelTrace
 
@@ -259,7 +259,7 @@ class ReuseProfile:
 
 def reuse_profile(
     kernel_or_lines: KernelTrace | npt.ArrayLike,
-    gpu: Gpu | None = None,
+    gpu: GpuLike | None = None,
     *,
     level: str = "l1",
     line_bytes: int | None = None,
@@ -310,7 +310,7 @@ def reuse_profile(
 
 def line_stream(
     kernel: KernelTrace,
-    gpu: Gpu,
+    gpu: GpuLike,
     *,
     level: str = "l1",
     line_bytes: int | None = None,
@@ -456,7 +456,7 @@ class PptGpuMem:
     l2: ReuseProfile
 
 
-def ppt_gpu_mem(kernel: KernelTrace, gpu: Gpu) -> PptGpuMem:
+def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
     """Estimate cache hits and traffic as PPT-GPU-Mem does, the baseline of the cache paper.
 
     Lines have 32 bytes at both levels. L1 hit rates come from the SDCM on each SM's own stream, the
@@ -484,6 +484,7 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: Gpu) -> PptGpuMem:
     InputError
         If a thread block does not fit on an SM.
     """
+    gpu = as_gpu(gpu)
     l1 = reuse_profile(kernel, gpu, level="l1", line_bytes=_SECTOR_BYTES)
     l2 = reuse_profile(kernel, gpu, level="l2", line_bytes=_SECTOR_BYTES)
     l1_lines = int(gpu.l1_size_kib * 1024) // _SECTOR_BYTES
@@ -583,12 +584,13 @@ def _merged(parts: Sequence[tuple[_U64, _U64, int]], rate: float) -> _Histogram:
 
 
 def _stream_config(
-    kernel: KernelTrace, gpu: Gpu | None, level: str, line_bytes: int | None, filtered: bool
+    kernel: KernelTrace, gpu: GpuLike | None, level: str, line_bytes: int | None, filtered: bool
 ) -> dict[str, Any]:
     if gpu is None:
         raise InputError(
             "a kernel's accesses depend on the GPU; give gpu=, such as ws.gpu('titan-v')"
         )
+    gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
         raise InputError(f"level = {level!r} is no cache; give 'l1' or 'l2'")
     if filtered and level == "l1":

@@ -452,3 +452,10 @@ def test_bad_streams(options, message):
     for function in (ws.line_stream, ws.reuse_profile):
         with pytest.raises(ws.InputError, match=message):
             function(kernel, gpu, **options)
+
+
+def test_a_gpu_may_be_given_by_its_name():
+    kernel, gpu = ws.patterns.stream(blocks=4), ws.gpu("titan-v")
+    by_name, given = (ws.reuse_profile(kernel, g, level="l2") for g in ("titan-v", gpu))
+    assert by_name.counts.tolist() == given.counts.tolist()
+    assert ws.ppt_gpu_mem(kernel, "titan-v").totals == ws.ppt_gpu_mem(kernel, gpu).totals
