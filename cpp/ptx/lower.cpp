@@ -464,6 +464,7 @@ class FunctionLowering {
                        problem.reason);
     }
     if (result_.steps.size() == first) emit(Action::nothing, {}, {});
+    result_.steps[first].begins = true;
     if (!folded_) add_pending_rows();
   }
 
@@ -1131,12 +1132,8 @@ class FunctionLowering {
     set_class(OpClass::integer);
     if (*space == 4) {
       if (to) throw Unsupported{"cvta.to.param is not supported"};
-      program_.specials.push_back({Special::envreg, 0});  // the parameter buffer's address
       const std::uint32_t base = temporary(8);
-      Step& step = emit(Action::special, {base}, {});
-      step.detail = last(program_.specials);
-      step.operands.target = base;
-      step.operands.immediate = 8;
+      emit(Action::parameter_base, {base}, {}).operands.target = base;
       lanes({.operation = Operation::add, .type = Type::u64}, target, {source, base});
       return;
     }
@@ -1441,6 +1438,7 @@ class FunctionLowering {
     access.offset = at.offset;
     access.operand_b = in(first + 1, type);
     access.operand_c = name == "cas" ? in(first + 2, type) : none;
+    access.takes_locks = name == "cas" || name == "exch";
     if (returns) access.result = out(0, type);
     program_.memory.push_back(access);
     emit(Action::atomic, {access.result}, {access.address, access.operand_b, access.operand_c})
@@ -1868,6 +1866,10 @@ class FunctionLowering {
           break;
         default: next.push_back(i + 1); break;
       }
+    }
+    for (std::uint32_t i = 0; i + 1 < end; ++i) {
+      // Lanes that call different functions meet behind the call.
+      if (result_.steps[i].action == Action::indirect_call) result_.steps[i + 1].reconverges = true;
     }
     const std::vector<std::uint32_t> meeting = post_dominators(successors_);
     for (std::uint32_t i = 0; i < end; ++i) {

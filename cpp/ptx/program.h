@@ -19,6 +19,7 @@ enum class Action : std::uint8_t {
   nothing,           ///< fences, prefetches, cache hints
   special,           ///< reads a special register
   local_address,     ///< address of a local variable
+  parameter_base,    ///< address of the kernel's parameter buffer
   kernel_parameter,  ///< loads a parameter of the kernel
   parameter_load,    ///< loads from parameters of this function or a call of it
   parameter_store,
@@ -59,6 +60,7 @@ struct Step {
   std::uint16_t num_rows = 0;      ///< 0: folded, or not the instruction's first step
   Action action = Action::lanes;
   bool guard_negated = false;
+  bool begins = false;  ///< first step of its instruction
   /// Lanes may wait for others here: it is the reconvergence point of a branch.
   bool reconverges = false;
   std::uint32_t jump = none;         ///< branch target
@@ -85,6 +87,7 @@ struct MemoryAccess {
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
+  bool takes_locks = false;      ///< compare-and-swap or exchange: loops of these may be spinning
   std::uint32_t result = none;   ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
   std::uint32_t operand_c = none;
