@@ -763,19 +763,16 @@ void Parser::parse_initial_element(Variable& variable, std::uint64_t offset) {
     return;
   }
   std::uint64_t bits = value.bits;
-  if (variable.type == Type::f32) {
+  const Type type = variable.type;
+  if (type == Type::f32 || (type == Type::b32 && value.is_floating())) {
     if (value.type != Type::f32) {
       bits = std::bit_cast<std::uint32_t>(static_cast<float>(value.number()));
     }
-  } else if (variable.type == Type::f64) {
-    bits = std::bit_cast<std::uint64_t>(value.number());
-  } else if (value.is_floating() || is_float(variable.type)) {
-    const bool fits = (variable.type == Type::b32 && value.type == Type::f32) ||
-                      (variable.type == Type::b64 && value.type == Type::f64);
-    if (!fits) {
-      lexer_.fail(line, "the initial value of " + quoted(variable.name) +
-                            " does not match its type ." + std::string(name_of(variable.type)));
-    }
+  } else if (type == Type::f64 || (type == Type::b64 && value.is_floating())) {
+    if (value.type != Type::f64) bits = std::bit_cast<std::uint64_t>(value.number());
+  } else if (value.is_floating() || is_float(type)) {
+    lexer_.fail(line, "the initial value of " + quoted(variable.name) +
+                          " does not match its type ." + std::string(name_of(type)));
   }
   place(variable, offset, bits, address.bytes);
 }
@@ -811,6 +808,9 @@ void Parser::parse_variables(Space space, bool is_extern, Declare declare) {
     Variable variable = new_variable(name, space);
     variable.is_extern = is_extern;
     finish_variable(variable, head);
+    if (variable.is_array && variable.size == 0 && !is_extern) {
+      lexer_.fail(name.line, quoted(name.text) + " has no size; only .extern arrays need none");
+    }
     declare(std::move(variable), name.text);
   } while (lexer_.accept(","));
   expect(";", "after the declaration");
@@ -1151,7 +1151,7 @@ void Parser::parse_registers() {
   do {
     const Token name = expect_name("the name of a register");
     if (lexer_.accept("<")) {
-      const std::uint64_t count = parse_count("the number of registers", 1, max_register_count);
+      const std::uint64_t count = parse_count("the number of registers", 0, max_register_count);
       expect(">", "after the number of registers");
       declare_range(name.text, {head.type, vector, name.line, count});
     } else {
@@ -1350,10 +1350,21 @@ void Parser::parse_operands() {
         operands.push_back(named_operand(Operand::Kind::label, name.text));
         continue;
       }
+      if (is_call && !has_function && lexer_.at(Token::Kind::identifier) &&
+          lexer_.token().text[0] != '%') {
+        const Symbol* const symbol = find(lexer_.token().text);
+        if (!symbol || symbol->kind != Symbol::Kind::reg) {
+          const Token name = lexer_.take();
+          if (symbol) lexer_.fail(name.line, quoted(name.text) + " is not a function");
+          pending_names_.push_back({name.text, name.line, true});
+          operands.push_back(named_operand(Operand::Kind::variable, name.text));
+          has_function = true;
+          continue;
+        }
+      }
       operands.push_back(parse_operand(0));
       const Operand::Kind kind = operands.back().kind;
-      has_function = kind == Operand::Kind::reg || kind == Operand::Kind::variable;
-      if (kind == Operand::Kind::arguments && operands.size() > 1) has_function = true;
+      has_function = has_function || kind == Operand::Kind::reg;
       if ((kind == Operand::Kind::reg || kind == Operand::Kind::vector ||
            kind == Operand::Kind::sink) &&
           lexer_.accept("|")) {
@@ -1475,19 +1486,19 @@ Operand Parser::parse_name() {
   if (name.text[0] == '%') {
     const std::optional<FoundSpecial> special = find_special(name.text);
     if (!special) lexer_.fail(name.line, "undefined register " + quoted(name.text));
-    Operand operand{
-        .kind = Operand::Kind::special, .component = special->number, .special = special->special};
+    Operand operand = new_operand(Operand::Kind::special);
+    operand.component = special->number;
+    operand.special = special->special;
     if (special->is_vector) operand.component = parse_component(name.text, 4);
     return operand;
   }
   const std::string text(name.text);
   if (!names_.contains(text)) {
     if (name.text == "PT") return new_operand(Operand::Kind::predicate_constant, 1);
-    const std::string& opcode = function_.body.back().opcode;
-    if (opcode != "call" && opcode != "mov") {
+    if (function_.body.back().opcode != "mov") {
       lexer_.fail(name.line, "undefined name " + quoted(name.text));
     }
-    pending_names_.push_back({name.text, name.line, true});
+    pending_names_.push_back({name.text, name.line, false});
   }
   Operand operand = named_operand(Operand::Kind::variable, text);
   operand.integer = parse_addends(lexer_);
