@@ -249,6 +249,7 @@ class Parser {
   void parse_initial_element(Variable& variable, std::uint64_t offset);
   void parse_initial_address(Variable& variable, AddressInitializer address);
   void place(Variable& variable, std::uint64_t offset, std::uint64_t bits, std::uint32_t bytes);
+  [[noreturn]] void fail_initial_bytes() const;
   void skip_opaque_value();
   /// Reads the declarators of a variable declaration, up to its semicolon.
   template <typename Declare>
@@ -437,6 +438,9 @@ void Parser::parse_module_item() {
   } else if (word == "address_size") {
     lexer_.take();
     module_.address_size = static_cast<std::uint32_t>(parse_count("the address size", 32, 64));
+    if (module_.address_size != 32 && module_.address_size != 64) {
+      lexer_.fail(lexer_.last_line(), "the address size must be 32 or 64");
+    }
   } else if (word == "file") {
     parse_file();
   } else if (word == "loc") {
@@ -534,6 +538,11 @@ void Parser::finish() {
   const auto replace = [&targets](std::string& name) {
     if (const auto found = targets.find(name); found != targets.end()) name = found->second;
   };
+  const auto replace_addresses = [&replace](std::vector<Variable>& variables) {
+    for (Variable& variable : variables) {
+      for (AddressInitializer& address : variable.addresses) replace(address.symbol);
+    }
+  };
   for (Function& function : module_.functions) {
     for (Instruction& instruction : function.body) {
       for (Operand& operand : instruction.operands) {
@@ -541,10 +550,9 @@ void Parser::finish() {
       }
     }
     for (TargetList& list : function.target_lists) std::ranges::for_each(list.functions, replace);
+    replace_addresses(function.variables);
   }
-  for (Variable& variable : module_.variables) {
-    for (AddressInitializer& address : variable.addresses) replace(address.symbol);
-  }
+  replace_addresses(module_.variables);
   std::erase_if(module_.functions,
                 [&targets](const Function& function) { return targets.contains(function.name); });
 }
@@ -644,13 +652,17 @@ void Parser::finish_variable(Variable& variable, const DeclarationHead& head) {
     }
     expect("]", "after the size of the array");
   }
-  variable.size = natural;
+  std::uint64_t bytes = natural;
+  bool is_empty = false;
   for (const std::uint64_t count : dimensions) {
-    if (count != 0 && variable.size > max_variable_bytes / count) {
+    is_empty = is_empty || count == 0;
+    const std::uint64_t factor = std::max<std::uint64_t>(count, 1);
+    if (bytes > max_variable_bytes / factor) {
       lexer_.fail(variable.line, quoted(variable.name) + " is larger than 1 TiB");
     }
-    variable.size *= count;
+    bytes *= factor;
   }
+  variable.size = is_empty ? 0 : bytes;
   if (lexer_.accept("=")) {
     if (!variable.opaque.empty()) {
       skip_opaque_value();
@@ -725,14 +737,16 @@ void Parser::parse_initial_list(Variable& variable, const std::vector<std::uint6
   expect("}", "or ',' after an initial value");
 }
 
+void Parser::fail_initial_bytes() const {
+  lexer_.fail(lexer_.last_line(), "the initial values of the variables exceed 256 MiB");
+}
+
 void Parser::place(Variable& variable, std::uint64_t offset, std::uint64_t bits,
                    std::uint32_t bytes) {
   const std::uint64_t end = offset + bytes;
   if (end > variable.initial.size()) {
     initial_bytes_ += end - variable.initial.size();
-    if (initial_bytes_ > max_initial_bytes) {
-      lexer_.fail(lexer_.last_line(), "the initial values of the variables exceed 256 MiB");
-    }
+    if (initial_bytes_ > max_initial_bytes) fail_initial_bytes();
     variable.initial.resize(end);
   }
   for (std::uint32_t i = 0; i < bytes; ++i) {
@@ -741,6 +755,7 @@ void Parser::place(Variable& variable, std::uint64_t offset, std::uint64_t bits,
 }
 
 void Parser::parse_initial_element(Variable& variable, std::uint64_t offset) {
+  if (offset >= max_initial_bytes) fail_initial_bytes();
   AddressInitializer address;
   address.offset = static_cast<std::uint32_t>(offset);
   address.bytes = bytes_of(variable.type);

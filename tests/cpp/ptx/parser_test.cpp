@@ -795,6 +795,10 @@ TEST(PtxError, LimitsOnSizes) {
   EXPECT_EQ(module_error(".global .u64 a[1 << 20][1 << 20];"), "k.ptx:4: 'a' is larger than 1 TiB");
   EXPECT_EQ(module_error(".global .b8 a[2][1 << 30] = {{1}, {1}};"),
             "k.ptx:4: the initial values of the variables exceed 256 MiB");
+  EXPECT_EQ(module_error(".global .u64 b; .global .u64 a[2][1 << 30] = {{b}, {b}};"),
+            "k.ptx:4: the initial values of the variables exceed 256 MiB");
+  EXPECT_EQ(module_error(".extern .shared .u64 a[][1 << 20][1 << 20];"),
+            "k.ptx:4: 'a' is larger than 1 TiB");
   EXPECT_EQ(module_error(".file 4000000000 \"a\""),
             "k.ptx:4: the file number must lie between 0 and 65536, not '4000000000'");
   EXPECT_EQ(body_error("mov.u32 %r1, " + std::string(100'000, '(') + "1;"),
