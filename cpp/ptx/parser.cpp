@@ -9,6 +9,7 @@
 #include "ptx/constant.h"
 #include "ptx/lexer.h"
 #include "ptx/module.h"
+#include "ptx/special_register.h"
 
 namespace warpstack::ptx {
 namespace {
@@ -23,70 +24,6 @@ constexpr std::uint64_t max_alignment = std::uint64_t{1} << 20;
 constexpr std::uint64_t max_file_number = 1 << 16;
 constexpr std::size_t max_register_digits = 8;
 constexpr int max_inline_depth = 64;
-
-struct SpecialName {
-  Special special;
-  bool is_vector = false;
-};
-
-const std::unordered_map<std::string_view, SpecialName> special_names = {
-    {"%tid", {Special::tid, true}},
-    {"%ntid", {Special::ntid, true}},
-    {"%ctaid", {Special::ctaid, true}},
-    {"%nctaid", {Special::nctaid, true}},
-    {"%laneid", {Special::laneid}},
-    {"%warpid", {Special::warpid}},
-    {"%nwarpid", {Special::nwarpid}},
-    {"%smid", {Special::smid}},
-    {"%nsmid", {Special::nsmid}},
-    {"%gridid", {Special::gridid}},
-    {"%lanemask_eq", {Special::lanemask_eq}},
-    {"%lanemask_le", {Special::lanemask_le}},
-    {"%lanemask_lt", {Special::lanemask_lt}},
-    {"%lanemask_ge", {Special::lanemask_ge}},
-    {"%lanemask_gt", {Special::lanemask_gt}},
-    {"%clock", {Special::clock}},
-    {"%clock_hi", {Special::clock_hi}},
-    {"%clock64", {Special::clock64}},
-    {"%globaltimer", {Special::globaltimer}},
-    {"%globaltimer_lo", {Special::globaltimer_lo}},
-    {"%globaltimer_hi", {Special::globaltimer_hi}},
-    {"%dynamic_smem_size", {Special::dynamic_smem_size}},
-    {"%total_smem_size", {Special::total_smem_size}},
-    {"%clusterid", {Special::clusterid, true}},
-    {"%nclusterid", {Special::nclusterid, true}},
-    {"%cluster_ctaid", {Special::cluster_ctaid, true}},
-    {"%cluster_nctaid", {Special::cluster_nctaid, true}},
-    {"%cluster_ctarank", {Special::cluster_ctarank}},
-    {"%cluster_nctarank", {Special::cluster_nctarank}},
-    {"%is_explicit_cluster", {Special::is_explicit_cluster}},
-};
-
-/// A special register and the part of the operand that its name decides.
-struct FoundSpecial {
-  Special special;
-  bool is_vector = false;
-  std::uint8_t number = 0;  ///< of %envreg and %pm
-};
-
-std::optional<FoundSpecial> find_special(std::string_view name) {
-  if (const auto found = special_names.find(name); found != special_names.end()) {
-    return FoundSpecial{found->second.special, found->second.is_vector};
-  }
-  // %envreg0 to %envreg31, %pm0 to %pm7.
-  const bool is_environment = name.starts_with("%envreg");
-  if (!is_environment && !name.starts_with("%pm")) return {};
-  const std::string_view digits = name.substr(is_environment ? 7 : 3);
-  if (digits.empty() || digits.size() > 2 || (digits.size() == 2 && digits[0] == '0')) return {};
-  unsigned number = 0;
-  for (const char digit : digits) {
-    if (digit < '0' || digit > '9') return {};
-    number = number * 10 + static_cast<unsigned>(digit - '0');
-  }
-  if (number >= (is_environment ? 32u : 8u)) return {};
-  return FoundSpecial{is_environment ? Special::envreg : Special::pm, false,
-                      static_cast<std::uint8_t>(number)};
-}
 
 /// Number of a vector's element that `.x` or `.r` names.
 std::optional<std::uint8_t> component_named(std::string_view word) {
@@ -239,6 +176,9 @@ class Parser {
   // --- declarations ---
   DeclarationHead parse_head(bool is_parameter);
   std::uint32_t parse_alignment();
+  /// Skips from an opening bracket to its partner.
+  void skip_brackets(std::string_view open, std::string_view close, std::uint32_t line,
+                     std::string_view what);
   void skip_attribute();
   void skip_pragma();
   void finish_variable(Variable& variable, const DeclarationHead& head);
@@ -250,7 +190,6 @@ class Parser {
   void parse_initial_address(Variable& variable, AddressInitializer address);
   void place(Variable& variable, std::uint64_t offset, std::uint64_t bits, std::uint32_t bytes);
   [[noreturn]] void fail_initial_bytes() const;
-  void skip_opaque_value();
   /// Reads the declarators of a variable declaration, up to its semicolon.
   template <typename Declare>
   void parse_variables(Space space, bool is_extern, Declare declare);
@@ -483,13 +422,7 @@ void Parser::parse_section() {
     if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("'{' of the section");
     lexer_.take();
   }
-  std::size_t depth = 0;
-  do {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail(line, "a section without its end '}'");
-    if (lexer_.at("{")) ++depth;
-    if (lexer_.at("}")) --depth;
-    lexer_.take();
-  } while (depth > 0);
+  skip_brackets("{", "}", line, "a section");
 }
 
 void Parser::parse_alias() {
@@ -568,14 +501,23 @@ std::uint32_t Parser::parse_alignment() {
   return static_cast<std::uint32_t>(value);
 }
 
+void Parser::skip_brackets(std::string_view open, std::string_view close, std::uint32_t line,
+                           std::string_view what) {
+  if (!lexer_.at(open)) lexer_.fail_expected(quoted(open) + " of " + std::string(what));
+  std::size_t depth = 0;
+  do {
+    if (lexer_.at(Token::Kind::end)) {
+      lexer_.fail(line, std::string(what) + " without its end " + quoted(close));
+    }
+    if (lexer_.at(open)) ++depth;
+    if (lexer_.at(close)) --depth;
+    lexer_.take();
+  } while (depth > 0);
+}
+
 void Parser::skip_attribute() {
-  lexer_.take();
-  expect("(", "after .attribute");
-  for (std::size_t depth = 1; depth > 0; lexer_.take()) {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("')' of .attribute");
-    if (lexer_.at("(")) ++depth;
-    if (lexer_.at(")")) --depth;
-  }
+  const std::uint32_t line = lexer_.take().line;
+  skip_brackets("(", ")", line, "an .attribute");
 }
 
 void Parser::skip_pragma() {
@@ -665,20 +607,11 @@ void Parser::finish_variable(Variable& variable, const DeclarationHead& head) {
   variable.size = is_empty ? 0 : bytes;
   if (lexer_.accept("=")) {
     if (!variable.opaque.empty()) {
-      skip_opaque_value();
+      // Properties of a sampler, `{addr_mode_0 = wrap, …}`: the host's objects have their own.
+      skip_brackets("{", "}", variable.line, "an initial value");
     } else {
       parse_initial_value(variable, std::move(dimensions), vector, is_unsized);
     }
-  }
-}
-
-/// `.samplerref` variables are initialised by properties: `{addr_mode_0 = wrap, …}`.
-void Parser::skip_opaque_value() {
-  expect("{", "of the initial value");
-  for (std::size_t depth = 1; depth > 0; lexer_.take()) {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("'}' of the initial value");
-    if (lexer_.at("{")) ++depth;
-    if (lexer_.at("}")) --depth;
   }
 }
 
@@ -1499,7 +1432,7 @@ Operand Parser::parse_name() {
     return operand;
   }
   if (name.text[0] == '%') {
-    const std::optional<FoundSpecial> special = find_special(name.text);
+    const std::optional<SpecialRegister> special = special_register_named(name.text);
     if (!special) lexer_.fail(name.line, "undefined register " + quoted(name.text));
     Operand operand = new_operand(Operand::Kind::special);
     operand.component = special->number;
