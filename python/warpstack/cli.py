@@ -22,7 +22,7 @@ from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
-from warpstack.io import load, save
+from warpstack.io import WRITABLE, load, save
 from warpstack.memory import CACHE_FIELDS, simulate_caches
 from warpstack.trace import App
 
@@ -165,7 +165,15 @@ def _caches(arguments: argparse.Namespace) -> None:
 
 def _convert(arguments: argparse.Namespace) -> None:
     app = _load(arguments)
-    save(app, arguments.output, overwrite=arguments.overwrite, progress=True)
+    save(
+        app,
+        arguments.output,
+        format=arguments.to,
+        binary_version=arguments.binary_version,
+        compression="xz" if arguments.xz else None,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
     size = sum(file.stat().st_size for file in Path(arguments.output).rglob("*") if file.is_file())
     print(
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
@@ -437,9 +445,23 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
-    with _command(commands, "convert", _convert, "save a trace as Parquet files") as convert:
+    with _command(commands, "convert", _convert, "save a trace in another format") as convert:
         _add_trace(convert)
         convert.add_argument("output", help="folder to write")
+        convert.add_argument(
+            "--to",
+            choices=WRITABLE,
+            default=WRITABLE[0],
+            help="parquet: quick to load; accelsim: runs in Accel-Sim (default: parquet)",
+        )
+        convert.add_argument(
+            "--binary-version",
+            type=int,
+            metavar="VERSION",
+            help="with --to accelsim: SM version whose SASS names PTX operations get (default: the "
+            "trace's, or 80)",
+        )
+        convert.add_argument("--xz", action="store_true", help="with --to accelsim: compress")
         convert.add_argument("--overwrite", action="store_true", help="replace a saved trace")
 
     with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
