@@ -1,9 +1,12 @@
 """Readers of references. The files of profilers are made by hand after the tools' documented formats."""
 
+import contextlib
 import math
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import warpstack as ws
 from warpstack.reference.common import Line, number, plain_name, scale_of_unit
@@ -297,8 +300,10 @@ class TestTables:
         ("a,b\n1,2\n", "not a reference that warpstack knows"),
         ("kernel,cycles\n", "the table has no rows"),
         ("kernel,cycles\n1,abc\n", r":2: cycles = 'abc' is not a number"),
-        ("kernel,cycles\n1.5,3\n", r":2: kernel = '1.5' is no launch number"),
-        ("kernel,cycles\n,3\n", r":2: kernel = '' is no launch number"),
+        ("kernel,cycles\n1.5,3\n", r":2: kernel = '1.5' is no number of launches"),
+        ("kernel,cycles\n1e300,3\n", r":2: kernel = '1e300' is no number of launches"),
+        (NVPROF_METRICS.replace(',2,"inst', ',,"inst'), r":9: Invocations = '' is no number"),
+        ("kernel,cycles\n,3\n", r":2: kernel = '' is no number of launches"),
         ("kernel,cycles\n1,2,3\n", r":2: 3 cells under 2 columns"),
         ("kernel,cycles,cycles\n1,2,3\n", r":1: the column 'cycles' appears twice"),
         ("kernel,hw_x_cycles\nx,3\n", r":2: kernel = 'x' is not a number"),
@@ -337,3 +342,32 @@ def test_byte_order_mark(tmp_path):
     table = ws.reference.read(tmp_path / "bom.csv")
     assert isinstance(table, pd.DataFrame)
     assert list(table["cycles"]) == [5]
+
+
+DIALECTS = [NCU_LONG, NCU_RAW, NCU_SUMMARY, NVPROF_TRACE, NVPROF_METRICS, NVPROF_METRIC_TRACE]
+DIALECTS += ["kernel,name,cycles,change\n1,a,5,\n2,b,6,x\n", "kernel,hw_x_cycles,hw_x_ipc\n1,2,3\n"]
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_damaged_files_are_tables_or_input_errors(tmp_path_factory, data):
+    """Whatever is cut out of, doubled in, or put into a file, nothing else is raised."""
+    text = data.draw(st.sampled_from(DIALECTS))
+    for _ in range(data.draw(st.integers(1, 4))):
+        begin = data.draw(st.integers(0, len(text)))
+        end = min(begin + data.draw(st.integers(0, 60)), len(text))
+        middle = data.draw(
+            st.one_of(
+                st.just(""),
+                st.just(2 * text[begin:end]),
+                st.text('0123456789,.%"\n-eE inf/', max_size=8),
+                st.text(max_size=4).filter(lambda t: t.isprintable()),
+            )
+        )
+        text = text[:begin] + middle + text[end:]
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(ws.InputError):
+        table = ws.reference.read(path)
+        assert len(table) > 0
+        assert {"source", "kernel", "launches"} <= set(table)

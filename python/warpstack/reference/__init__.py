@@ -37,7 +37,11 @@ class Dialect:
     columns: frozenset[str]
     read: Callable[[list[Section]], pd.DataFrame]
     #: What the header has to pass, too.
-    test: Callable[[Sequence[str]], bool] = lambda _: True
+    test: Callable[[Sequence[str]], bool] | None = None
+
+    def matches(self, header: Sequence[str]) -> bool:
+        """Whether the cells of a line are the header of such a table."""
+        return self.columns <= set(header) and (self.test is None or self.test(header))
 
 
 #: Asked in this order.
@@ -88,7 +92,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     lines = _lines(where, text)
     for number, line in enumerate(lines):
         for dialect in DIALECTS:
-            if dialect.columns <= set(line.cells) and dialect.test(line.cells):
+            if dialect.matches(line.cells):
                 sections = _sections(lines[number:], dialect, where)
                 return _finished(dialect.read(sections), place)
     raise InputError(
@@ -115,7 +119,7 @@ def _sections(lines: list[Line], dialect: Dialect, where: str) -> list[Section]:
     family = [d for d in DIALECTS if d.read is dialect.read]
     sections: list[Section] = []
     for line in lines:
-        if any(d.columns <= set(line.cells) for d in family):
+        if any(d.matches(line.cells) for d in family):
             twice = [c for c in line.cells if c and line.cells.count(c) > 1]
             if twice:
                 raise line.error(f"the column {twice[0]!r} appears twice")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from warpstack.errors import InputError
 from warpstack.trace import short_name
 
-__all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit"]
+__all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_number"]
 
 #: What the tools print where there is no value.
 _NO_VALUE = {"", "n/a", "nan", "-nan", "no data", "<overflow>", "overflow", "inf", "-"}
@@ -124,6 +124,20 @@ def number(
     if scale is None:
         raise line.error(f"{column} = {text!r} has the unknown unit {own!r}")
     return float(match["number"].replace(",", "")) * scale
+
+
+def whole_number(line: Line, column: str, text: str) -> int:
+    """Return a launch number or a number of launches.
+
+    Raises
+    ------
+    InputError
+        If the cell is none.
+    """
+    value = number(line, column, text)
+    if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
+        raise line.error(f"{column} = {text!r} is no number of launches")
+    return int(value)
 
 
 def plain_name(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack.reference.common import Line, Section, number, plain_name
+from warpstack.reference.common import Line, Section, number, plain_name, whole_number
 
 LONG = frozenset({"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"})
 SUMMARY = frozenset({"Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"})
@@ -83,7 +83,7 @@ def read_summary(sections: list[Section]) -> pd.DataFrame:
     rows: dict[str, dict[str, Any]] = {}
     for section in sections:
         for line, row in section.rows():
-            launches = int(number(line, "Invocations", row["Invocations"]))
+            launches = whole_number(line, "Invocations", row["Invocations"])
             name = plain_name(row["Kernel Name"])
             about = {"source": "ncu", "kernel": pd.NA, "launches": launches, "name": name}
             values = rows.setdefault(row["Kernel Name"], about)

@@ -6,7 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack.reference.common import Line, Section, number, plain_name, scale_of_unit
+from warpstack.reference.common import (
+    Line,
+    Section,
+    number,
+    plain_name,
+    scale_of_unit,
+    whole_number,
+)
 
 TRACE = frozenset({"Start", "Duration", "Name"})
 METRICS = frozenset({"Device", "Kernel", "Invocations", "Metric Name", "Avg"})
@@ -54,7 +61,7 @@ def read_metrics(sections: list[Section]) -> pd.DataFrame:
         kind = "Metric Name" if "Metric Name" in section.header else "Event Name"
         for line, row in section.rows():
             key = (row["Device"], row["Kernel"])
-            launches = int(number(line, "Invocations", row["Invocations"]))
+            launches = whole_number(line, "Invocations", row["Invocations"])
             values = rows.setdefault(
                 key,
                 {

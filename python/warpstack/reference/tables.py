@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack.reference.common import Section, number, plain_name, scale_of_unit
+from warpstack.reference.common import Section, number, plain_name, scale_of_unit, whole_number
 
 TABLE = frozenset({"kernel"})
 
@@ -64,10 +64,7 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                     row[_TEXTS[column]] = value
                 elif column:
                     row[_NUMBERS.get(column, column)] = number(line, column, text)
-            kernel = row["kernel"]
-            if not float(kernel).is_integer():
-                raise line.error(f"kernel = {cells['kernel']!r} is no launch number")
-            rows.append({**row, "kernel": int(kernel)})
+            rows.append({**row, "kernel": whole_number(line, "kernel", cells["kernel"])})
     return pd.DataFrame(rows)
 
 
@@ -81,10 +78,8 @@ def read_counters(sections: list[Section]) -> pd.DataFrame:
                 machines.setdefault(match["machine"], []).append(column)
         for machine, columns in machines.items():
             for line, cells in section.rows():
-                kernel = number(line, "kernel", cells["kernel"])
-                if not kernel.is_integer():
-                    raise line.error(f"kernel = {cells['kernel']!r} is no launch number")
-                row: dict[str, Any] = {"source": machine, "kernel": int(kernel)}
+                kernel = whole_number(line, "kernel", cells["kernel"])
+                row: dict[str, Any] = {"source": machine, "kernel": kernel}
                 if "name" in cells:
                     row["name"] = plain_name(cells["name"])
                 for column in columns:
