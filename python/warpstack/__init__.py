@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import measures, models, patterns, plot, reference
+from warpstack import cuda, measures, models, patterns, plot, reference
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
@@ -55,6 +55,7 @@ __all__ = [
     "ablate",
     "application_totals",
     "cache_family",
+    "cuda",
     "gpu",
     "gpus",
     "interval_profile",
