@@ -476,6 +476,46 @@ class TestPtxTraces:
         assert list(tmp_path.iterdir()) == []
 
 
+SCALE = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 px, .param .u64 py) {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<8>;
+  .reg .f32 %f<8>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [px];
+  ld.param.u64 %rd2, [py];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 16;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd4];
+  setp.lt.u32 %p1, %r1, 20;
+  @%p1 bra done;
+  add.f32 %f5, %f4, %f1;
+  add.s64 %rd5, %rd2, %rd3;
+  st.global.v2.f32 [%rd5+8], {%f5, %f2};
+done:
+  ret;
+}
+"""
+
+
+def test_a_simulated_kernel(tmp_path, pascal):
+    """A trace of the functional simulator goes to Accel-Sim and comes back."""
+    x, y = (ws.cuda.array(np.arange(256, dtype=np.float32)) for _ in range(2))
+    kernel = ws.cuda.compile(SCALE).kernel("scale").launch(1, 64, x, y)
+    again = round_trip(kernel, tmp_path)
+    assert_same_inputs(kernel, again)
+    assert_same_results(kernel, again, pascal)
+    written = (tmp_path / "out" / "kernel-1.traceg").read_text()
+    assert_accelsim_reads(kernel, written)
+    assert " LDG.E.128 " in written
+    assert " STG.E.64 " in written
+    assert written.count("EXIT") == 2
+
+
 class TestSaving:
     @pytest.fixture
     def app(self):
