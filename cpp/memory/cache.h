@@ -100,9 +100,12 @@ class Cache {
   [[nodiscard]] std::uint32_t set_of(std::uint64_t line) const {
     if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
     const std::uint64_t chunk = by_interleave_.quotient(line);
-    const std::uint64_t local =
-        by_slices_.quotient(chunk) * lines_per_interleave_ + by_interleave_.remainder(line);
-    return static_cast<std::uint32_t>(slice_(chunk) * sets_per_slice_ + set_in_slice_(local));
+    const std::uint64_t local_chunk = by_slices_.quotient(chunk);
+    const std::uint64_t local = local_chunk * lines_per_interleave_ + by_interleave_.remainder(line);
+    const std::uint64_t slice = config_.slice_index == Indexing::modulo
+                                    ? chunk - local_chunk * config_.slices
+                                    : slice_(chunk);
+    return static_cast<std::uint32_t>(slice * sets_per_slice_ + set_in_slice_(local));
   }
   /// Brings the state of a set close.
   void prefetch(std::uint32_t set) const {
