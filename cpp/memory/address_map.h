@@ -59,17 +59,19 @@ class AddressMap {
  public:
   AddressMap(std::uint64_t buckets, Indexing indexing);
 
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t n) const {
-    if (indexing_ == Indexing::modulo) return by_buckets_.remainder(n);
-    n = indexing_ == Indexing::xor_hash ? fold(n) : divide(n);
-    // Less than twice the number of buckets.
-    return n < buckets_ ? n : n - buckets_;
+  [[nodiscard, gnu::always_inline]] std::uint64_t operator()(std::uint64_t n) const {
+    return indexing_ == Indexing::modulo ? by_buckets_.remainder(n) : hash(n);
   }
 
  private:
   /// Remainders of each byte of a number.
   using Remainders = std::array<std::array<std::uint32_t, 256>, 8>;
 
+  [[nodiscard]] std::uint64_t hash(std::uint64_t n) const {
+    n = indexing_ == Indexing::xor_hash ? fold(n) : divide(n);
+    // Less than twice the number of buckets.
+    return n < buckets_ ? n : n - buckets_;
+  }
   [[nodiscard]] std::uint64_t fold(std::uint64_t n) const {
     if (bits_ == 0) return 0;
     // The upper half of the digits onto the lower one, until one is left.

@@ -458,7 +458,8 @@ class Simulation {
       if (ahead.done()) return;
       const Sm& sm = ahead.sm();
       for (std::size_t i = ahead.first(); i < ahead.last(); ++i) {
-        if (sm.request(i).owner == id) l2_.prefetch(sm.request(i).set);
+        const Request& request = sm.request(i);
+        if (request.owner == id) l2_.prefetch(request.set, request.line);
       }
       ahead.next();
     };
