@@ -8,8 +8,8 @@
 
 namespace warpstack {
 
-/// Division by a number that is fixed early: a shift by powers of two, else a multiplication (Granlund
-/// and Montgomery, PLDI 1994, Figure 4.1).
+/// Division by a number that is fixed early: a shift by powers of two, else a multiplication
+/// (Granlund and Montgomery, PLDI 1994, Figure 4.1).
 class Divisor {
  public:
   explicit Divisor(std::uint64_t value);

@@ -99,7 +99,8 @@ class Cache {
     if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
     const std::uint64_t chunk = by_interleave_.quotient(line);
     const std::uint64_t local_chunk = by_slices_.quotient(chunk);
-    const std::uint64_t local = local_chunk * lines_per_interleave_ + by_interleave_.remainder(line);
+    const std::uint64_t local =
+        local_chunk * lines_per_interleave_ + by_interleave_.remainder(line);
     const std::uint64_t slice = config_.slice_index == Indexing::modulo
                                     ? chunk - local_chunk * config_.slices
                                     : slice_(chunk);
@@ -143,10 +144,10 @@ class Cache {
 
  private:
   /// Uses a line; one that is absent takes the place of another.
-  [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line, Eviction& eviction) {
-    return sets_.access(set, line, [this, set, &eviction](std::uint32_t way) {
-      describe(set, way, eviction);
-    });
+  [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
+                                             Eviction& eviction) {
+    return sets_.access(
+        set, line, [this, set, &eviction](std::uint32_t way) { describe(set, way, eviction); });
   }
   void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
   [[nodiscard]] std::size_t slot(std::uint32_t set, std::uint32_t way) const {

@@ -72,8 +72,7 @@ class RankOrder {
   explicit RankOrder(std::uint32_t ways);
 
   [[nodiscard]] std::uint32_t last(const Word& word) const {
-    const std::uint32_t found =
-        ways_of_last(word, 0) | ways_of_last(word, lanes) << lanes;
+    const std::uint32_t found = ways_of_last(word, 0) | ways_of_last(word, lanes) << lanes;
     return static_cast<std::uint32_t>(std::countr_zero(found));
   }
   [[gnu::always_inline]] void place_first(Word& word, std::uint32_t way) const {
@@ -132,7 +131,8 @@ class RankOrder {
 class TreeOrder {
  public:
   /// `ways` is a power of two.
-  TreeOrder(std::uint64_t sets, std::uint32_t ways) : ways_(ways), tree_(sets * ways), filled_(sets) {}
+  TreeOrder(std::uint64_t sets, std::uint32_t ways)
+      : ways_(ways), tree_(sets * ways), filled_(sets) {}
 
   [[nodiscard]] std::uint32_t last(std::uint32_t set) const;
   void use(std::uint32_t set, std::uint32_t way) {

@@ -8,10 +8,10 @@ namespace warpstack {
 SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement)
     : sets_(sets),
       ways_(ways),
-      form_(ways > RankOrder::most_ways              ? Form::list
-            : replacement == Replacement::plru       ? Form::tree
-            : ways <= NibbleOrder::most_ways         ? Form::nibbles
-                                                     : Form::ranks),
+      form_(ways > RankOrder::most_ways        ? Form::list
+            : replacement == Replacement::plru ? Form::tree
+            : ways <= NibbleOrder::most_ways   ? Form::nibbles
+                                               : Form::ranks),
       is_fifo_(replacement == Replacement::fifo),
       nibbles_(std::min(ways, NibbleOrder::most_ways)) {
   if (form_ == Form::ranks) ranks_.emplace(ways);

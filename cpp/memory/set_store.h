@@ -109,8 +109,8 @@ class SetStore {
     std::uint32_t num_filled;
   };
 
-  // A record has the low halves of its tags, the complements of lines, then the high ones, in groups
-  // to be compared at once; then the word of its order; then the states of its ways.
+  // A record has the low halves of its tags, the complements of lines, then the high ones, in
+  // groups to be compared at once; then the word of its order; then the states of its ways.
   [[nodiscard]] std::byte* record(std::uint32_t set) {
     return records_.data() + std::size_t{set} * record_bytes_;
   }
