@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import measures, models, patterns, plot
+from warpstack import measures, models, patterns, plot, workloads
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
@@ -70,4 +70,5 @@ __all__ = [
     "save",
     "simulate_caches",
     "stack_distances",
+    "workloads",
 ]

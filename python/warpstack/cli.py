@@ -1,4 +1,4 @@
-"""The command line: ``warpstack info | predict | caches | convert | gpus``."""
+"""The command line: ``warpstack info | predict | caches | trace | convert | gpus | workloads``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models
+from warpstack import __version__, models, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -163,14 +163,27 @@ def _caches(arguments: argparse.Namespace) -> None:
     _print(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
 
 
+def _trace(arguments: argparse.Namespace) -> None:
+    app = workloads.load(arguments.workload, arguments.size, arguments.seed)
+    _save(arguments, app)
+
+
 def _convert(arguments: argparse.Namespace) -> None:
-    app = _load(arguments)
+    _save(arguments, _load(arguments))
+
+
+def _save(arguments: argparse.Namespace, app: App) -> None:
     save(app, arguments.output, overwrite=arguments.overwrite, progress=True)
     size = sum(file.stat().st_size for file in Path(arguments.output).rglob("*") if file.is_file())
     print(
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
+
+
+def _workloads(arguments: argparse.Namespace) -> None:
+    left = ("name", "suite", "class", "title")
+    _print(arguments, workloads.table(), {"launches": "{:.0f}", "dpki": "{:.1f}"}, left)
 
 
 def _gpus(arguments: argparse.Namespace) -> None:
@@ -437,6 +450,17 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
+    with _command(commands, "trace", _trace, "run a workload and save its trace") as trace:
+        trace.add_argument(
+            "--workload", required=True, metavar="NAME", help="one of warpstack workloads"
+        )
+        trace.add_argument(
+            "--size", default="small", help="small (seconds) or paper (near the original's input)"
+        )
+        trace.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+        trace.add_argument("--output", "-o", required=True, help="folder to write")
+        trace.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
     with _command(commands, "convert", _convert, "save a trace as Parquet files") as convert:
         _add_trace(convert)
         convert.add_argument("output", help="folder to write")
@@ -445,6 +469,9 @@ def _parser() -> argparse.ArgumentParser:
     with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
         listing.add_argument("name", nargs="?", help="show this description with its sources")
         listing.add_argument("--fields", action="store_true", help="what each field means")
+        _add_output(listing)
+
+    with _command(commands, "workloads", _workloads, "the workloads that can be traced") as listing:
         _add_output(listing)
     return parser
 
