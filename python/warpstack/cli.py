@@ -164,6 +164,11 @@ def _caches(arguments: argparse.Namespace) -> None:
 
 
 def _trace(arguments: argparse.Namespace) -> None:
+    target = as_path("--output", arguments.output)
+    if target.exists() and not arguments.overwrite:  # said before the work, not after it
+        raise InputError(
+            f"{printable(target)}: exists already; choose another name or give --overwrite"
+        )
     app = workloads.load(arguments.workload, arguments.size, arguments.seed)
     _save(arguments, app)
 

@@ -178,10 +178,10 @@ def test_unknown_names_suggest_the_near_one():
         ws.workloads.get("b")
     with pytest.raises(ws.InputError, match="expected the name of a workload, got int"):
         ws.workloads.get(3)
-    with pytest.raises(ws.InputError, match=r"no size 'smal' \(did you mean small\?\); its sizes"):
-        ws.workloads.load("hotspot", "smal")
-    with pytest.raises(ws.InputError, match=r"no parameter 'widht' \(did you mean width\?\)"):
-        ws.workloads.load("hotspot", {"widht": 3})
+    with pytest.raises(ws.InputError, match=r"no size 'smallest' \(did you mean small\?\); its sizes"):
+        ws.workloads.load("hotspot", "smallest")
+    with pytest.raises(ws.InputError, match=r"no parameter 'widths' \(did you mean width\?\)"):
+        ws.workloads.load("hotspot", {"widths": 3})
     with pytest.raises(ws.InputError, match="width = 0 is outside 1 to"):
         ws.workloads.load("hotspot", {"width": 0})
     with pytest.raises(ws.InputError, match="the name of a size or a mapping of parameters, got"):
