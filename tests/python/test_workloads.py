@@ -178,7 +178,9 @@ def test_unknown_names_suggest_the_near_one():
         ws.workloads.get("b")
     with pytest.raises(ws.InputError, match="expected the name of a workload, got int"):
         ws.workloads.get(3)
-    with pytest.raises(ws.InputError, match=r"no size 'smallest' \(did you mean small\?\); its sizes"):
+    with pytest.raises(
+        ws.InputError, match=r"no size 'smallest' \(did you mean small\?\); its sizes"
+    ):
         ws.workloads.load("hotspot", "smallest")
     with pytest.raises(ws.InputError, match=r"no parameter 'widths' \(did you mean width\?\)"):
         ws.workloads.load("hotspot", {"widths": 3})
