@@ -85,11 +85,11 @@ class Session:
 
     def array(self, x: npt.ArrayLike) -> DeviceArray:
         """Return a device array with a copy of `x`; `numpy.asarray` copies it back."""
-        return cuda.array(np.asarray(x))
+        return self._module.device.array(x)
 
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
         """Return a device array of zeros."""
-        return cuda.zeros(shape, dtype)
+        return self._module.device.zeros(shape, dtype)
 
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
         """Return a ``__constant__`` or ``__device__`` variable of the kernels as a device array."""
@@ -372,7 +372,8 @@ def _near(name: str, known: Mapping[str, Any]) -> str:
 
 
 def _session(stem: str, *, trace: bool) -> Session:
-    return Session(cuda.compile(_FOLDER / stem / f"{stem}.ptx"), trace=trace)
+    # A device of its own: addresses, and so traces, depend on nothing that ran before.
+    return Session(cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=cuda.Device()), trace=trace)
 
 
 def _inputs(workload: Workload, parameters: Parameters, seed: int) -> Arrays:
