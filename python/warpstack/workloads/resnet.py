@@ -49,9 +49,11 @@ def make_inputs(
         arrays[f"{layer.name}_weights"] = weights
         for statistic in ("means", "offsets"):
             arrays[f"{layer.name}_{statistic}"] = _layers.small(generator, layer.outputs)
-        for statistic in ("variances", "factors"):
-            values = generator.uniform(0.5, 1.5, layer.outputs).astype(np.float32)
-            arrays[f"{layer.name}_{statistic}"] = values
+        # As in trained networks, a block adds little, so that values do not grow from block to block.
+        gains = {"variances": 1.0, "factors": 0.25 if layer.name.endswith("expand") else 1.0}
+        for statistic, gain in gains.items():
+            values = gain * generator.uniform(0.5, 1.5, layer.outputs)
+            arrays[f"{layer.name}_{statistic}"] = values.astype(np.float32)
     outputs = _CLASSES // divisor
     arrays["fc_weights"] = _layers.random_weights(generator, outputs, layer.outputs)
     arrays["fc_biases"] = _layers.small(generator, outputs)
@@ -216,7 +218,7 @@ workload = Workload(
     run=run,
     reference=reference,
     # Single precision through up to 50 layers of sums of up to 1152 terms.
-    tolerances={"features": (1e-3, 1e-3), "scores": (1e-3, 1e-3)},
+    tolerances={"features": (1e-4, 1e-4), "scores": (1e-4, 1e-4)},
     description=(
         "Inference of one image by a residual network of bottleneck blocks, ResNet-50 at the size "
         "paper, with random weights and a fraction of the channels. As in Tango, layers are computed "
