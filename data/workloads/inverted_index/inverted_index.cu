@@ -8,10 +8,17 @@
 #define OPENING 0x223d66657268ull
 #define OPENING_BYTES 6
 
-// How many bytes of an opening end with this letter, given how many ended with the one before.
-__device__ __forceinline__ int match(int matched, char letter) {
-  if (letter == (char)(OPENING >> 8 * matched)) return matched + 1;
-  return letter == 'h';
+// The first byte of the URL of the next link, or the end of the line.
+__device__ __forceinline__ int find_url(const char* pages, int at, int end) {
+  int matched = 0;
+  for (; at < end && matched < OPENING_BYTES; ++at) {
+    const char letter = pages[at];
+    if (letter == (char)(OPENING >> 8 * matched))
+      ++matched;
+    else
+      matched = letter == 'h';
+  }
+  return at;
 }
 
 // Map, first pass, one thread per line: its links.
@@ -20,13 +27,11 @@ extern "C" __global__ void count_links(int lines, const int* first_byte, const c
   const int line = blockIdx.x * blockDim.x + threadIdx.x;
   if (line >= lines) return;
   const int end = first_byte[line + 1];
-  int found = 0, matched = 0;
-  for (int at = first_byte[line]; at < end; ++at) {
-    matched = match(matched, pages[at]);
-    if (matched == OPENING_BYTES) {
-      ++found;
-      matched = 0;
-    }
+  int found = 0;
+  for (int at = find_url(pages, first_byte[line], end); at < end;
+       at = find_url(pages, at + 1, end)) {
+    while (at < end && pages[at] != '"') ++at;
+    ++found;
   }
   links[line] = found;
 }
@@ -38,15 +43,12 @@ extern "C" __global__ void emit_links(int lines, const int* first_byte, const ch
   const int line = blockIdx.x * blockDim.x + threadIdx.x;
   if (line >= lines) return;
   const int end = first_byte[line + 1];
-  int link = first_link[line], matched = 0;
-  for (int at = first_byte[line]; at < end; ++at) {
-    matched = match(matched, pages[at]);
-    if (matched < OPENING_BYTES) continue;
-    matched = 0;
-    const int first = at + 1;
+  int link = first_link[line];
+  for (int at = find_url(pages, first_byte[line], end); at < end;
+       at = find_url(pages, at + 1, end)) {
+    const int first = at;
     unsigned hash = 2166136261u;
-    for (++at; at < end && pages[at] != '"'; ++at)
-      hash = (hash ^ (unsigned char)pages[at]) * 16777619u;
+    for (; at < end && pages[at] != '"'; ++at) hash = (hash ^ (unsigned char)pages[at]) * 16777619u;
     hashes[link] = hash;
     url_first[link] = first;
     url_bytes[link] = at - first;

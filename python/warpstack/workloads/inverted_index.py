@@ -93,7 +93,7 @@ def reference(parameters: Parameters, inputs: Arrays) -> dict[str, npt.NDArray[A
     """Find the links with a regular expression and collect the lines of each URL."""
     lists: dict[bytes, list[int]] = {}
     for number, line in enumerate(as_lines(inputs["text"], inputs["first_byte"])):
-        for url in re.findall(rb'href="([^"]*)"', line):
+        for url in re.findall(rb'href="([^"]*)', line):
             lists.setdefault(url, []).append(number)
     urls = sorted(lists, key=lambda url: (_hash(url), len(url), url))
     sizes = [len(lists[url]) for url in urls]
