@@ -26,8 +26,7 @@ def random_weights(
 ) -> npt.NDArray[np.float32]:
     """Draw weights that keep the variance through a rectified layer, in one dimension."""
     fan_in = inputs * kernel * kernel
-    weights = generator.standard_normal(outputs * fan_in) * (2 / fan_in) ** 0.5
-    return weights.astype(np.float32)
+    return generator.normal(0, (2 / fan_in) ** 0.5, outputs * fan_in).astype(np.float32)
 
 
 def small(generator: np.random.Generator, count: int) -> npt.NDArray[np.float32]:

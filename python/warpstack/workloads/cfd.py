@@ -124,7 +124,7 @@ def _flux(
 ) -> npt.NDArray[np.float64]:
     """Return the flux of the conserved variables through a face with the area vector `normal`."""
     pressure = _pressure(state)
-    flux = state * ((state[1:4] * normal).sum(axis=0) / state[0])
+    flux: npt.NDArray[np.float64] = state * ((state[1:4] * normal).sum(axis=0) / state[0])
     flux[1:4] += pressure * normal
     flux[4] += pressure * (state[1:4] * normal).sum(axis=0) / state[0]
     return flux
