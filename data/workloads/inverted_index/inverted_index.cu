@@ -4,21 +4,13 @@
 
 #define SCAN_BLOCK 256
 
-// The bytes of the opening of a link, href=", from the lowest byte on.
-#define OPENING 0x223d66657268ull
-#define OPENING_BYTES 6
-
-// The first byte of the URL of the next link, or the end of the line.
-__device__ __forceinline__ int find_url(const char* pages, int at, int end) {
-  int matched = 0;
-  for (; at < end && matched < OPENING_BYTES; ++at) {
-    const char letter = pages[at];
-    if (letter == (char)(OPENING >> 8 * matched))
-      ++matched;
-    else
-      matched = letter == 'h';
-  }
-  return at;
+// The first byte of the next URL, behind href=", or the end of the line.
+__device__ __forceinline__ int find_url(const char* pages, int first, int end) {
+  for (int at = first + 5; at < end; ++at)
+    if (pages[at] == '"' && pages[at - 1] == '=' && pages[at - 2] == 'f' && pages[at - 3] == 'e' &&
+        pages[at - 4] == 'r' && pages[at - 5] == 'h')
+      return at + 1;
+  return end;
 }
 
 // Map, first pass, one thread per line: its links.

@@ -116,8 +116,8 @@ workload = Workload(
     suite="Rodinia",
     memory_divergent=True,
     sizes={
-        "small": {"points": 24576, "features": 34, "clusters": 5, "iterations": 2},
-        "paper": {"points": 494_020, "features": 34, "clusters": 5, "iterations": 3},
+        "small": {"points": 24576, "features": 34, "clusters": 5, "iterations": 1},
+        "paper": {"points": 494_020, "features": 34, "clusters": 5, "iterations": 1},
     },
     make_inputs=make_inputs,
     run=run,

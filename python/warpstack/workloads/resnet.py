@@ -212,7 +212,7 @@ workload = Workload(
     memory_divergent=True,
     sizes={
         "small": {"image": 96, "layers": 14, "channel_divisor": 8},
-        "paper": {"image": 224, "layers": 50, "channel_divisor": 4},
+        "paper": {"image": 224, "layers": 50, "channel_divisor": 8},
     },
     make_inputs=make_inputs,
     run=run,
