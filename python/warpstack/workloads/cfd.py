@@ -12,6 +12,7 @@ from warpstack.errors import InputError
 from warpstack.workloads import Arrays, Parameters, Session, Workload
 
 _BLOCK = 192
+_WARP = 32
 _FEWEST_POINTS = 64
 _STAGES = 3
 _GAMMA = 1.4
@@ -47,11 +48,17 @@ def make_inputs(
         normal = 0.5 * np.cross(b - a, c - a)
         inward = np.einsum("ij,ij->i", normal, corners[:, face] - a) > 0
         normals[face] = np.where(inward[:, None], -normal, normal).T
+    surface = np.linalg.norm(normals, axis=1).sum(axis=0)
+    # Cells that touch nothing fill the last warp, so that each variable starts a new line.
+    extra = -len(corners) % _WARP
+    neighbours = np.pad(neighbours, ((0, 0), (0, extra)), constant_values=_FAR_FIELD)
+    normals = np.pad(normals, ((0, 0), (0, 0), (0, extra)))
+    surface = np.pad(surface, (0, extra), constant_values=1)
     return {
-        "neighbours": np.ascontiguousarray(neighbours, np.int32),
+        "neighbours": neighbours.astype(np.int32),
         "normals": normals.astype(np.float32),
-        "surface": np.linalg.norm(normals, axis=1).sum(axis=0).astype(np.float32),
-        "disturbance": generator.uniform(-0.1, 0.1, len(corners)).astype(np.float32),
+        "surface": surface.astype(np.float32),
+        "disturbance": generator.uniform(-0.1, 0.1, len(surface)).astype(np.float32),
     }
 
 
