@@ -152,7 +152,7 @@ StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
   for (const auto* registers : {&instruction.destinations, &instruction.sources}) {
     for (const std::uint16_t reg : *registers) {
-      if (reg >= zero_register) throw InputError("a register number is beyond 254");
+      if (reg == zero_register) throw InputError("register 255 is RZ and carries nothing");
     }
   }
   return instruction;

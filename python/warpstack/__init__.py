@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, measures, models, patterns, plot, reference
+from warpstack import cuda, measures, models, patterns, plot, reference, workloads
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
@@ -76,4 +76,5 @@ __all__ = [
     "stack_distances",
     "validate",
     "validation_errors",
+    "workloads",
 ]

@@ -1,4 +1,4 @@
-"""The command line: ``warpstack info | predict | caches | convert | validate | gpus``."""
+"""The command line: info, predict, caches, trace, convert, validate, gpus, workloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models
+from warpstack import __version__, models, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -176,14 +176,33 @@ def _caches(arguments: argparse.Namespace) -> None:
     _print(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
 
 
+def _trace(arguments: argparse.Namespace) -> None:
+    target = as_path("--output", arguments.output)
+    if target.exists() and not arguments.overwrite:  # said before the work, not after it
+        raise InputError(
+            f"{printable(target)}: exists already; choose another name or give --overwrite"
+        )
+    app = workloads.load(arguments.workload, arguments.size, arguments.seed)
+    _save(arguments, app)
+
+
 def _convert(arguments: argparse.Namespace) -> None:
-    app = _load(arguments)
+    _save(arguments, _load(arguments), arguments.to, arguments.binary_version, arguments.xz)
+
+
+def _save(
+    arguments: argparse.Namespace,
+    app: App,
+    kind: str = "parquet",
+    binary_version: int | None = None,
+    xz: bool = False,
+) -> None:
     save(
         app,
         arguments.output,
-        format=arguments.to,
-        binary_version=arguments.binary_version,
-        compression="xz" if arguments.xz else None,
+        format=kind,
+        binary_version=binary_version,
+        compression="xz" if xz else None,
         overwrite=arguments.overwrite,
         progress=True,
     )
@@ -287,6 +306,11 @@ def _draw_validation(table: pd.DataFrame, path: Path) -> None:
     finally:
         plt.close("all")
     print(f"\nErrors: {printable(path)}", file=sys.stderr)
+
+
+def _workloads(arguments: argparse.Namespace) -> None:
+    left = ("name", "suite", "class", "title")
+    _print(arguments, workloads.table(), {"launches": "{:.0f}", "dpki": "{:.1f}"}, left)
 
 
 def _gpus(arguments: argparse.Namespace) -> None:
@@ -553,6 +577,17 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
+    with _command(commands, "trace", _trace, "run a workload and save its trace") as trace:
+        trace.add_argument(
+            "--workload", required=True, metavar="NAME", help="one of warpstack workloads"
+        )
+        trace.add_argument(
+            "--size", default="small", help="small (seconds) or paper (near the original's input)"
+        )
+        trace.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+        trace.add_argument("--output", "-o", required=True, help="folder to write")
+        trace.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
     with _command(commands, "convert", _convert, "save a trace in another format") as convert:
         _add_trace(convert)
         convert.add_argument("output", help="folder to write")
@@ -623,6 +658,9 @@ def _parser() -> argparse.ArgumentParser:
     with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
         listing.add_argument("name", nargs="?", help="show this description with its sources")
         listing.add_argument("--fields", action="store_true", help="what each field means")
+        _add_output(listing)
+
+    with _command(commands, "workloads", _workloads, "the workloads that can be traced") as listing:
         _add_output(listing)
     return parser
 
