@@ -228,6 +228,11 @@ void bind_trace(py::module_& module) {
             return t.dpki(line_bytes, python_interrupt());
           },
           py::arg("line_bytes"))
+      .def("num_thread_instructions",
+           [](const KernelTrace& t) {
+             const py::gil_scoped_release unlocked;
+             return t.num_thread_instructions(python_interrupt());
+           })
       .def("instruction_table", &instruction_table)
       .def("block_warps",
            [](const KernelTrace& t, std::size_t block) {

@@ -107,6 +107,9 @@ class KernelTrace {
   /// instructions (MDM, Section I: "DPKI").
   [[nodiscard]] double dpki(std::uint32_t line_bytes, const InterruptCheck& interrupt = {}) const;
 
+  /// Sum of the active lanes of all issued warp instructions.
+  [[nodiscard]] std::uint64_t num_thread_instructions(const InterruptCheck& interrupt = {}) const;
+
  private:
   KernelHeader header_;
   std::vector<StaticInstruction> instructions_;

@@ -131,6 +131,11 @@ class KernelTrace:
         """Opcodes outside the table and how many warp instructions have them."""
         return self._core.unknown_opcodes
 
+    @cached_property
+    def num_thread_instructions(self) -> int:
+        """Sum of the active lanes of all issued warp instructions."""
+        return self._core.num_thread_instructions()
+
     def dpki(self, line_bytes: int = 128) -> float:
         """Divergent loads per kilo-instruction.
 
