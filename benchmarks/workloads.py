@@ -99,8 +99,9 @@ def main() -> None:
         written = written.sort_values("name")
         written.to_csv(MEASURED, index=False)
         text = DOCUMENT.read_text(encoding="utf-8")
-        marks = r"(<!-- table: begin -->\n).*(\n<!-- table: end -->)"
-        text = re.sub(marks, lambda m: m[1] + document(written) + m[2], text, flags=re.DOTALL)
+        marks = r"(<!-- table: begin -->\n).*(<!-- table: end -->)"
+        rows_of_text = document(written)
+        text = re.sub(marks, lambda m: f"{m[1]}{rows_of_text}\n{m[2]}", text, flags=re.DOTALL)
         DOCUMENT.write_text(text, encoding="utf-8")
 
 

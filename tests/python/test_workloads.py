@@ -257,7 +257,7 @@ def test_documented_table():
     found = {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
     assert set(found) == set(measured.index) == set(ws.workloads.names())
     for name, cells in found.items():
-        row = measured.loc[name]
+        row = measured.astype(object).loc[name]
         workload = ws.workloads.get(name)
         assert cells[:2] == [workload.suite, "MD" if workload.memory_divergent else "NMD"]
         assert cells[2:5] == [

@@ -51,7 +51,7 @@ workload = Workload(
     ),
     sizes={
         "small": {"width": 1024, "height": 512},
-        "paper": {"width": 4096, "height": 4096},
+        "paper": {"width": 4096, "height": 2560},
     },
     make_inputs=_make_inputs,
     run=_run,
