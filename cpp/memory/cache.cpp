@@ -158,11 +158,7 @@ void Cache::invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask) {
 
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
-  for (std::uint32_t set = 0; set < config_.num_sets(); ++set) {
-    for (std::uint32_t way = 0; way < config_.ways; ++way) {
-      count += count_sectors(sets_.state(set, way).dirty);
-    }
-  }
+  sets_.for_each_state([&count](const LineState& state) { count += count_sectors(state.dirty); });
   return count;
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/zeroed_array.h"
@@ -71,6 +72,14 @@ class SetStore {
   [[nodiscard]] const LineState& state(std::uint32_t set, std::uint32_t way) const {
     return const_cast<SetStore*>(this)->state(set, way);
   }
+  template <typename Visit>
+  void for_each_state(const Visit& visit) const {
+    for (const Node& node : std::span(nodes_.data(), nodes_.size())) visit(node.state);
+    if (form_ == Form::list) return;
+    for (std::uint32_t set = 0; set < sets_; ++set) {
+      for (const LineState& state : std::span(states(record(set)), ways_)) visit(state);
+    }
+  }
   /// This way makes room next, after the empty ones.
   void place_last(std::uint32_t set, std::uint32_t way);
   /// The filled ways of a set and perhaps empty ones, the last to make room first; with pseudo-LRU
@@ -129,6 +138,9 @@ class SetStore {
   }
   [[nodiscard]] LineState* states(std::byte* record) const {
     return reinterpret_cast<LineState*>(record + states_offset_);
+  }
+  [[nodiscard]] const LineState* states(const std::byte* record) const {
+    return reinterpret_cast<const LineState*>(record + states_offset_);
   }
   [[nodiscard]] Node& node(std::uint32_t set, std::uint32_t way) {
     return nodes_[std::size_t{set} * ways_ + way];
@@ -244,8 +256,7 @@ class SetStore {
     while (link != 0 && nodes[link - 1].tag != ~line) link = nodes[link - 1].next_in_chain;
     return static_cast<int>(link) - 1;
   }
-  /// Where a large set has an empty way that, else the way that makes room; as the last to make
-  /// room again.
+  /// An empty way of a large set, or the way that makes room; it becomes the last to make room.
   std::uint32_t way_for_new_line(std::uint32_t set);
   void move_to_chain(std::uint32_t set, std::uint32_t way, std::uint64_t line);
   void unlink(std::uint32_t set, std::uint32_t way) {
