@@ -472,7 +472,7 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         "--memory-limit",
         type=float,
         metavar="MIB",
-        help="keep longer traces in a temporary file (default: a quarter of the memory)",
+        help="keep longer traces in a temporary file (default: 512, less on a small machine)",
     )
 
 

@@ -52,8 +52,8 @@ def load(
         Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
         list, the files of other launches are not read.
     memory_limit_mib
-        Trace columns beyond this go to an unnamed temporary file. By default a quarter of the
-        memory that this process may use.
+        Trace columns beyond this go to an unnamed temporary file. By default 512 MiB, or a
+        quarter of the memory that this process may use if that is less.
     progress
         Show a progress bar on standard error.
 
