@@ -1938,7 +1938,7 @@ class FunctionLowering {
     }
     const Allocation32 places = allocate_registers(successors_, effects_, units, counts);
     result_.pressure = places.pressure;
-    offsets_.assign(values_.size(), 0);
+    offsets_.assign(values_.size() + 1, 0);  // one more: operands that a step lacks name value 0
     std::uint32_t end = 0;
     for (const std::uint8_t width : {2, 1}) {
       for (std::size_t v = 0; v < values_.size(); ++v) {
