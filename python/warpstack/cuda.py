@@ -608,7 +608,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
     if isinstance(value, np.generic):
         if value.dtype.itemsize != size or (value.dtype.kind == "f" and kind[0] != "b"):
             raise InputError(f"{what}: the parameter is {kind}, got a {value.dtype}")
-        return value.tobytes()
+        return bytes(value.tobytes())
     bits = 8 * size
     if isinstance(value, (bool, int)):
         number = int(value)
@@ -792,9 +792,7 @@ def _compile_with_nvrtc(
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _compile_with_nvcc(
-    nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]
-) -> str:
+def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         name = "source.cu" if file.startswith("<") else Path(file).name
         source = Path(folder) / name
