@@ -18,7 +18,6 @@ from twins.ptx_arithmetic import (
     NAN,
     convert,
     decode,
-    encode,
     extreme,
     float_operation,
     flush,
