@@ -25,12 +25,14 @@ _LIMITS = {
     **{f"UINT{b}_MAX": f"{2**b - 1}{'U' * (b > 16)}{'L' * (b == 64)}" for b in (8, 16, 32, 64)},
     **{f"INT{bits}_MIN": f"(-INT{bits}_MAX - 1)" for bits in (8, 16, 32, 64)},
 }
-_MATH = (
-    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
-    "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma llrint "
-    "llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter pow remainder rint "
-    "round scalbn signbit sin sinh sqrt tan tanh tgamma trunc"
-).split()
+_MATH = [
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign",
+    "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax",
+    "fmin", "fmod", "frexp", "hypot", "ilogb", "isfinite", "isinf", "isnan", "ldexp", "lgamma",
+    "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf",
+    "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "scalbn", "signbit", "sin",
+    "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+]  # fmt: skip
 _CONSTANTS = {
     "M_E": "2.718281828459045",
     "M_LN2": "0.6931471805599453",
