@@ -52,6 +52,15 @@ u64 maximum(u64 old, u64 b, u64) {
   return to_bits<T>(std::max(from_bits<T>(old), from_bits<T>(b)));
 }
 
+/// Subnormal operands and results count as zero of the same sign.
+float without_subnormal(float value) {
+  return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value;
+}
+u64 add_flushed(u64 old, u64 b, u64) {
+  return to_bits(without_subnormal(without_subnormal(from_bits<float>(old)) +
+                                   without_subnormal(from_bits<float>(b))));
+}
+
 std::uint16_t half_add(std::uint16_t a, std::uint16_t b) {
   return double_to_half(half_to_double(a) + half_to_double(b));
 }
@@ -90,18 +99,25 @@ AtomicFunction for_integer(Type type, F f) {
 
 }  // namespace
 
-AtomicFunction find_atomic(std::string_view operation, Type type) {
+AtomicFunction find_atomic(std::string_view operation, Type type, bool flush) {
   const std::uint32_t bytes = bytes_of(type);
   const bool wide_enough = bytes == 4 || bytes == 8;
   if (operation == "add") {
     switch (type) {
-      case Type::f32: return &add<float>;
-      case Type::f64: return &add<double>;
-      case Type::f16: return &one_half<half_add>;
-      case Type::bf16: return &one_half<bfloat_add>;
-      case Type::f16x2: return &both_halves<half_add>;
-      case Type::bf16x2: return &both_halves<bfloat_add>;
-      default: return for_integer(type, []<class T>(T) -> AtomicFunction { return &add<T>; });
+      case Type::f32:
+        return flush ? &add_flushed : &add<float>;
+      case Type::f64:
+        return &add<double>;
+      case Type::f16:
+        return &one_half<half_add>;
+      case Type::bf16:
+        return &one_half<bfloat_add>;
+      case Type::f16x2:
+        return &both_halves<half_add>;
+      case Type::bf16x2:
+        return &both_halves<bfloat_add>;
+      default:
+        return for_integer(type, []<class T>(T) -> AtomicFunction { return &add<T>; });
     }
   }
   if (operation == "min") {

@@ -38,6 +38,7 @@ static inline std::uint32_t round_to_format(double magnitude, bool negative, int
   const auto bias = static_cast<std::uint32_t>(max_exponent);
   const std::uint32_t infinity = (2 * bias + 1) << fraction_bits;
   if (std::isinf(magnitude)) return infinity;
+  if (magnitude == 0) return 0;
   int exponent = 0;
   std::frexp(magnitude, &exponent);
   exponent = std::max(exponent - 1, min_exponent);

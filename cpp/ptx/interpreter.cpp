@@ -216,7 +216,8 @@ class Machine {
     std::string where;
     for (const Warp& warp : warps_) {
       if (warp.state != Warp::State::waiting || where.size() > 200) continue;
-      const Step& step = step_of(warp);
+      // The warp goes on behind the barrier.
+      const Step& step = warp.frames.back().function->steps[warp.paths.back().pc - 1];
       where += (where.empty() ? "warp " : ", warp ") + std::to_string(warp.number) +
                " at barrier " + std::to_string(warp.barrier) + " (" + place_of(warp, step) + ")";
     }

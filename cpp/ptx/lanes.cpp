@@ -579,6 +579,13 @@ struct SelectSign {
     return c >= C{0} ? a : b;  // NaN selects b
   }
 };
+/// .ftz: a negative subnormal selector counts as zero.
+struct SelectSignFlushed {
+  template <class T>
+  static T apply(T a, T b, f32 c) {
+    return c > -FLT_MIN ? a : b;
+  }
+};
 
 template <class T>
 void run_add_with_carry(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
@@ -624,12 +631,17 @@ inline f32 flushed(f32 value) {
   const f32 zero = std::bit_cast<f32>(std::bit_cast<u32>(value) & 0x80000000u);
   return std::fabs(value) < FLT_MIN ? zero : value;
 }
-inline f64 flushed(f64 value) { return value; }
+inline f64 flushed(f64 value) {
+  return std::fabs(value) < DBL_MIN ? std::copysign(0.0, value) : value;
+}
 
 template <class T>
 inline T saturated(T value) {
   return value > T{0} ? (value < T{1} ? value : T{1}) : T{0};  // NaN becomes 0
 }
+
+/// .relu: the greater of the value and +0, where -0 is below +0; NaN stays.
+inline f64 clipped(f64 value) { return std::signbit(value) && value == value ? 0 : value; }
 
 /// An operation on f32 or f64 with .ftz and .sat. The hardware has one f32 NaN, 0x7fffffff.
 template <class F, bool flush, bool saturate>
@@ -805,7 +817,7 @@ struct Short {
   static T apply(T a, Rest... rest) {
     double value = F::apply(operand(a), operand(rest)...);
     if (saturate) value = saturated(value);
-    if (relu && value < 0) value = 0;
+    if (relu) value = clipped(value);
     T result = rounded<T>(value);
     if (flush && std::isfinite(value)) result = rounded<T>(operand(result));
     return result;
@@ -831,16 +843,20 @@ struct ShortSubtract {
 struct ShortFused {
   static double apply(double a, double b, double c) { return fma_to_odd(a, b, c); }
 };
+/// Sign operations; .ftz exists for f16 alone, whose exponent is the bits 10 to 14.
+inline u16 flushed_half(u16 bits) { return (bits & 0x7c00) == 0 ? bits & 0x8000 : bits; }
+template <bool flush>
 struct ShortNegate {
   template <class T>
   static T apply(T a) {
-    return {static_cast<u16>(a.bits ^ 0x8000)};
+    return {static_cast<u16>((flush ? flushed_half(a.bits) : a.bits) ^ 0x8000)};
   }
 };
+template <bool flush>
 struct ShortAbsolute {
   template <class T>
   static T apply(T a) {
-    return {static_cast<u16>(a.bits & 0x7fff)};
+    return {static_cast<u16>((flush ? flushed_half(a.bits) : a.bits) & 0x7fff)};
   }
 };
 
@@ -959,12 +975,20 @@ inline D finished(D value) {
   }
 }
 
-struct ConvertFromInteger {
-  template <class S>
-  static f32 to_f32(S a) {
-    return static_cast<f32>(a);
+/// An integer as a double, rounded to odd beyond 2^53 so that a second rounding is right.
+template <class S>
+inline double to_double_odd(S a) {
+  if constexpr (sizeof(S) == 8) {
+    const bool negative = a < S{0};
+    u64 magnitude = negative ? u64{0} - static_cast<u64>(a) : static_cast<u64>(a);
+    if (magnitude >> 53 != 0)
+      magnitude = (magnitude & ~u64{0x7ff}) | ((magnitude & 0x7ff) != 0 ? 0x800 : 0);
+    const auto value = static_cast<double>(magnitude);
+    return negative ? -value : value;
+  } else {
+    return static_cast<double>(a);
   }
-};
+}
 template <class D, bool saturate>
 struct ConvertIntegerToReal {
   template <class S>
@@ -972,11 +996,11 @@ struct ConvertIntegerToReal {
     return finished<D, saturate>(static_cast<D>(a));
   }
 };
-template <class D>
+template <class D, bool saturate>
 struct ConvertIntegerToShort {
   template <class S>
   static D apply(u32 rounding, S a) {
-    return rounded<D>(static_cast<double>(a), static_cast<HalfRounding>(rounding));
+    return finished<D, saturate>(rounded<D>(to_double_odd(a), static_cast<HalfRounding>(rounding)));
   }
 };
 /// Between floats. Directed rounding of f64 to f32 relies on the rounding mode of the processor.
@@ -994,12 +1018,12 @@ struct ConvertReal {
     return finished<D, saturate>(value);
   }
 };
-template <class D, bool saturate, bool relu>
+template <class D, bool flush, bool saturate, bool relu>
 struct ConvertToShort {
   template <class S>
   static D apply(u32 rounding, S a) {
-    double value = number(a);
-    if (relu && value < 0) value = 0;
+    double value = source_value<flush>(a);
+    if (relu) value = clipped(value);
     return finished<D, saturate>(rounded<D>(value, static_cast<HalfRounding>(rounding)));
   }
 };
@@ -1007,8 +1031,8 @@ struct ConvertToShort {
 template <class D, bool relu>
 struct ConvertToPair {
   static Pair<D> apply(u32 rounding, f32 a, f32 b) {
-    const D high = ConvertToShort<D, false, relu>::apply(rounding, a);
-    const D low = ConvertToShort<D, false, relu>::apply(rounding, b);
+    const D high = ConvertToShort<D, false, false, relu>::apply(rounding, a);
+    const D low = ConvertToShort<D, false, false, relu>::apply(rounding, b);
     return {low.bits | (u32{high.bits} << 16)};
   }
 };
@@ -1087,6 +1111,7 @@ LaneFunction for_32_or_64(Type type, F f) {
 
 template <class F, class... T>
 LaneFunction real_function(const LaneForm& form) {
+  if (form.relu) return nullptr;
   using First = std::tuple_element_t<0, std::tuple<T...>>;
   if (form.rounding != Rounding::nearest) {
     if (form.flush) {
@@ -1107,6 +1132,7 @@ LaneFunction real_function(const LaneForm& form) {
 /// Functions of the C library: active lanes alone, no directed rounding.
 template <class F, class T>
 LaneFunction library_function(const LaneForm& form) {
+  if (form.saturate || form.relu || form.rounding != Rounding::nearest) return nullptr;
   return form.flush ? costly<Real<F, true, false>, T, T>() : costly<Real<F, false, false>, T, T>();
 }
 
@@ -1143,6 +1169,7 @@ LaneFunction pair_function_of(const LaneForm& form) {
 /// One-, two- and three-operand functions of the short types.
 template <class F, int operands>
 LaneFunction short_function(const LaneForm& form) {
+  if (form.rounding != Rounding::nearest) return nullptr;
   const auto choose = [&]<class T>(T) -> LaneFunction {
     if constexpr (operands == 1) return short_function_of<F, T>(form);
     if constexpr (operands == 2) return short_function_of<F, T, T>(form);
@@ -1271,9 +1298,12 @@ LaneFunction conversion_from_real(const LaneForm& form) {
                          : &run_with_immediate<RoundIntegral<false, false>, S, S>;
   }
   const auto to_short = [&]<class D>(D) -> LaneFunction {
-    if (form.saturate) return &run_with_immediate<ConvertToShort<D, true, false>, D, S>;
-    return form.relu ? &run_with_immediate<ConvertToShort<D, false, true>, D, S>
-                     : &run_with_immediate<ConvertToShort<D, false, false>, D, S>;
+    const auto choose = [&]<bool flush>() -> LaneFunction {
+      if (form.saturate) return &run_with_immediate<ConvertToShort<D, flush, true, false>, D, S>;
+      return form.relu ? &run_with_immediate<ConvertToShort<D, flush, false, true>, D, S>
+                       : &run_with_immediate<ConvertToShort<D, flush, false, false>, D, S>;
+    };
+    return form.flush ? choose.template operator()<true>() : choose.template operator()<false>();
   };
   const auto to_real = [&]<class D>(D) -> LaneFunction {
     const auto choose = [&]<bool flush, bool saturate>() -> LaneFunction {
@@ -1330,10 +1360,16 @@ LaneFunction conversion(const LaneForm& form) {
       return form.saturate ? cheap<Saturated, D, S>() : cheap<Plain, D, S>();
     };
     switch (form.type) {
-      case Type::f16: return &run_with_immediate<ConvertIntegerToShort<f16>, f16, S>;
-      case Type::bf16: return &run_with_immediate<ConvertIntegerToShort<bf16>, bf16, S>;
-      case Type::f32: return to_real(f32{});
-      case Type::f64: return to_real(f64{});
+      case Type::f16:
+        return form.saturate ? &run_with_immediate<ConvertIntegerToShort<f16, true>, f16, S>
+                             : &run_with_immediate<ConvertIntegerToShort<f16, false>, f16, S>;
+      case Type::bf16:
+        return form.saturate ? &run_with_immediate<ConvertIntegerToShort<bf16, true>, bf16, S>
+                             : &run_with_immediate<ConvertIntegerToShort<bf16, false>, bf16, S>;
+      case Type::f32:
+        return to_real(f32{});
+      case Type::f64:
+        return to_real(f64{});
       default:
         return for_integer(form.type, [&]<class D>(D) -> LaneFunction {
           return form.saturate ? costly<ConvertInteger<D, true>, D, S>()
@@ -1395,17 +1431,27 @@ LaneFunction bitwise(Type type) {
 }
 
 /// Sign operations of floats.
-template <template <bool> class RealF, class ShortF>
+template <template <bool> class RealF, template <bool> class ShortF>
 LaneFunction sign_function(const LaneForm& form) {
+  using Plain = ShortF<false>;
+  using Flushing = ShortF<true>;
+  using Pairs = Pair<f16>;
   switch (form.type) {
     case Type::f32:
       return form.flush ? cheap<RealF<true>, f32, f32>() : cheap<RealF<false>, f32, f32>();
-    case Type::f64: return cheap<RealF<false>, f64, f64>();
-    case Type::f16: return cheap<ShortF, f16, f16>();
-    case Type::bf16: return cheap<ShortF, bf16, bf16>();
-    case Type::f16x2: return costly<Halves<ShortF, f16>, Pair<f16>, Pair<f16>>();
-    case Type::bf16x2: return costly<Halves<ShortF, bf16>, Pair<bf16>, Pair<bf16>>();
-    default: return nullptr;
+    case Type::f64:
+      return cheap<RealF<false>, f64, f64>();
+    case Type::f16:
+      return form.flush ? cheap<Flushing, f16, f16>() : cheap<Plain, f16, f16>();
+    case Type::bf16:
+      return cheap<Plain, bf16, bf16>();
+    case Type::f16x2:
+      return form.flush ? costly<Halves<Flushing, f16>, Pairs, Pairs>()
+                        : costly<Halves<Plain, f16>, Pairs, Pairs>();
+    case Type::bf16x2:
+      return costly<Halves<Plain, bf16>, Pair<bf16>, Pair<bf16>>();
+    default:
+      return nullptr;
   }
 }
 
@@ -1603,6 +1649,7 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
       });
     case Operation::select_sign:
       return for_bits(form.type, [&]<class T>(T) -> LaneFunction {
+        if (form.flush) return costly<SelectSignFlushed, T, T, T, f32>();
         return form.source == Type::f32 ? costly<SelectSign<f32>, T, T, T, f32>()
                                         : costly<SelectSign<s32>, T, T, T, s32>();
       });

@@ -29,10 +29,13 @@ LoadedModule::LoadedModule(std::shared_ptr<const Module> module, Device& device)
       std::uint64_t value = 0;
       if (target != symbols_->addresses.end()) {
         value = target->second;
+      } else if (const Function* function = module_->function(initial.symbol);
+                 function != nullptr && !function->is_entry) {
+        value = function_address(*module_, *function);
       } else {
         throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
                          variable.name + " holds the address of " + initial.symbol +
-                         ", which is no global variable of the module");
+                         ", which is no global variable or function of the module");
       }
       value = (value + static_cast<std::uint64_t>(initial.addend)) >> initial.byte_shift;
       device_.memory.write(symbols_->addresses.at(variable.name) + initial.offset, &value,

@@ -408,7 +408,7 @@ class FunctionLowering {
     }
     if (const auto found = layout_.function_numbers.find(name);
         found != layout_.function_numbers.end()) {
-      return function_address_base + 16 * std::uint64_t{found->second};
+      return function_address(module_, *layout_.functions[found->second]);
     }
     throw Unsupported{"the address of " + name + " cannot be taken"};
   }
@@ -946,15 +946,16 @@ class FunctionLowering {
   }
 
   void lower_slct(Words& words) {
-    words.take("ftz");
+    const bool flush = words.take("ftz");
     const Type type = words.need_type();
     const Type selector = words.need_type();
+    if (flush && selector != Type::f32) throw Unsupported{"only an f32 can be flushed"};
     const std::uint32_t a = in(1, type);
     const std::uint32_t b = in(2, type);
     const std::uint32_t c = in(3, selector);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::select_sign, .type = type, .source = selector}, out(0, type),
-          {a, b, c});
+    lanes({.operation = Operation::select_sign, .type = type, .source = selector, .flush = flush},
+          out(0, type), {a, b, c});
   }
 
   // ---- data movement ----
@@ -1038,14 +1039,15 @@ class FunctionLowering {
         has_integral = true;
       }
     }
-    words.take("rna");
+    const bool ties_away = words.take("rna");
     if (!has_integral) form.rounding = take_rounding(words);
     form.flush = words.take("ftz");
-    form.saturate = words.take("sat") || words.take("satfinite");
+    form.saturate = words.take("sat");
     form.relu = words.take("relu");
     form.type = words.need_type();
     form.source = words.need_type();
     form.integer_rounding = has_integral && is_float(form.type);
+    if ((form.type == Type::tf32) != ties_away) throw Unsupported{"this rounding is not supported"};
     const bool same = !is_float(form.type) && !is_float(form.source);
     set_class(same && bytes_of(form.type) != 8 && bytes_of(form.source) != 8 ? OpClass::integer
                                                                              : OpClass::sfu);
@@ -1429,7 +1431,7 @@ class FunctionLowering {
     MemoryAccess access;
     access.space = space.space;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
-    access.atomic = find_atomic(name, type);
+    access.atomic = find_atomic(name, type, space.space != AddressSpace::shared);
     if (access.atomic == nullptr) throw Unsupported{"this atomic operation is not supported"};
     const std::size_t first = returns ? 1 : 0;
     const Address at = address(operand(first));
@@ -1676,7 +1678,7 @@ class FunctionLowering {
     }
     const Type type = words.need_type();
     Collective collective{.type = type};
-    collective.combine = find_atomic(name, type);
+    collective.combine = find_atomic(name, type, false);
     if (collective.combine == nullptr || bytes_of(type) != 4) {
       throw Unsupported{"this reduction is not supported"};
     }
@@ -1880,7 +1882,7 @@ class FunctionLowering {
       // Lanes that call different functions meet behind the call.
       if (result_.steps[i].action == Action::indirect_call) result_.steps[i + 1].reconverges = true;
     }
-    const std::vector<std::uint32_t> meeting = post_dominators(successors_);
+    const std::vector<std::uint32_t> meeting = post_dominators(without_leaving());
     for (std::uint32_t i = 0; i < end; ++i) {
       Step& step = result_.steps[i];
       if (step.action != Action::branch && step.action != Action::indexed_branch) continue;
@@ -1894,6 +1896,42 @@ class FunctionLowering {
   bool exits_at(std::uint32_t step) const {
     if (!is_kernel_ || step >= result_.steps.size()) return is_kernel_;
     return result_.steps[step].action == Action::exit && result_.steps[step].guard == none;
+  }
+
+  /// Successors without the ways on which lanes leave on the spot, where there is another way:
+  /// lanes that are gone keep nobody from meeting.
+  Successors without_leaving() const {
+    const auto end = static_cast<std::uint32_t>(result_.steps.size());
+    const auto leaves = [&](std::uint32_t step) {
+      if (step == end) return true;
+      const Step& next = result_.steps[step];
+      return next.guard == none &&
+             (next.action == Action::exit || next.action == Action::function_return);
+    };
+    Successors result = successors_;
+    std::vector<std::vector<std::uint32_t>> previous(end + 1);
+    for (std::uint32_t i = 0; i < end; ++i) {
+      auto& next = result[i];
+      if (next.size() > 1 && !std::ranges::all_of(next, leaves)) std::erase_if(next, leaves);
+      for (const std::uint32_t target : next) previous[target].push_back(i);
+    }
+    // Endless loops but for such a way keep it: they would have no end to meet before.
+    std::vector<bool> reaches(end + 1, false);
+    std::vector<std::uint32_t> work{end};
+    reaches[end] = true;
+    while (!work.empty()) {
+      const std::uint32_t step = work.back();
+      work.pop_back();
+      for (const std::uint32_t from : previous[step]) {
+        if (reaches[from]) continue;
+        reaches[from] = true;
+        work.push_back(from);
+      }
+    }
+    for (std::uint32_t i = 0; i < end; ++i) {
+      if (!reaches[i]) result[i] = successors_[i];
+    }
+    return result;
   }
 
   /// Gives values their places in the frame: constants first, then registers.
@@ -2309,6 +2347,11 @@ std::vector<std::uint32_t> parameter_offsets(const std::vector<Variable>& parame
   return offsets;
 }
 
+std::uint64_t function_address(const Module& module, const Function& function) {
+  const auto number = static_cast<std::uint64_t>(&function - module.functions.data());
+  return function_address_base + 16 * number;
+}
+
 KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols) {
   const Function* entry = module.function(kernel);
   if (entry == nullptr || !entry->is_entry) {
@@ -2320,7 +2363,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   find_functions(module, *entry, layout);
   place_shared(module, layout, program);
   for (std::uint32_t i = 0; i < layout.functions.size(); ++i) {
-    program.function_addresses[function_address_base + 16 * std::uint64_t{i}] = i;
+    program.function_addresses[function_address(module, *layout.functions[i])] = i;
   }
   std::uint32_t registers = 0;
   for (const Function* function : layout.functions) {

@@ -213,6 +213,9 @@ struct KernelProgram {
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
 };
 
+/// What the address of a function reads as: only indirect calls use it.
+std::uint64_t function_address(const Module& module, const Function& function);
+
 /// Where variables of module scope lie; lower() asks.
 struct SymbolTable {
   std::map<std::string, std::uint64_t, std::less<>> addresses;

@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
+from warpstack.cuda_headers import HEADERS
 from warpstack.errors import InputError
 from warpstack.progress import progress_bar
 from warpstack.storage import default_budget
@@ -609,7 +610,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
     if isinstance(value, np.generic):
         if value.dtype.itemsize != size or (value.dtype.kind == "f" and kind[0] != "b"):
             raise InputError(f"{what}: the parameter is {kind}, got a {value.dtype}")
-        return value.tobytes()
+        return bytes(value.tobytes())
     bits = 8 * size
     if isinstance(value, (bool, int)):
         number = int(value)
@@ -617,7 +618,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
         number = as_integer(what, value, -(2 ** (bits - 1)), 2**bits - 1)
     if not -(2 ** (bits - 1)) <= number < 2**bits:
         raise InputError(f"{what}: {number} does not fit the parameter of type {kind}")
-    return (number % 2**bits).to_bytes(size, "little")
+    return int(number % 2**bits).to_bytes(size, "little")
 
 
 def _as_dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
@@ -783,9 +784,11 @@ def _compile_with_nvrtc(
         return buffer.value.decode("utf-8", "replace")
 
     name = "source.cu" if file.startswith("<") else Path(file).name
+    texts = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS.values()))
+    names = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS))
     check(
         library.nvrtcCreateProgram(
-            ctypes.byref(program), text.encode(), name.encode(), 0, None, None
+            ctypes.byref(program), text.encode(), name.encode(), len(HEADERS), texts, names
         )
     )
     try:

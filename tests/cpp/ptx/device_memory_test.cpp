@@ -1,0 +1,163 @@
+#include "ptx/device_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "common/error.h"
+
+namespace {
+
+using warpstack::InputError;
+using warpstack::ptx::device_base;
+using warpstack::ptx::DeviceMemory;
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DeviceMemory, AllocatesFirstFitFromTheFixedBase) {
+  DeviceMemory memory(1 << 20);
+  const auto a = memory.allocate(1);
+  const auto b = memory.allocate(300);
+  const auto c = memory.allocate(256);
+  EXPECT_EQ(a, device_base);
+  EXPECT_EQ(b, device_base + 256);
+  EXPECT_EQ(c, device_base + 768);
+  EXPECT_EQ(memory.used(), 256u + 512u + 256u);
+  memory.free(b);
+  EXPECT_EQ(memory.used(), 512u);
+  EXPECT_EQ(memory.allocate(257), b) << "the hole is large enough";
+  memory.free(a);
+  memory.free(b);
+  EXPECT_EQ(memory.allocate(700), a) << "neighbouring holes are one";
+}
+
+TEST(DeviceMemory, NothingHasAnAddressToo) {
+  DeviceMemory memory(1 << 16);
+  const auto a = memory.allocate(0);
+  const auto b = memory.allocate(0);
+  EXPECT_NE(a, b);
+  memory.write(a, nullptr, 0);
+  memory.free(a);
+  memory.free(b);
+  EXPECT_EQ(memory.used(), 0u);
+}
+
+TEST(DeviceMemory, SaysWhatIsFreeWhenItIsFull) {
+  DeviceMemory memory(1024);
+  memory.allocate(256);
+  const auto b = memory.allocate(256);
+  memory.allocate(256);
+  memory.free(b);
+  EXPECT_EQ(message_of([&] { memory.allocate(257); }),
+            "the simulated device has no room for 257 bytes: 512 of 1024 bytes are free, the "
+            "largest piece has 256");
+  EXPECT_EQ(message_of([&] { memory.allocate(~std::uint64_t{0}); }).substr(0, 40),
+            "the simulated device has no room for 184");
+  EXPECT_EQ(memory.allocate(256), b);
+}
+
+TEST(DeviceMemory, ChecksBounds) {
+  DeviceMemory memory(1 << 16);
+  const auto a = memory.allocate(100);
+  memory.allocate(50, "table");
+  const int value = 7;
+  memory.write(a + 96, &value, 4);
+  EXPECT_EQ(message_of([&] { memory.write(a + 97, &value, 4); }),
+            "cannot write 4 bytes at 0x700000000061 of the simulated device: it is 97 bytes into "
+            "the 100-byte allocation at 0x700000000000");
+  EXPECT_EQ(message_of([&] { memory.fill(a + 100, 0, 1); }),
+            "cannot fill 1 bytes at 0x700000000064 of the simulated device: it is 0 bytes past the "
+            "end of the 100-byte allocation at 0x700000000000");
+  int back = 0;
+  EXPECT_EQ(message_of([&] { memory.read(a + 255, &back, 1); }),
+            "cannot read 1 bytes at 0x7000000000ff of the simulated device: it is 1 bytes before "
+            "the 50-byte variable table at 0x700000000100");
+  EXPECT_EQ(message_of([&] { memory.copy(a, 12, 4); }),
+            "cannot copy from 4 bytes at 0xc of the simulated device: it is far from every "
+            "allocation");
+  EXPECT_EQ(message_of([&] { memory.free(a + 1); }),
+            "no allocation of the simulated device starts at 0x700000000001; it may have been "
+            "freed already");
+  EXPECT_EQ(memory.find(a + 100), nullptr);
+  ASSERT_NE(memory.find(a + 99), nullptr);
+  EXPECT_EQ(memory.find(a + 99)->address, a);
+}
+
+TEST(DeviceMemory, RemembersWhatIsWritten) {
+  DeviceMemory memory(1 << 16);
+  const auto a = memory.allocate(8);
+  const auto* const allocation = memory.find(a);
+  ASSERT_NE(allocation->written, nullptr);
+  const std::uint16_t value = 3;
+  memory.write(a + 2, &value, 2);
+  EXPECT_EQ(allocation->written[1], 0);
+  EXPECT_EQ(allocation->written[2], 1);
+  EXPECT_EQ(allocation->written[3], 1);
+  EXPECT_EQ(allocation->written[4], 0);
+  memory.fill(a, 0xab, 8);
+  EXPECT_EQ(allocation->written, nullptr) << "all of it is known";
+  std::uint64_t back = 0;
+  memory.read(a, &back, 8);
+  EXPECT_EQ(back, 0xababababababababu);
+}
+
+TEST(DeviceMemory, RandomUseKeepsAllocationsApart) {
+  DeviceMemory memory(1 << 20);
+  std::mt19937 random(1);
+  std::map<std::uint64_t, std::vector<std::uint8_t>> held;
+  for (int n = 0; n < 4000; ++n) {
+    if (held.empty() || random() % 5 < 3) {
+      std::vector<std::uint8_t> data(random() % 3000);
+      std::iota(data.begin(), data.end(), static_cast<std::uint8_t>(random()));
+      std::uint64_t address = 0;
+      try {
+        address = memory.allocate(data.size());
+      } catch (const InputError&) {
+        held.size() > 10 ? memory.free(held.begin()->first) : void();
+        if (held.size() > 10) held.erase(held.begin());
+        continue;
+      }
+      ASSERT_EQ(address % 256, 0u);
+      memory.write(address, data.data(), data.size());
+      ASSERT_TRUE(held.emplace(address, std::move(data)).second);
+    } else {
+      const auto chosen = std::next(held.begin(), static_cast<long>(random() % held.size()));
+      std::vector<std::uint8_t> back(chosen->second.size());
+      memory.read(chosen->first, back.data(), back.size());
+      ASSERT_EQ(back, chosen->second);
+      memory.free(chosen->first);
+      held.erase(chosen);
+    }
+  }
+  std::uint64_t used = 0;
+  for (const auto& [address, data] : held)
+    used += (std::max<std::size_t>(data.size(), 1) + 255) / 256 * 256;
+  EXPECT_EQ(memory.used(), used);
+  for (const auto& [address, data] : held) memory.free(address);
+  EXPECT_EQ(memory.used(), 0u);
+  EXPECT_EQ(memory.allocate(1 << 20), device_base) << "all holes have grown together";
+}
+
+TEST(DeviceMemory, SecondDeviceHasTheSameAddresses) {
+  DeviceMemory one(1 << 16), two(1 << 16);
+  const auto a = one.allocate(64);
+  EXPECT_EQ(a, two.allocate(64));
+  one.fill(a, 1, 64);
+  two.fill(a, 2, 64);
+  std::uint8_t value = 0;
+  one.read(a, &value, 1);
+  EXPECT_EQ(value, 1);
+}
+
+}  // namespace

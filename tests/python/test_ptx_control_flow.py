@@ -1,0 +1,577 @@
+"""Divergence, reconvergence, barriers and errors of the PTX interpreter.
+
+Random structured programs run thread by thread in twins/ptx_scalar.py and must give the same memory;
+hand-made ones have exactly the masks that immediate post-dominators give.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warpstack as ws
+from ptx_forms import HEADER, at, compile_body, run
+from twins import ptx_scalar
+from warpstack.errors import InputError
+
+ALL = 0xFFFFFFFF
+REGISTERS = 5
+THREADS = 40  # one full warp and a part of one
+SLOTS = 8
+
+
+def mask_of(condition):
+    return sum(1 << lane for lane in range(32) if condition(lane))
+
+
+# ---- random programs ----
+
+registers = st.integers(0, REGISTERS - 1)
+operands = st.one_of(registers.map(lambda r: f"%r{r}"), st.integers(0, 9).map(str))
+comparisons = st.tuples(
+    registers.map(lambda r: f"%r{r}"),
+    st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"]),
+    operands,
+)
+operations = st.sampled_from(["add", "sub", "mul.lo", "and", "or", "xor", "min", "max"])
+assignments = st.tuples(st.just("assign"), operations, registers, operands, operands)
+
+
+def compound(inner):
+    blocks = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        st.tuples(st.just("if"), comparisons, blocks, st.one_of(st.none(), blocks)),
+        st.tuples(st.just("loop"), registers, blocks, st.booleans()),
+    )
+
+
+leaves = st.one_of(
+    assignments,
+    assignments,
+    st.tuples(st.just("guarded"), comparisons, st.booleans(), assignments),
+    st.tuples(st.just("store"), st.integers(0, SLOTS - 1), registers),
+    st.tuples(st.just("break"), comparisons),
+    st.tuples(st.just("continue"), comparisons),
+    st.tuples(st.just("leave"), comparisons, st.booleans()),  # exit, or jump to the very end
+    st.tuples(st.just("call"), registers, registers),
+)
+statements = st.recursive(leaves, compound, max_leaves=12)
+programs = st.tuples(
+    st.lists(statements, min_size=2, max_size=6), st.lists(statements, min_size=1, max_size=3)
+)
+
+
+class Writer:
+    """Writes statements as PTX. Functions return where kernels exit."""
+
+    def __init__(self, is_kernel):
+        self.is_kernel = is_kernel
+        self.lines = []
+        self.labels = 0
+        self.loops = []
+        self.counters = 0
+
+    def label(self):
+        self.labels += 1
+        return f"L{self.labels}{'k' if self.is_kernel else 'f'}"
+
+    def compare(self, condition):
+        a, name, b = condition
+        self.lines.append(f"setp.{name}.u32 %p0, {a}, {b};")
+
+    def assign(self, statement, guard=""):
+        _, operation, target, a, b = statement
+        kind = "b32" if operation in ("and", "or", "xor") else "u32"
+        self.lines.append(f"{guard}{operation}.{kind} %r{target}, {a}, {b};")
+
+    def block(self, statements):
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, statement):
+        match statement:
+            case ("assign", *_):
+                self.assign(statement)
+            case ("guarded", condition, negated, inner):
+                self.compare(condition)
+                self.assign(inner, f"@{'!' * negated}%p0 ")
+            case ("store", slot, register):
+                if self.is_kernel:
+                    self.lines.append(f"st.global.u32 [%out+{4 * slot}], %r{register};")
+            case ("break" | "continue" as what, condition):
+                if self.loops:
+                    self.compare(condition)
+                    self.lines.append(f"@%p0 bra {self.loops[-1][what == 'continue']};")
+            case ("leave", condition, at_once):
+                self.compare(condition)
+                if self.is_kernel:
+                    self.lines.append("@%p0 exit;" if at_once else "@%p0 bra END;")
+                else:
+                    self.lines.append("st.param.b32 [r], %r0;")
+                    self.lines.append("@%p0 ret;" if at_once else "@%p0 bra END;")
+            case ("call", target, argument):
+                if self.is_kernel:
+                    self.lines.append(
+                        "{ .param .b32 a; .param .b32 b;\n"
+                        f"st.param.b32 [a], %r{argument}; call (b), helper, (a);\n"
+                        f"ld.param.u32 %r{target}, [b]; }}"
+                    )
+            case ("if", condition, then, other):
+                skip, end = self.label(), self.label()
+                self.compare(condition)
+                self.lines.append(f"@!%p0 bra {skip};")
+                self.block(then)
+                if other is not None:
+                    self.lines.append(f"bra {end};")
+                self.lines.append(f"{skip}:")
+                if other is not None:
+                    self.block(other)
+                    self.lines.append(f"{end}:")
+            case ("loop", trips, body, at_end):
+                head, end, test = self.label(), self.label(), self.label()
+                count, limit = f"%c{self.counters}", f"%c{self.counters + 1}"
+                self.counters += 2
+                self.lines.append(f"mov.u32 {count}, 0;")
+                self.lines.append(f"and.b32 {limit}, %r{trips}, 3;")
+                self.loops.append((end, test if at_end else head))
+                self.lines.append(f"{head}:")
+                if not at_end:
+                    self.lines.append(f"setp.ge.u32 %p1, {count}, {limit};")
+                    self.lines.append(f"@%p1 bra {end};")
+                    self.lines.append(f"add.u32 {count}, {count}, 1;")
+                self.block(body)
+                self.loops.pop()
+                if at_end:
+                    self.lines.append(f"{test}:")
+                    self.lines.append(f"add.u32 {count}, {count}, 1;")
+                    self.lines.append(f"setp.lt.u32 %p1, {count}, {limit};")
+                    self.lines.append(f"@%p1 bra {head};")
+                else:
+                    self.lines.append(f"bra {head};")
+                self.lines.append(f"{end}:")
+        return self.lines
+
+
+def write(program):
+    kernel, helper = Writer(True), Writer(False)
+    kernel.block(program[0])
+    helper.block(program[1])
+
+    def declared(writer):
+        return (
+            f".reg .pred %p<2>; .reg .b32 %r<{REGISTERS}>; .reg .b32 %c<{writer.counters + 1}>;"
+            ".reg .b32 %t; .reg .b64 %base; .reg .b64 %out;"
+        )
+
+    return "\n".join(
+        [
+            HEADER,
+            ".func (.param .b32 r) helper(.param .b32 v)",
+            "{",
+            declared(helper),
+            "ld.param.u32 %r0, [v];",
+            *(f"add.u32 %r{i}, %r0, {i};" for i in range(1, REGISTERS)),
+            *helper.lines,
+            "END:",
+            "st.param.b32 [r], %r0;",
+            "ret;",
+            "}",
+            ".visible .entry k(.param .u64 p)",
+            "{",
+            declared(kernel),
+            "ld.param.u64 %base, [p];",
+            "mov.u32 %t, %tid.x;",
+            f"mad.wide.u32 %out, %t, {4 * SLOTS}, %base;",
+            *(f"shr.u32 %r{i}, %t, {i};" for i in range(REGISTERS)),
+            *kernel.lines,
+            *(f"st.global.u32 [%out+{4 * i}], %r{i};" for i in range(REGISTERS)),
+            "END:",
+            "ret;",
+            "}",
+        ]
+    )
+
+
+def check_program(text):
+    device = ws.cuda.Device(0.25)
+    module = ws.cuda.compile(text, device=device)
+    out = device.zeros((THREADS, SLOTS), np.uint32)
+    trace = module.kernel("k").launch(1, THREADS, out)
+    untraced = device.zeros((THREADS, SLOTS), np.uint32)
+    assert module.kernel("k").launch(1, THREADS, untraced, trace=False) is None
+
+    functions = ptx_scalar.parse(text)
+    executed = {}
+    memory = {out.address + 4 * i: 0 for i in range(THREADS * SLOTS)}
+    for t in range(THREADS):
+        thread = ptx_scalar.Thread(functions, memory, {"%tid.x": t})
+        thread.run("k", [out.address])
+        for place, times in thread.executed.items():
+            executed[place] = executed.get(place, 0) + times
+    expected = np.array(list(memory.values()), np.uint32).reshape(THREADS, SLOTS)
+    assert (out.to_host() == expected).all(), text
+    assert (untraced.to_host() == expected).all(), text
+
+    # Rows of the trace are the instructions of the text, the kernel's first, without folded ones.
+    called = any(i.opcode == "call" for i in functions["k"].code)
+    listed = [
+        ((name, n), step)
+        for name in (["k", "helper"] if called else ["k"])
+        for n, step in enumerate(functions[name].code)
+        if step.has_row
+    ]
+    assert trace.instructions.opcode.tolist() == [step.opcode for _, step in listed]
+    lanes = np.zeros(len(listed), int)
+    for block, warps in enumerate(w for _, w in trace.blocks()):
+        for w in range(len(warps)):
+            columns = trace.warp(block, w)
+            rows, masks = columns["instruction"], columns["active_mask"]
+            full = ALL if w == 0 else (1 << (THREADS - 32)) - 1
+            assert not (masks & ~np.uint32(full)).any()
+            for row, mask in zip(rows.tolist(), masks.tolist(), strict=True):
+                lanes[row] += int(mask).bit_count()
+                assert mask != 0 or listed[row][1].guard is not None, text
+            # Every thread leaves once, at the end or before.
+            assert listed[rows[-1]][1].opcode in ("ret", "exit")
+            assert listed[rows[-1]][0][0] == "k"
+    assert lanes.tolist() == [executed.get(place, 0) for place, _ in listed], text
+
+
+@settings(max_examples=80)
+@given(programs)
+def test_random_programs(program):
+    check_program(write(program))
+
+
+def test_a_program_of_every_statement():
+    """The statements that the random ones are made of, nested, so that none is left to chance."""
+    odd = ("%r0", "ge", "5")
+    call = ("call", 1, 0)
+    leave = [("leave", ("%r4", "eq", "2"), True), ("leave", ("%r0", "eq", "7"), False)]
+    body = [
+        ("assign", "add", 2, "%r2", "%r0"),
+        ("break", ("%r2", "gt", "9")),
+        (
+            "if",
+            odd,
+            [call, ("continue", ("%r1", "lt", "40"))],
+            [("assign", "mul.lo", 3, "%r2", "3")],
+        ),
+        *leave,
+        ("store", 6, 3),
+    ]
+    program = (
+        [
+            ("guarded", odd, True, ("assign", "xor", 1, "%r0", "5")),
+            ("loop", 0, [("loop", 1, body, False), ("assign", "add", 4, "%r4", "1")], True),
+            ("store", 7, 2),
+        ],
+        [("if", odd, [("leave", ("%r1", "lt", "20"), True)], None), ("loop", 0, body[:2], False)],
+    )
+    check_program(write(program))
+
+
+# ---- reconvergence ----
+
+
+def masks_of(trace, warp=0, block=0):
+    """Return [(opcode, mask)] of a warp."""
+    columns = trace.warp(block, warp)
+    opcodes = trace.instructions.opcode.tolist()
+    pairs = zip(columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True)
+    return [(opcodes[row], mask) for row, mask in pairs]
+
+
+def traced(body, count=32):
+    """Return the masks of the instructions that a body has, without the prologue and the end."""
+    _, trace = run(body, np.zeros(count, np.uint32))
+    return masks_of(trace)[4:-1]
+
+
+def test_if_and_else_meet_behind():
+    odd = mask_of(lambda t: t % 2)
+    assert traced(
+        "and.b32 %r0, %t, 1; setp.eq.u32 %p0, %r0, 0; @%p0 bra even; add.u32 %r1, %t, 1; bra end;"
+        "even: sub.u32 %r1, %t, 1; end: xor.b32 %r2, %r1, 1;"
+    ) == [
+        ("and.b32", ALL),
+        ("setp.eq.u32", ALL),
+        ("bra", ALL ^ odd),
+        ("sub.u32", ALL ^ odd),
+        ("add.u32", odd),
+        ("bra", odd),
+        ("xor.b32", ALL),
+    ]
+
+
+def test_nested_divergence_meets_level_by_level():
+    low = mask_of(lambda t: t < 16)
+    lowest = mask_of(lambda t: t < 8)
+    assert traced(
+        "setp.ge.u32 %p0, %t, 16; @%p0 bra outer; setp.ge.u32 %p1, %t, 8; @%p1 bra inner;"
+        "add.u32 %r1, %t, 1; inner: sub.u32 %r1, %t, 1; outer: xor.b32 %r2, %t, 1;"
+    ) == [
+        ("setp.ge.u32", ALL),
+        ("bra", ALL ^ low),
+        ("setp.ge.u32", low),
+        ("bra", low ^ lowest),
+        ("add.u32", lowest),
+        ("sub.u32", low),
+        ("xor.b32", ALL),
+    ]
+
+
+def test_loop_with_its_own_trip_count_per_lane():
+    """Lane t runs t % 4 + 1 trips; all meet behind the loop."""
+    got = traced(
+        "and.b32 %r0, %t, 3; mov.u32 %r1, 0; again: add.u32 %r1, %r1, 1;"
+        "setp.le.u32 %p0, %r1, %r0; @%p0 bra again; xor.b32 %r2, %r1, 1;"
+    )
+    expected = [("and.b32", ALL), ("mov.u32", ALL)]
+    for trip in range(4):
+        here = mask_of(lambda t, trip=trip: t % 4 >= trip)
+        stay = mask_of(lambda t, trip=trip: t % 4 > trip)
+        expected += [("add.u32", here), ("setp.le.u32", here), ("bra", stay)]
+    assert got == [*expected, ("xor.b32", ALL)]
+
+
+def test_lanes_that_break_wait_behind_the_loop():
+    """Two ways out of a loop, one of which passes another instruction: all meet at the last one."""
+    got = traced(
+        "mov.u32 %r1, 0; again: setp.eq.u32 %p0, %r1, %t; @%p0 bra found; add.u32 %r1, %r1, 1;"
+        "setp.lt.u32 %p1, %r1, 3; @%p1 bra again; sub.u32 %r2, %r1, 1; found: xor.b32 %r3, %r1, 1;"
+    )
+    expected = [("mov.u32", ALL)]
+    for trip in range(3):
+        here = mask_of(lambda t, trip=trip: t >= trip)
+        rest = mask_of(lambda t, trip=trip: t > trip)
+        expected += [("setp.eq.u32", here), ("bra", here ^ rest), ("add.u32", rest)]
+        expected += [("setp.lt.u32", rest), ("bra", rest if trip < 2 else 0)]
+    rest = mask_of(lambda t: t >= 3)
+    assert got == [*expected, ("sub.u32", rest), ("xor.b32", ALL)]
+
+
+def test_exited_lanes_leave_every_entry():
+    left = mask_of(lambda t: t >= 8)
+    assert traced(
+        "setp.ge.u32 %p0, %t, 16; @%p0 bra over; setp.lt.u32 %p1, %t, 8; @%p1 exit;"
+        "add.u32 %r0, %t, 1; over: xor.b32 %r1, %t, 1;"
+    ) == [
+        ("setp.ge.u32", ALL),
+        ("bra", mask_of(lambda t: t >= 16)),
+        ("setp.lt.u32", mask_of(lambda t: t < 16)),
+        ("exit", mask_of(lambda t: t < 8)),
+        ("add.u32", mask_of(lambda t: 8 <= t < 16)),
+        ("xor.b32", left),
+    ]
+
+
+def test_lanes_that_return_early_keep_nobody_from_meeting():
+    """if (t < 16) { if (t < 8) return; … } __syncthreads(): fine on a device."""
+    (out,), _ = run(
+        "setp.ge.u32 %p0, %t, 16; @%p0 bra over; setp.lt.u32 %p1, %t, 8; @%p1 bra end;"
+        "add.u32 %r0, %t, 1; over: bar.sync 0; activemask.b32 %r1;"
+        + ADDRESS
+        + "st.global.u32 [%l0], %r1; end:",
+        np.zeros(64, np.uint32),
+        block=64,
+    )
+    rest = mask_of(lambda t: t >= 8)
+    assert out.tolist() == [0] * 8 + [rest] * 24 + [ALL] * 32
+
+
+def test_functions_return_lane_by_lane():
+    outside = (
+        ".func (.param .b32 r) f(.param .b32 v) { .reg .b32 %x; .reg .pred %p; ld.param.u32 %x, [v];"
+        "st.param.b32 [r], 0; setp.lt.u32 %p, %x, 4; @%p ret; add.u32 %x, %x, 1;"
+        "st.param.b32 [r], %x; ret; }"
+    )
+    body = (
+        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %t; call (b), f, (a);"
+        " ld.param.b32 %r0, [b]; } xor.b32 %r1, %r0, 1;"
+    )
+    _, trace = run(body, np.zeros(1, np.uint32), outside=outside)
+    rest = mask_of(lambda t: t >= 4)
+    assert masks_of(trace)[4:-1] == [
+        ("call", ALL),
+        ("setp.lt.u32", ALL),
+        ("ret", ALL ^ rest),
+        ("add.u32", rest),
+        ("ret", rest),
+        ("xor.b32", ALL),
+    ]
+
+
+def test_predicated_off_instructions_are_issued():
+    assert traced(
+        "setp.gt.u32 %p0, %t, 99; @%p0 add.u32 %r0, %t, 1; @!%p0 sub.u32 %r0, %t, 1;"
+    ) == [
+        ("setp.gt.u32", ALL),
+        ("add.u32", 0),
+        ("sub.u32", ALL),
+    ]
+
+
+# ---- locks ----
+
+LOCK = """
+acquire: atom.global.cas.b32 %r0, [%a0], 0, 1; setp.ne.u32 %p0, %r0, 0; @%p0 bra acquire;
+ld.global.u32 %r1, [%a0+4]; add.u32 %r1, %r1, 1; st.global.u32 [%a0+4], %r1;
+membar.gl; atom.global.exch.b32 %r2, [%a0], 0;
+"""
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 1), (1, 32), (1, 256), (3, 96)])
+def test_spin_lock_of_every_thread(grid, block):
+    """Lanes of one warp compete: with reconvergence alone the holder would never release."""
+    (memory,), _ = run(LOCK, np.zeros(2, np.uint32), grid=grid, block=block, step_limit=10**7)
+    assert memory.tolist() == [0, grid * block]
+
+
+def test_warp_waits_for_another_warp():
+    """Warp 0 polls a flag that warp 1 sets."""
+    body = (
+        "setp.ge.u32 %p0, %t, 32; @%p0 bra set; poll: ld.volatile.global.u32 %r0, [%a0];"
+        "setp.eq.u32 %p1, %r0, 0; @%p1 bra poll; st.global.u32 [%a0+4], %r0; bra end;"
+        "set: st.volatile.global.u32 [%a0], 7; end:"
+    )
+    (memory,), _ = run(body, np.zeros(2, np.uint32), block=64, step_limit=10**8)
+    assert memory.tolist() == [7, 7]
+
+
+# ---- errors: what they say, to the letter ----
+
+ADDRESS = at("%l0", "%a0", "%g", 4)
+
+
+def message_of(body, *arrays, **options):
+    with pytest.raises(InputError) as caught:
+        run(body, *(arrays or [np.zeros(32, np.uint32)]), **options)
+    return re.sub(r"PTX line \d+", "PTX line N", str(caught.value))
+
+
+def test_message_of_a_deadlock():
+    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra first; bar.sync 1; bra end; first: bar.sync 2; end:"
+    assert message_of(body, block=64) == (
+        "kernel k, block (0, 0, 0): deadlock: all warps that have not finished wait: "
+        "warp 0 at barrier 2 (PTX line N, bar.sync), warp 1 at barrier 1 (PTX line N, bar.sync)"
+    )
+
+
+def test_message_of_a_divergent_barrier():
+    body = "setp.lt.u32 %p0, %t, 40; @%p0 bra over; bar.sync 0; over: add.u32 %r0, %t, 1;"
+    assert message_of(body, block=64, grid=2) == (
+        "kernel k (PTX line N, bar.sync), block (0, 0, 0), thread (40, 0, 0): divergent barrier: "
+        "24 of 32 threads of warp 1 are here, thread (32, 0, 0) is not"
+    )
+
+
+def test_messages_of_impossible_barriers():
+    assert message_of("mov.u32 %r0, 16; bar.sync %r0;").endswith(
+        "thread (0, 0, 0): barrier 16 of 16"
+    )
+    assert message_of("bar.sync 0, 33;").endswith(
+        "barrier for 33 threads, which is no multiple of 32"
+    )
+    body = "and.b32 %r0, %t, 32; add.u32 %r0, %r0, 32; bar.sync 3, %r0;"
+    assert message_of(body, block=96).endswith(
+        "thread (64, 0, 0): barrier 3 is used with different thread counts"
+    )
+
+
+def test_message_of_the_step_limit():
+    message = message_of("again: add.u32 %r0, %r0, 1; bra again;", step_limit=1000)
+    assert re.fullmatch(
+        r"kernel k \(PTX line N, (add.u32|bra)\), block \(0, 0, 0\): the launch has executed more "
+        r"than 1000 warp instructions; raise step_limit if it is not an endless loop",
+        message,
+    )
+
+
+def test_messages_of_bad_accesses():
+    load = ADDRESS + "ld.global.u32 %r0, [%l0{}];"
+    place = "kernel k (PTX line N, ld.global.u32), block (1, 0, 0), thread ({}, 0, 0): "
+    assert message_of(load.format("+64"), np.zeros(48, np.uint32), grid=2) == (
+        place.format(0)
+        + "out-of-bounds load of 4 bytes at 0x7000000000c0: it is 0 bytes past the end of the "
+        "192-byte allocation at 0x700000000000"
+    )
+    assert message_of(load.format("+1")).endswith(
+        "misaligned load of 4 bytes at 0x700000000001, which is no multiple of 4"
+    )
+    assert message_of("ld.global.u32 %r0, [%a0+-4];").endswith(
+        "out-of-bounds load of 4 bytes at 0x6ffffffffffc: it is 4 bytes before the 128-byte "
+        "allocation at 0x700000000000"
+    )
+    assert message_of("mov.u64 %l0, 0; st.global.u32 [%l0], %t;").endswith(
+        "out-of-bounds store of 4 bytes at 0x0: a null pointer"
+    )
+    assert message_of("mov.u64 %l0, 4096; atom.global.add.u32 %r0, [%l0], 1;").endswith(
+        "out-of-bounds atomic operation of 4 bytes at 0x1000: it is far from every allocation"
+    )
+    assert message_of(".local .align 4 .b8 v[16]; st.local.u32 [v+16], %t;").endswith(
+        "out-of-bounds store of 4 bytes at 0x10: the thread has 16 bytes of local memory"
+    )
+    assert message_of(".shared .align 4 .b8 s[16]; ld.shared.v2.u32 {%r0, %r1}, [s+4];").endswith(
+        "misaligned load of 8 bytes at 0x4, which is no multiple of 8"
+    )
+    assert message_of(
+        ".shared .align 4 .b8 s[16]; cp.async.ca.shared.global [s], [%a0+1], 4;"
+    ).endswith("misaligned copy of 4 bytes at 0x700000000001, which is no multiple of 4")
+
+
+def test_message_of_uninitialized_memory():
+    device = ws.cuda.Device(0.25)
+    module = compile_body(ADDRESS + "ld.global.u32 %r0, [%l0];", 1, device=device)
+    kernel = module.kernel("k")
+    memory = device.empty(32, np.uint32)
+    with pytest.raises(InputError) as caught:
+        kernel.launch(1, 32, memory)
+    assert re.sub(r"line \d+", "line N", str(caught.value)) == (
+        "kernel k (PTX line N, ld.global.u32), block (0, 0, 0), thread (0, 0, 0): load of 4 bytes "
+        "at 0x700000000000, which nobody has written: 0 bytes into the 128-byte allocation at "
+        "0x700000000000 (copy data there first, or launch with check_uninitialized off)"
+    )
+    kernel.launch(1, 32, memory, check_uninitialized=False)
+    # Words that a kernel writes count one by one.
+    store = compile_body(ADDRESS + "st.global.u32 [%l0], %t;", 1, device=device).kernel("k")
+    store.launch(1, 31, memory)
+    kernel.launch(1, 31, memory)
+    with pytest.raises(InputError, match=r"thread \(31, 0, 0\): load of 4 bytes at 0x70000000007c"):
+        kernel.launch(1, 32, memory)
+
+
+def test_messages_name_the_source_line():
+    text = (
+        HEADER
+        + '.visible .entry k(.param .u64 p)\n{ .reg .b64 %a; .reg .b32 %r;\n.file 1 "/src/bfs.cu"\n'
+        + ".loc 1 42 3\nld.param.u64 %a, [p];\nld.global.u32 %r, [%a+4096]; ret; }\n"
+    )
+    device = ws.cuda.Device(0.25)
+    module = ws.cuda.compile(text, device=device)
+    with pytest.raises(InputError, match=r"kernel k \(bfs.cu:42, PTX line \d+, ld.global.u32\)"):
+        module.kernel("k").launch(1, 1, device.zeros(4))
+
+
+def test_trap():
+    assert message_of("setp.eq.u32 %p0, %t, 5; @%p0 trap;").endswith(
+        "thread (5, 0, 0): the kernel executed a trap"
+    )
+
+
+def test_unsupported_instructions_are_named_before_anything_runs():
+    device = ws.cuda.Device(0.25)
+    for code, reason in {
+        "wgmma.fence.sync.aligned;": "cannot simulate wgmma.fence.sync.aligned: the instruction is not",
+        "st.async.shared::cluster.u32 [%a0], %t;": "cannot simulate st.async",
+        "vadd.u32.u32.u32 %r0, %r1, %r2;": "cannot simulate vadd.u32.u32.u32: the instruction is not",
+        "barrier.cluster.arrive;": "thread block clusters are not supported",
+        "cp.async.bulk.commit_group;": "of these copies only cp.async is supported",
+        "add.wrong.u32 %r0, %r1, %r2;": "the modifier .wrong is not supported here",
+    }.items():
+        module = compile_body("st.global.u32 [%a0], %t;" + code, 1, device=device)
+        with pytest.raises(InputError, match=r"<source>:\d+: kernel k: ") as caught:
+            module.kernel("k")
+        assert reason in str(caught.value)
