@@ -1,4 +1,4 @@
-"""The command line: ``warpstack info | predict | caches | convert | gpus``."""
+"""The command line: ``warpstack info | predict | caches | trace | convert | gpus``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models
+from warpstack import __version__, host, models
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -171,6 +171,32 @@ def _convert(arguments: argparse.Namespace) -> None:
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
+
+
+def _trace(arguments: argparse.Namespace) -> None:
+    if not arguments.command:
+        raise InputError("trace: no program is given; warpstack trace -o FOLDER -- ./program args")
+    _trace_program(arguments)
+
+
+def _trace_program(arguments: argparse.Namespace) -> None:
+    run = host.trace_program(
+        arguments.command,
+        arguments.output,
+        gpu=_gpu(arguments),
+        kernel=arguments.kernel,
+        limit_launches=arguments.limit_launches,
+        device_memory_mib=arguments.device_memory,
+        allow_uninitialized=arguments.allow_uninitialized,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
+    # Standard output is the program's.
+    output = printable(arguments.output)
+    what = f"{run.traced} of {run.launches} launches, {run.instructions:,} warp instructions"
+    _say("note", f"{output}: {what}")
+    if run.problem():
+        raise InputError(f"{run.problem()}; {output} has what was traced")
 
 
 def _gpus(arguments: argparse.Namespace) -> None:
@@ -437,6 +463,9 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
+    with _command(commands, "trace", _trace, "run a CUDA program without a GPU") as trace:
+        _add_trace_program(trace)
+
     with _command(commands, "convert", _convert, "save a trace as Parquet files") as convert:
         _add_trace(convert)
         convert.add_argument("output", help="folder to write")
@@ -474,6 +503,40 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help="keep longer traces in a temporary file (default: a quarter of the memory)",
     )
+
+
+def _add_trace_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="-- PROGRAM ARGUMENT",
+        help="a CUDA program, built with nvcc -cudart shared and with PTX in it, and its arguments",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+    parser.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="trace only kernels whose name matches (as grep -E does); the others run untraced",
+    )
+    parser.add_argument(
+        "--limit-launches",
+        type=int,
+        metavar="N",
+        help="trace the first N launches (that match); later ones run untraced",
+    )
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="MIB",
+        help="memory of the simulated device (default: 16384)",
+    )
+    parser.add_argument(
+        "--allow-uninitialized",
+        action="store_true",
+        help="let kernels read device memory that nobody has written",
+    )
+    _add_gpu(parser)
 
 
 def _add_gpu(parser: argparse.ArgumentParser) -> None:

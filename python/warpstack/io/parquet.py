@@ -75,28 +75,55 @@ def matches(path: Path) -> bool:
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
     """Write an application; see `warpstack.save`."""
+    total = sum(kernel.nbytes for kernel in app.kernels)
+    with (
+        writer(path, app.name, overwrite=overwrite) as folder,
+        progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
+    ):
+        for kernel in app.kernels:
+            folder.add(kernel)
+            bar.update(kernel.nbytes)
+
+
+class Writer:
+    """A trace folder that grows kernel by kernel; see `writer`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: list[dict[str, Any]] = []
+
+    def add(self, kernel: KernelTrace) -> None:
+        """Write a kernel, which need not be kept afterwards."""
+        name = f"kernel-{len(self._entries) + 1}"
+        (self._folder / name).mkdir()
+        _write_kernel(kernel, self._folder / name)
+        self._entries.append(
+            {"folder": name, "header": kernel._core.header, "digest": kernel.digest}
+        )
+
+    def _finish(self, name: str) -> None:
+        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
+        text = json.dumps({**manifest, "kernels": self._entries}, indent=1)
+        (self._folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
+    """Write an application whose kernels come one after the other.
+
+    The folder appears at its place, complete, when the block ends, and not at all when it raises.
+    """
     where = printable(path)
     place = Path(os.path.realpath(path))
     partial = place.parent / f".{uuid.uuid4().hex}.partial"
-    total = sum(kernel.nbytes for kernel in app.kernels)
     try:
         if place.exists() and not (overwrite and matches(place)):
             remedy = "choose another name" if overwrite else "choose another name or overwrite it"
             raise InputError(f"{where}: exists already; {remedy}")
         partial.mkdir(parents=True)
-        entries = []
-        with progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar:
-            for position, kernel in enumerate(app.kernels):
-                folder = f"kernel-{position + 1}"
-                (partial / folder).mkdir()
-                _write_kernel(kernel, partial / folder)
-                entries.append(
-                    {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
-                )
-                bar.update(kernel.nbytes)
-        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": app.name}
-        text = json.dumps({**manifest, "kernels": entries}, indent=1)
-        (partial / MANIFEST).write_text(text, encoding="utf-8")
+        folder = Writer(partial)
+        yield folder
+        folder._finish(name)
         _put_in_place(partial, place)
     except OSError as error:
         raise InputError(f"{where}: cannot be written: {error.strerror or error}") from None
