@@ -30,10 +30,11 @@ std::string text_of(const Dim3& extent) {
 
 /// The code that a GPU gives for a kernel's fault.
 Error fault_code(const std::string& what) {
-  const auto says = [&what](const char* word) { return what.find(word) != std::string::npos; };
-  if (says("misaligned")) return Error::misaligned_address;
-  if (says("assert")) return Error::assertion;
-  if (says("out of bounds") || says("outside")) return Error::illegal_address;
+  const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
+  if (says("): misaligned ")) return Error::misaligned_address;
+  if (says("): out-of-bounds ")) return Error::illegal_address;
+  if (says("): assertion ")) return Error::assertion;
+  if (says("raise step_limit")) return Error::launch_timeout;
   return Error::launch_failure;
 }
 
@@ -285,7 +286,7 @@ void Runtime::remove_array(Array* handle) {
 
 std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
                                                  const KernelEntry& kernel, void** arguments) {
-  const std::vector<ptx::ParameterSlot> slots = ptx::parameters_of(module, kernel.name);
+  const std::vector<ptx::ParameterSlot> slots = ptx::parameters_of(module.module(), kernel.name);
   std::uint64_t bytes = 0;
   for (const ptx::ParameterSlot& slot : slots) bytes = std::max(bytes, slot.offset + slot.bytes);
   std::vector<std::byte> buffer(bytes);
@@ -337,6 +338,11 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   const KernelEntry& entry = kernel(stub);
   ptx::LoadedModule& module = load(*entry.module);
   check_launch(entry, call);
+  try {
+    module.program(entry.name);
+  } catch (const InputError& error) {
+    throw Failure(Error::invalid_ptx, error.what(), true);
+  }
   const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
   ptx::LaunchOptions options;

@@ -62,7 +62,7 @@ static int two_launches() {
   CHECK(cudaMalloc(&floats, n * sizeof(float)));
   CHECK(cudaMemset(floats, 0, n * sizeof(float)));
   add<<<2, 128>>>(floats, floats, floats, n);
-  scale<double><<<dim3(1, 2), 128>>>(data, 3.0, 128);  // both rows write the same elements
+  scale<double><<<1, dim3(64, 1, 1)>>>(data, 3.0, 64);
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemcpy(host.data(), data, n * sizeof(double), cudaMemcpyDeviceToHost));
   std::printf("%g %g\n", host[0], host[255]);
