@@ -22,6 +22,7 @@ void bind_interval(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reuse(py::module_& module);
 void bind_blocks(py::module_& module);
+void bind_ptx(py::module_& module);
 
 /// Read-only NumPy view of memory that `owner` keeps alive.
 template <typename T>

@@ -22,4 +22,5 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_model(module);
   bindings::bind_reuse(module);
   bindings::bind_blocks(module);
+  bindings::bind_ptx(module);
 }

@@ -56,6 +56,9 @@ class DeviceMemory {
   void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
   void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
 
+  /// Notes that bytes of an allocation have been written.
+  static void mark(Allocation& allocation, std::uint64_t address, std::uint64_t bytes);
+
   [[nodiscard]] std::byte* data(std::uint64_t address) { return arena_ + (address - device_base); }
   [[nodiscard]] const std::byte* data(std::uint64_t address) const {
     return arena_ + (address - device_base);

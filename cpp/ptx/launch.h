@@ -20,7 +20,8 @@
 
 namespace warpstack::ptx {
 
-struct Program;  // program.h: a module made ready to run
+struct SymbolTable;
+struct KernelProgram;  // program.h: a kernel made ready to run
 
 /// A device: memory, textures, and what its kernels print.
 struct Device {
@@ -35,16 +36,17 @@ struct Device {
 /// A module loaded onto a device: its variables have addresses and their initial values.
 class LoadedModule {
  public:
-  /// Throws InputError when an instruction is not supported (it names the instruction, the line and
-  /// the kernel), when a symbol is undefined, or when the device is full.
+  /// Throws InputError when the device is full or a variable's initial value names nothing.
   LoadedModule(std::shared_ptr<const Module> module, Device& device);
   ~LoadedModule();
   LoadedModule(const LoadedModule&) = delete;
   LoadedModule& operator=(const LoadedModule&) = delete;
 
   [[nodiscard]] const Module& module() const { return *module_; }
-  [[nodiscard]] const Program& program() const { return *program_; }
   [[nodiscard]] Device& device() const { return device_; }
+  /// A kernel made ready to run, at the first call. Throws InputError when there is no such kernel,
+  /// and when an instruction is not supported: it names the instruction, its line and the kernel.
+  const KernelProgram& program(std::string_view kernel);
 
   /// Address and bytes of a `.global` or `.const` variable. Throws InputError for others.
   struct Symbol {
@@ -52,14 +54,20 @@ class LoadedModule {
     std::uint64_t bytes;
   };
   [[nodiscard]] Symbol symbol(std::string_view name) const;
-  /// Binds a `.texref` variable. Throws InputError for others.
+  /// Binds a `.texref` or `.surfref` variable. Throws InputError for others.
   void bind_texture(std::string_view name, std::uint64_t texture_object);
+  /// What the texture reference of this number is bound to; 0: nothing.
+  [[nodiscard]] std::uint64_t bound_texture(std::uint32_t number) const {
+    return bound_textures_[number];
+  }
 
  private:
   std::shared_ptr<const Module> module_;
   Device& device_;
-  std::map<std::string, std::uint64_t, std::less<>> addresses_;
-  std::unique_ptr<const Program> program_;
+  std::unique_ptr<SymbolTable> symbols_;
+  std::vector<std::uint64_t> allocations_;
+  std::vector<std::uint64_t> bound_textures_;
+  std::map<std::string, std::unique_ptr<const KernelProgram>, std::less<>> programs_;
 };
 
 struct LaunchOptions {
@@ -71,6 +79,8 @@ struct LaunchOptions {
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
   bool check_uninitialized = true;
+  /// What limits occupancy; 0: what the program's live registers need.
+  std::uint64_t registers_per_thread = 0;
   std::uint64_t launch_id = 0;
   std::uint64_t stream = 0;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
@@ -89,7 +99,7 @@ struct ParameterSlot {
 };
 
 /// Parameters of a kernel, in order. Throws InputError when the module has no kernel of that name.
-std::vector<ParameterSlot> parameters_of(const LoadedModule& module, std::string_view kernel);
+std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view kernel);
 
 /// What ran.
 struct LaunchResult {

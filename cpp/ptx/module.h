@@ -91,7 +91,7 @@ struct AddressInitializer {
 /// A variable outside the registers: module scope, function scope, or a parameter.
 struct Variable {
   std::string name;
-  Space space = Space::none;
+  Space space = Space::none;     ///< none: a parameter in a register (`.reg`) of that name
   Type type = Type::none;        ///< of one element
   std::uint32_t alignment = 0;   ///< bytes, a power of two, at least the element's natural one
   std::uint64_t size = 0;        ///< bytes; 0 for an array without a size (`.extern .shared x[]`)
@@ -158,13 +158,14 @@ struct Operand {
     floating,   ///< `integer`: the bits of a constant; `literal`: f32 (0f…), f64 (0d… or decimal)
     predicate_constant,  ///< `integer`: 0 or 1 (`PT` forms, `!PT`)
     variable,   ///< `name` of a variable, function or parameter, `integer`: offset added to it
-    label,      ///< `index`: instruction of the body
+    label,      ///< `index`: instruction of the body, or its size for a label at the end
     address,    ///< `[base + offset]`: `elements[0]` is a reg, variable or integer; `integer` the offset
     vector,     ///< `{a, b, c, d}`: `elements`
     texture,    ///< `[t, {x, y}]` and `[t, s, {x, y}]`: `elements` hold t, s (or none), coordinates
     sink,       ///< `_`: the result is dropped
     arguments,  ///< parenthesised list of a call: `elements`
     targets,    ///< `index`: entry in Function::target_lists, of brx.idx or an indirect call
+    prototype,  ///< `index`: entry in Function::prototypes, of an indirect call
   };
   Kind kind = Kind::sink;
   bool negated = false;        ///< `!p` of a predicate register

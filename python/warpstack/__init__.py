@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import measures, models, patterns, plot
+from warpstack import cuda, measures, models, patterns, plot
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
@@ -53,6 +53,7 @@ __all__ = [
     "ablate",
     "application_totals",
     "cache_family",
+    "cuda",
     "gpu",
     "gpus",
     "interval_profile",
