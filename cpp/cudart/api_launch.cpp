@@ -212,31 +212,16 @@ CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
 
 namespace {
 
-/// Registers per thread that queries name: PTX has no final number.
-constexpr int assumed_registers = 32;
-
-std::uint32_t max_threads(Runtime& runtime, const KernelEntry& entry) {
-  const auto* function = runtime.load(*entry.module).module().function(entry.name);
-  std::uint64_t bound = DeviceDescription::max_threads_per_block;
-  if (function != nullptr) {
-    for (const auto& limit : {function->max_threads, function->required_threads}) {
-      if (limit[0] == 0) continue;
-      bound = std::min<std::uint64_t>(
-          bound, std::uint64_t{limit[0]} * std::max(limit[1], 1u) * std::max(limit[2], 1u));
-    }
-  }
-  return static_cast<std::uint32_t>(bound);
-}
-
 int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t dynamic_bytes) {
-  const KernelEntry& entry = runtime.kernel(stub);
+  KernelEntry& entry = runtime.kernel(stub);
   const DeviceDescription& device = runtime.description();
-  if (threads <= 0 || static_cast<std::uint32_t>(threads) > max_threads(runtime, entry)) return 0;
+  const auto& program = runtime.program(entry);
+  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
   warpstack::KernelHeader header;
   header.name = entry.name;
   header.block = {static_cast<std::uint64_t>(threads), 1, 1};
-  header.shared_memory_bytes = runtime.static_shared_bytes(entry) + dynamic_bytes;
-  header.registers_per_thread = assumed_registers;
+  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
+  header.registers_per_thread = program.registers_per_thread;
   warpstack::SmLimits limits;
   limits.warps = device.warps_per_sm;
   limits.threads = device.threads_per_sm;
@@ -254,15 +239,17 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
 CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const void* stub) {
   return call(__func__, [&](Runtime& runtime) {
     require(attributes != nullptr, "nowhere to put the attributes");
-    const KernelEntry& entry = runtime.kernel(stub);
+    KernelEntry& entry = runtime.kernel(stub);
     const auto& module = runtime.load(*entry.module).module();
-    const std::uint64_t shared = runtime.static_shared_bytes(entry);
+    const auto& program = runtime.program(entry);
+    const std::uint64_t shared = program.shared_bytes;
     constexpr std::size_t reserved_bytes = 88;  // since CUDA 12
     if (abi_version() >= 12) std::memset(attributes + 1, 0, reserved_bytes);
     *attributes = {};
     attributes->shared_bytes = shared;
-    attributes->max_threads_per_block = static_cast<int>(max_threads(runtime, entry));
-    attributes->registers = assumed_registers;
+    attributes->max_threads_per_block = static_cast<int>(program.max_threads);
+    attributes->local_bytes = program.local_bytes;
+    attributes->registers = static_cast<int>(program.registers_per_thread);
     // "sm_75" and "sm_90a"
     const std::string digits =
         module.target.substr(std::min(module.target.find('_') + 1, module.target.size()));
@@ -322,6 +309,6 @@ CUDART_EXPORT Error cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes
         runtime.description().shared_bytes_per_sm / static_cast<std::uint64_t>(blocks);
     const std::uint64_t bound =
         std::min<std::uint64_t>(each, DeviceDescription::shared_bytes_per_block_optin);
-    *bytes = bound - std::min(bound, runtime.static_shared_bytes(runtime.kernel(stub)));
+    *bytes = bound - std::min(bound, runtime.program(runtime.kernel(stub)).shared_bytes);
   });
 }

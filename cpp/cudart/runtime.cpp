@@ -298,22 +298,16 @@ std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
   return buffer;
 }
 
-std::uint64_t Runtime::static_shared_bytes(const KernelEntry& kernel) {
-  const ptx::Module& module = load(*kernel.module).module();
-  const ptx::Function* function = module.function(kernel.name);
-  std::uint64_t bytes = 0;
-  const auto add = [&bytes](const std::vector<ptx::Variable>& variables) {
-    for (const ptx::Variable& variable : variables) {
-      if (variable.space != ptx::Space::shared || variable.size == 0) continue;
-      bytes = round_up(bytes, std::max<std::uint32_t>(variable.alignment, 1)) + variable.size;
-    }
-  };
-  add(module.variables);
-  if (function != nullptr) add(function->variables);
-  return bytes;
+const ptx::KernelProgram& Runtime::program(KernelEntry& kernel) {
+  ptx::LoadedModule& module = load(*kernel.module);
+  try {
+    return module.program(kernel.name);
+  } catch (const InputError& error) {
+    throw Failure(Error::invalid_ptx, error.what(), !std::exchange(kernel.reported, true));
+  }
 }
 
-void Runtime::check_launch(const KernelEntry& kernel, const Call& call) {
+void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
   if (threads == 0 || threads > DeviceDescription::max_threads_per_block || call.block.x > 1024 ||
       call.block.y > 1024 || call.block.z > 64 || call.grid.x == 0 || call.grid.x > 0x7fffffff ||
@@ -322,7 +316,7 @@ void Runtime::check_launch(const KernelEntry& kernel, const Call& call) {
                   "kernel " + kernel.name + ": no GPU launches a grid of " + text_of(call.grid) +
                       " blocks of " + text_of(call.block) + " threads");
   }
-  const std::uint64_t shared = static_shared_bytes(kernel) + call.dynamic_shared_bytes;
+  const std::uint64_t shared = program(kernel).shared_bytes + call.dynamic_shared_bytes;
   const std::uint64_t allowed = kernel.max_dynamic_shared_bytes > 0
                                     ? std::uint64_t{DeviceDescription::shared_bytes_per_block_optin}
                                     : std::uint64_t{DeviceDescription::shared_bytes_per_block};
@@ -335,14 +329,9 @@ void Runtime::check_launch(const KernelEntry& kernel, const Call& call) {
 }
 
 void Runtime::launch(const void* stub, const Call& call, void** arguments) {
-  const KernelEntry& entry = kernel(stub);
+  KernelEntry& entry = kernel(stub);
   ptx::LoadedModule& module = load(*entry.module);
   check_launch(entry, call);
-  try {
-    module.program(entry.name);
-  } catch (const InputError& error) {
-    throw Failure(Error::invalid_ptx, error.what(), true);
-  }
   const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
   ptx::LaunchOptions options;

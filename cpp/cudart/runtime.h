@@ -17,6 +17,7 @@
 #include "cudart/device_description.h"
 #include "cudart/spool.h"
 #include "ptx/launch.h"
+#include "ptx/program.h"
 
 namespace warpstack::cudart {
 
@@ -63,6 +64,7 @@ struct KernelEntry {
   FatModule* module = nullptr;
   std::string name;
   std::uint64_t max_dynamic_shared_bytes = 0;  ///< as cudaFuncSetAttribute says; 0: the default
+  bool reported = false;                       ///< the user knows that it cannot run
 };
 
 /// A device variable by the address of its host shadow.
@@ -122,7 +124,8 @@ class Runtime {
     StreamHandle stream = 0;
   };
   void launch(const void* stub, const Call& call, void** arguments);
-  [[nodiscard]] std::uint64_t static_shared_bytes(const KernelEntry& kernel);
+  /// The kernel made ready to run, or Failure. An error is reported once.
+  const ptx::KernelProgram& program(KernelEntry& kernel);
   /// What a fault left behind: every call returns it from then on, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 
@@ -160,7 +163,7 @@ class Runtime {
   [[nodiscard]] std::vector<std::byte> parameter_buffer(ptx::LoadedModule& module,
                                                         const KernelEntry& kernel,
                                                         void** arguments);
-  void check_launch(const KernelEntry& kernel, const Call& call);
+  void check_launch(KernelEntry& kernel, const Call& call);
 
   std::recursive_mutex mutex_;
   DeviceDescription description_;
