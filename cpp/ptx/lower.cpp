@@ -1876,7 +1876,15 @@ class FunctionLowering {
       Step& step = result_.steps[i];
       if (step.action != Action::branch && step.action != Action::indexed_branch) continue;
       step.reconvergence = meeting[i];
-      if (meeting[i] < end) result_.steps[meeting[i]].reconverges = true;
+      if (meeting[i] == end) continue;
+      Step& where = result_.steps[meeting[i]];
+      if (where.action == Action::exit && where.guard == none) {
+        // Nothing is gained by waiting to exit together, and a barrier on the way must not wait for
+        // those who want to leave. Machine code exits on the spot.
+        step.reconvergence = end;
+      } else {
+        where.reconverges = true;
+      }
     }
   }
 
