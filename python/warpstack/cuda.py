@@ -792,9 +792,7 @@ def _compile_with_nvrtc(
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _compile_with_nvcc(
-    nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]
-) -> str:
+def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         name = "source.cu" if file.startswith("<") else Path(file).name
         source = Path(folder) / name

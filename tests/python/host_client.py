@@ -6,6 +6,7 @@ Usage: host_client.py LIBRARY SCENARIO. Prints what `test_host` expects.
 import ctypes
 import struct
 import sys
+import time
 
 PTX = r"""
 .version 7.0
@@ -144,6 +145,13 @@ def axpy(library, binary=None):
     print(program.name(error), [ones[i] for i in (0, 1, 199)], count.value)
 
 
+def wait(library):
+    """Launch, then work for a long time."""
+    axpy(library)
+    print("ready", flush=True)
+    time.sleep(60)
+
+
 def machine_code(library):
     axpy(library, container(image(2, 80, b"ELF")))
 
@@ -182,6 +190,7 @@ def properties(library):
 if __name__ == "__main__":
     {
         "axpy": axpy,
+        "wait": wait,
         "machine_code": machine_code,
         "damaged": damaged,
         "syntax_error": syntax_error,
