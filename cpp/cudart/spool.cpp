@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <regex.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,7 +141,9 @@ Spool::Ticket Spool::next_launch(const std::string& kernel) {
 }
 
 void Spool::wait_for_reader() const {
-  // The reader removes the folder when it goes, which ends the waiting.
+  // The reader removes the folder when it goes, which ends the waiting, unless it is killed.
+  const auto reader =
+      static_cast<pid_t>(environment_number("WARPSTACK_CUDART_READER").value_or(std::uint64_t{0}));
   while (DIR* folder = ::opendir(folder_.c_str())) {
     std::uint64_t waiting = 0;
     while (const dirent* entry = ::readdir(folder)) {
@@ -152,6 +155,7 @@ void Spool::wait_for_reader() const {
     }
     ::closedir(folder);
     if (waiting <= max_waiting_bytes) return;
+    if (reader > 0 && ::kill(reader, 0) != 0 && errno == ESRCH) return;
     ::usleep(20'000);
   }
 }

@@ -22,8 +22,8 @@ namespace warpstack::cudart {
 class Spool {
  public:
   /// Reads the environment: WARPSTACK_CUDART_SPOOL (folder), _KERNEL (POSIX extended regular
-  /// expression), _LIMIT (traced launches) and _BUDGET (bytes of columns kept in memory). Throws
-  /// InputError on a value that cannot be.
+  /// expression), _LIMIT (traced launches), _BUDGET (bytes of columns kept in memory) and _READER
+  /// (process number). Throws InputError on a value that cannot be.
   Spool();
   ~Spool();
   Spool(const Spool&) = delete;

@@ -1927,8 +1927,9 @@ class FunctionLowering {
   }
 
   void patch() {
+    // Unused operands are 0, which is no value in a kernel without any.
     const auto place = [this](std::uint32_t& value) {
-      if (value != none) value = offsets_[value];
+      if (value < offsets_.size()) value = offsets_[value];
     };
     for (std::size_t i = 0; i < result_.steps.size(); ++i) {
       Step& step = result_.steps[i];

@@ -185,6 +185,7 @@ def _environment(spool: Path) -> dict[str, str]:
     paths = [str(libraries), environment.get("LD_LIBRARY_PATH", "")]
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
+    environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
     budget = int(usable_memory_bytes() * MEMORY_SHARE)
     environment["WARPSTACK_CUDART_BUDGET"] = str(budget)
     return environment

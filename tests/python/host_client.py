@@ -174,14 +174,14 @@ def properties(library):
     major = version.value // 1000
     # sizeof(cudaDeviceProp), then multiProcessorCount and sharedMemPerBlockOptin by offsetof(), with
     # the headers of CUDA 11.8, 12.9 and 13.0.
-    size, num_sms, optin = {11: (728, 388, 696), 12: (1032, 388, 696), 13: (1008, 384, 672)}[major]
+    size, num_sms, largest = {11: (728, 388, 696), 12: (1032, 388, 696), 13: (1008, 384, 672)}[major]
     memory = ctypes.create_string_buffer(b"\xee" * 2048, 2048)
     function = lib.cudaGetDeviceProperties_v2 if major == 12 else lib.cudaGetDeviceProperties
     assert function(memory, 0) == 0
     print(
         major,
         struct.unpack_from("<i", memory, num_sms)[0],
-        struct.unpack_from("<Q", memory, optin)[0],
+        struct.unpack_from("<Q", memory, largest)[0],
         memory.raw[size - 4 : size] != b"\xee" * 4,
         memory.raw[size:] == b"\xee" * (2048 - size),
     )

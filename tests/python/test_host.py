@@ -102,6 +102,13 @@ def test_a_program_of_every_abi(version, tmp_path, capfd):
     assert len(set.union(*touched)) == 25 + 25 + 1
 
 
+def test_a_kernel_that_does_nothing():
+    # CUB launches one to learn which PTX a program has.
+    text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
+    trace = ws.cuda.compile(text).kernel("nothing").launch(2, 64)
+    assert trace.num_instructions == 4  # the exit of each warp
+
+
 def test_traces_are_the_same_on_every_run(tmp_path):
     digests = []
     for i in range(2):
