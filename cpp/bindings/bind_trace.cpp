@@ -149,11 +149,6 @@ StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
-  for (const auto* registers : {&instruction.destinations, &instruction.sources}) {
-    for (const std::uint16_t reg : *registers) {
-      if (reg >= zero_register) throw InputError("a register number is beyond 254");
-    }
-  }
   return instruction;
 }
 

@@ -174,7 +174,8 @@ def properties(library):
     major = version.value // 1000
     # sizeof(cudaDeviceProp), then multiProcessorCount and sharedMemPerBlockOptin by offsetof(), with
     # the headers of CUDA 11.8, 12.9 and 13.0.
-    size, num_sms, largest = {11: (728, 388, 696), 12: (1032, 388, 696), 13: (1008, 384, 672)}[major]
+    layouts = {11: (728, 388, 696), 12: (1032, 388, 696), 13: (1008, 384, 672)}
+    size, num_sms, largest = layouts[major]
     memory = ctypes.create_string_buffer(b"\xee" * 2048, 2048)
     function = lib.cudaGetDeviceProperties_v2 if major == 12 else lib.cudaGetDeviceProperties
     assert function(memory, 0) == 0
