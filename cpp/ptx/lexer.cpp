@@ -26,6 +26,13 @@ constexpr auto word_characters = [] {
 
 constexpr bool is_word(char c) { return word_characters[static_cast<unsigned char>(c)]; }
 
+/// Whether `.5` or `.5e3` starts the text, rather than a modifier such as `.2d`.
+bool is_fraction(std::string_view text) {
+  std::size_t end = 1;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return end == text.size() || !is_word(text[end]) || text[end] == 'e' || text[end] == 'E';
+}
+
 constexpr std::array<std::string_view, 8> two_character_symbols = {
     "<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
 constexpr std::string_view symbols = "()[]{}<>,;:@!|&^~+-*/%=?";
@@ -75,14 +82,17 @@ void Lexer::skip_line() {
 }
 
 void Lexer::skip_blanks() {
+  bool starts_line = position_ == 0;
   while (position_ < text_.size()) {
     const char c = text_[position_];
     if (c == '\n') {
       ++line_;
       ++position_;
+      starts_line = true;
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
       ++position_;
-    } else if (text_.substr(position_, 2) == "//") {
+    } else if (text_.substr(position_, 2) == "//" || (c == '#' && starts_line)) {
+      // `# 12 "file"` is a line marker of a preprocessor.
       position_ = std::min(text_.find('\n', position_), text_.size());
     } else if (text_.substr(position_, 2) == "/*") {
       const std::uint32_t start = line_;
@@ -104,7 +114,7 @@ void Lexer::read() {
   const auto rest = text_.substr(position_);
   const char first = rest[0];
   const char second = rest.size() > 1 ? rest[1] : '\0';
-  if (is_digit(first)) {
+  if (is_digit(first) || (first == '.' && is_digit(second) && is_fraction(rest))) {
     read_number();
     return;
   }
@@ -167,7 +177,7 @@ void Lexer::read_digits(std::string_view digits, int base) {
 
 void Lexer::read_number() {
   const auto rest = text_.substr(position_);
-  std::size_t length = 1;
+  std::size_t length = rest[0] == '.' ? 0 : 1;
   while (length < rest.size() && is_word(rest[length])) ++length;
   std::string_view word = rest.substr(0, length);
   const char prefix = word.size() > 1 && word[0] == '0' ? static_cast<char>(word[1] | 0x20) : '\0';

@@ -1900,7 +1900,7 @@ class FunctionLowering {
     }
     const Allocation32 places = allocate_registers(successors_, effects_, units, counts);
     result_.pressure = places.pressure;
-    offsets_.assign(values_.size(), 0);
+    offsets_.assign(values_.size() + 1, 0);  // one more: operands that a step lacks name value 0
     std::uint32_t end = 0;
     for (const std::uint8_t width : {2, 1}) {
       for (std::size_t v = 0; v < values_.size(); ++v) {
@@ -1927,9 +1927,8 @@ class FunctionLowering {
   }
 
   void patch() {
-    // Unused operands are 0, which is no value in a kernel without any.
     const auto place = [this](std::uint32_t& value) {
-      if (value < offsets_.size()) value = offsets_[value];
+      if (value != none) value = offsets_[value];
     };
     for (std::size_t i = 0; i < result_.steps.size(); ++i) {
       Step& step = result_.steps[i];

@@ -9,6 +9,7 @@
 #include "ptx/constant.h"
 #include "ptx/lexer.h"
 #include "ptx/module.h"
+#include "ptx/special_register.h"
 
 namespace warpstack::ptx {
 namespace {
@@ -23,70 +24,6 @@ constexpr std::uint64_t max_alignment = std::uint64_t{1} << 20;
 constexpr std::uint64_t max_file_number = 1 << 16;
 constexpr std::size_t max_register_digits = 8;
 constexpr int max_inline_depth = 64;
-
-struct SpecialName {
-  Special special;
-  bool is_vector = false;
-};
-
-const std::unordered_map<std::string_view, SpecialName> special_names = {
-    {"%tid", {Special::tid, true}},
-    {"%ntid", {Special::ntid, true}},
-    {"%ctaid", {Special::ctaid, true}},
-    {"%nctaid", {Special::nctaid, true}},
-    {"%laneid", {Special::laneid}},
-    {"%warpid", {Special::warpid}},
-    {"%nwarpid", {Special::nwarpid}},
-    {"%smid", {Special::smid}},
-    {"%nsmid", {Special::nsmid}},
-    {"%gridid", {Special::gridid}},
-    {"%lanemask_eq", {Special::lanemask_eq}},
-    {"%lanemask_le", {Special::lanemask_le}},
-    {"%lanemask_lt", {Special::lanemask_lt}},
-    {"%lanemask_ge", {Special::lanemask_ge}},
-    {"%lanemask_gt", {Special::lanemask_gt}},
-    {"%clock", {Special::clock}},
-    {"%clock_hi", {Special::clock_hi}},
-    {"%clock64", {Special::clock64}},
-    {"%globaltimer", {Special::globaltimer}},
-    {"%globaltimer_lo", {Special::globaltimer_lo}},
-    {"%globaltimer_hi", {Special::globaltimer_hi}},
-    {"%dynamic_smem_size", {Special::dynamic_smem_size}},
-    {"%total_smem_size", {Special::total_smem_size}},
-    {"%clusterid", {Special::clusterid, true}},
-    {"%nclusterid", {Special::nclusterid, true}},
-    {"%cluster_ctaid", {Special::cluster_ctaid, true}},
-    {"%cluster_nctaid", {Special::cluster_nctaid, true}},
-    {"%cluster_ctarank", {Special::cluster_ctarank}},
-    {"%cluster_nctarank", {Special::cluster_nctarank}},
-    {"%is_explicit_cluster", {Special::is_explicit_cluster}},
-};
-
-/// A special register and the part of the operand that its name decides.
-struct FoundSpecial {
-  Special special;
-  bool is_vector = false;
-  std::uint8_t number = 0;  ///< of %envreg and %pm
-};
-
-std::optional<FoundSpecial> find_special(std::string_view name) {
-  if (const auto found = special_names.find(name); found != special_names.end()) {
-    return FoundSpecial{found->second.special, found->second.is_vector};
-  }
-  // %envreg0 to %envreg31, %pm0 to %pm7.
-  const bool is_environment = name.starts_with("%envreg");
-  if (!is_environment && !name.starts_with("%pm")) return {};
-  const std::string_view digits = name.substr(is_environment ? 7 : 3);
-  if (digits.empty() || digits.size() > 2 || (digits.size() == 2 && digits[0] == '0')) return {};
-  unsigned number = 0;
-  for (const char digit : digits) {
-    if (digit < '0' || digit > '9') return {};
-    number = number * 10 + static_cast<unsigned>(digit - '0');
-  }
-  if (number >= (is_environment ? 32u : 8u)) return {};
-  return FoundSpecial{is_environment ? Special::envreg : Special::pm, false,
-                      static_cast<std::uint8_t>(number)};
-}
 
 /// Number of a vector's element that `.x` or `.r` names.
 std::optional<std::uint8_t> component_named(std::string_view word) {
@@ -239,6 +176,9 @@ class Parser {
   // --- declarations ---
   DeclarationHead parse_head(bool is_parameter);
   std::uint32_t parse_alignment();
+  /// Skips from an opening bracket to its partner.
+  void skip_brackets(std::string_view open, std::string_view close, std::uint32_t line,
+                     std::string_view what);
   void skip_attribute();
   void skip_pragma();
   void finish_variable(Variable& variable, const DeclarationHead& head);
@@ -249,7 +189,7 @@ class Parser {
   void parse_initial_element(Variable& variable, std::uint64_t offset);
   void parse_initial_address(Variable& variable, AddressInitializer address);
   void place(Variable& variable, std::uint64_t offset, std::uint64_t bits, std::uint32_t bytes);
-  void skip_opaque_value();
+  [[noreturn]] void fail_initial_bytes() const;
   /// Reads the declarators of a variable declaration, up to its semicolon.
   template <typename Declare>
   void parse_variables(Space space, bool is_extern, Declare declare);
@@ -437,6 +377,9 @@ void Parser::parse_module_item() {
   } else if (word == "address_size") {
     lexer_.take();
     module_.address_size = static_cast<std::uint32_t>(parse_count("the address size", 32, 64));
+    if (module_.address_size != 32 && module_.address_size != 64) {
+      lexer_.fail(lexer_.last_line(), "the address size must be 32 or 64");
+    }
   } else if (word == "file") {
     parse_file();
   } else if (word == "loc") {
@@ -479,13 +422,7 @@ void Parser::parse_section() {
     if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("'{' of the section");
     lexer_.take();
   }
-  std::size_t depth = 0;
-  do {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail(line, "a section without its end '}'");
-    if (lexer_.at("{")) ++depth;
-    if (lexer_.at("}")) --depth;
-    lexer_.take();
-  } while (depth > 0);
+  skip_brackets("{", "}", line, "a section");
 }
 
 void Parser::parse_alias() {
@@ -534,6 +471,11 @@ void Parser::finish() {
   const auto replace = [&targets](std::string& name) {
     if (const auto found = targets.find(name); found != targets.end()) name = found->second;
   };
+  const auto replace_addresses = [&replace](std::vector<Variable>& variables) {
+    for (Variable& variable : variables) {
+      for (AddressInitializer& address : variable.addresses) replace(address.symbol);
+    }
+  };
   for (Function& function : module_.functions) {
     for (Instruction& instruction : function.body) {
       for (Operand& operand : instruction.operands) {
@@ -541,10 +483,9 @@ void Parser::finish() {
       }
     }
     for (TargetList& list : function.target_lists) std::ranges::for_each(list.functions, replace);
+    replace_addresses(function.variables);
   }
-  for (Variable& variable : module_.variables) {
-    for (AddressInitializer& address : variable.addresses) replace(address.symbol);
-  }
+  replace_addresses(module_.variables);
   std::erase_if(module_.functions,
                 [&targets](const Function& function) { return targets.contains(function.name); });
 }
@@ -560,14 +501,23 @@ std::uint32_t Parser::parse_alignment() {
   return static_cast<std::uint32_t>(value);
 }
 
+void Parser::skip_brackets(std::string_view open, std::string_view close, std::uint32_t line,
+                           std::string_view what) {
+  if (!lexer_.at(open)) lexer_.fail_expected(quoted(open) + " of " + std::string(what));
+  std::size_t depth = 0;
+  do {
+    if (lexer_.at(Token::Kind::end)) {
+      lexer_.fail(line, std::string(what) + " without its end " + quoted(close));
+    }
+    if (lexer_.at(open)) ++depth;
+    if (lexer_.at(close)) --depth;
+    lexer_.take();
+  } while (depth > 0);
+}
+
 void Parser::skip_attribute() {
-  lexer_.take();
-  expect("(", "after .attribute");
-  for (std::size_t depth = 1; depth > 0; lexer_.take()) {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("')' of .attribute");
-    if (lexer_.at("(")) ++depth;
-    if (lexer_.at(")")) --depth;
-  }
+  const std::uint32_t line = lexer_.take().line;
+  skip_brackets("(", ")", line, "an .attribute");
 }
 
 void Parser::skip_pragma() {
@@ -644,29 +594,24 @@ void Parser::finish_variable(Variable& variable, const DeclarationHead& head) {
     }
     expect("]", "after the size of the array");
   }
-  variable.size = natural;
+  std::uint64_t bytes = natural;
+  bool is_empty = false;
   for (const std::uint64_t count : dimensions) {
-    if (count != 0 && variable.size > max_variable_bytes / count) {
+    is_empty = is_empty || count == 0;
+    const std::uint64_t factor = std::max<std::uint64_t>(count, 1);
+    if (bytes > max_variable_bytes / factor) {
       lexer_.fail(variable.line, quoted(variable.name) + " is larger than 1 TiB");
     }
-    variable.size *= count;
+    bytes *= factor;
   }
+  variable.size = is_empty ? 0 : bytes;
   if (lexer_.accept("=")) {
     if (!variable.opaque.empty()) {
-      skip_opaque_value();
+      // Properties of a sampler, `{addr_mode_0 = wrap, …}`: the host's objects have their own.
+      skip_brackets("{", "}", variable.line, "an initial value");
     } else {
       parse_initial_value(variable, std::move(dimensions), vector, is_unsized);
     }
-  }
-}
-
-/// `.samplerref` variables are initialised by properties: `{addr_mode_0 = wrap, …}`.
-void Parser::skip_opaque_value() {
-  expect("{", "of the initial value");
-  for (std::size_t depth = 1; depth > 0; lexer_.take()) {
-    if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("'}' of the initial value");
-    if (lexer_.at("{")) ++depth;
-    if (lexer_.at("}")) --depth;
   }
 }
 
@@ -725,14 +670,16 @@ void Parser::parse_initial_list(Variable& variable, const std::vector<std::uint6
   expect("}", "or ',' after an initial value");
 }
 
+void Parser::fail_initial_bytes() const {
+  lexer_.fail(lexer_.last_line(), "the initial values of the variables exceed 256 MiB");
+}
+
 void Parser::place(Variable& variable, std::uint64_t offset, std::uint64_t bits,
                    std::uint32_t bytes) {
   const std::uint64_t end = offset + bytes;
   if (end > variable.initial.size()) {
     initial_bytes_ += end - variable.initial.size();
-    if (initial_bytes_ > max_initial_bytes) {
-      lexer_.fail(lexer_.last_line(), "the initial values of the variables exceed 256 MiB");
-    }
+    if (initial_bytes_ > max_initial_bytes) fail_initial_bytes();
     variable.initial.resize(end);
   }
   for (std::uint32_t i = 0; i < bytes; ++i) {
@@ -741,6 +688,7 @@ void Parser::place(Variable& variable, std::uint64_t offset, std::uint64_t bits,
 }
 
 void Parser::parse_initial_element(Variable& variable, std::uint64_t offset) {
+  if (offset >= max_initial_bytes) fail_initial_bytes();
   AddressInitializer address;
   address.offset = static_cast<std::uint32_t>(offset);
   address.bytes = bytes_of(variable.type);
@@ -763,19 +711,16 @@ void Parser::parse_initial_element(Variable& variable, std::uint64_t offset) {
     return;
   }
   std::uint64_t bits = value.bits;
-  if (variable.type == Type::f32) {
+  const Type type = variable.type;
+  if (type == Type::f32 || (type == Type::b32 && value.is_floating())) {
     if (value.type != Type::f32) {
       bits = std::bit_cast<std::uint32_t>(static_cast<float>(value.number()));
     }
-  } else if (variable.type == Type::f64) {
-    bits = std::bit_cast<std::uint64_t>(value.number());
-  } else if (value.is_floating() || is_float(variable.type)) {
-    const bool fits = (variable.type == Type::b32 && value.type == Type::f32) ||
-                      (variable.type == Type::b64 && value.type == Type::f64);
-    if (!fits) {
-      lexer_.fail(line, "the initial value of " + quoted(variable.name) +
-                            " does not match its type ." + std::string(name_of(variable.type)));
-    }
+  } else if (type == Type::f64 || (type == Type::b64 && value.is_floating())) {
+    if (value.type != Type::f64) bits = std::bit_cast<std::uint64_t>(value.number());
+  } else if (value.is_floating() || is_float(type)) {
+    lexer_.fail(line, "the initial value of " + quoted(variable.name) +
+                          " does not match its type ." + std::string(name_of(type)));
   }
   place(variable, offset, bits, address.bytes);
 }
@@ -811,6 +756,9 @@ void Parser::parse_variables(Space space, bool is_extern, Declare declare) {
     Variable variable = new_variable(name, space);
     variable.is_extern = is_extern;
     finish_variable(variable, head);
+    if (variable.is_array && variable.size == 0 && !is_extern) {
+      lexer_.fail(name.line, quoted(name.text) + " has no size; only .extern arrays need none");
+    }
     declare(std::move(variable), name.text);
   } while (lexer_.accept(","));
   expect(";", "after the declaration");
@@ -1151,7 +1099,7 @@ void Parser::parse_registers() {
   do {
     const Token name = expect_name("the name of a register");
     if (lexer_.accept("<")) {
-      const std::uint64_t count = parse_count("the number of registers", 1, max_register_count);
+      const std::uint64_t count = parse_count("the number of registers", 0, max_register_count);
       expect(">", "after the number of registers");
       declare_range(name.text, {head.type, vector, name.line, count});
     } else {
@@ -1350,10 +1298,21 @@ void Parser::parse_operands() {
         operands.push_back(named_operand(Operand::Kind::label, name.text));
         continue;
       }
+      if (is_call && !has_function && lexer_.at(Token::Kind::identifier) &&
+          lexer_.token().text[0] != '%') {
+        const Symbol* const symbol = find(lexer_.token().text);
+        if (!symbol || symbol->kind != Symbol::Kind::reg) {
+          const Token name = lexer_.take();
+          if (symbol) lexer_.fail(name.line, quoted(name.text) + " is not a function");
+          pending_names_.push_back({name.text, name.line, true});
+          operands.push_back(named_operand(Operand::Kind::variable, name.text));
+          has_function = true;
+          continue;
+        }
+      }
       operands.push_back(parse_operand(0));
       const Operand::Kind kind = operands.back().kind;
-      has_function = kind == Operand::Kind::reg || kind == Operand::Kind::variable;
-      if (kind == Operand::Kind::arguments && operands.size() > 1) has_function = true;
+      has_function = has_function || kind == Operand::Kind::reg;
       if ((kind == Operand::Kind::reg || kind == Operand::Kind::vector ||
            kind == Operand::Kind::sink) &&
           lexer_.accept("|")) {
@@ -1473,21 +1432,21 @@ Operand Parser::parse_name() {
     return operand;
   }
   if (name.text[0] == '%') {
-    const std::optional<FoundSpecial> special = find_special(name.text);
+    const std::optional<SpecialRegister> special = special_register_named(name.text);
     if (!special) lexer_.fail(name.line, "undefined register " + quoted(name.text));
-    Operand operand{
-        .kind = Operand::Kind::special, .component = special->number, .special = special->special};
+    Operand operand = new_operand(Operand::Kind::special);
+    operand.component = special->number;
+    operand.special = special->special;
     if (special->is_vector) operand.component = parse_component(name.text, 4);
     return operand;
   }
   const std::string text(name.text);
   if (!names_.contains(text)) {
     if (name.text == "PT") return new_operand(Operand::Kind::predicate_constant, 1);
-    const std::string& opcode = function_.body.back().opcode;
-    if (opcode != "call" && opcode != "mov") {
+    if (function_.body.back().opcode != "mov") {
       lexer_.fail(name.line, "undefined name " + quoted(name.text));
     }
-    pending_names_.push_back({name.text, name.line, true});
+    pending_names_.push_back({name.text, name.line, false});
   }
   Operand operand = named_operand(Operand::Kind::variable, text);
   operand.integer = parse_addends(lexer_);
