@@ -3,8 +3,10 @@
 #include "bindings/bindings.h"
 #include "common/error.h"
 #include "trace/accelsim_reader.h"
+#include "trace/accelsim_writer.h"
 #include "trace/column_batch.h"
 #include "trace/program.h"
+#include "trace/sass_names.h"
 #include "trace/trace_file.h"
 
 namespace warpstack::bindings {
@@ -256,6 +258,38 @@ void bind_trace(py::module_& module) {
              reader.feed(text);
            })
       .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>());
+
+  py::class_<AccelSimWriter>(module, "AccelSimWriter")
+      .def(py::init([](const KernelTrace& trace, std::uint64_t binary_version) {
+             const py::gil_scoped_release unlocked;
+             return std::make_unique<AccelSimWriter>(trace, binary_version, python_interrupt());
+           }),
+           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
+      .def("header", [](const AccelSimWriter& writer) { return py::bytes(writer.header()); })
+      .def(
+          "blocks",
+          [](AccelSimWriter& writer, std::size_t first, std::size_t last) {
+            std::string text;
+            {
+              const py::gil_scoped_release unlocked;
+              text = writer.blocks(first, last);
+            }
+            return py::bytes(text);
+          },
+          py::arg("first"), py::arg("last"))
+      .def_property_readonly("warps_without_exit", &AccelSimWriter::warps_without_exit);
+
+  module.def("sass_versions", [] {
+    const auto versions = sass_versions();
+    return std::vector<std::uint64_t>(versions.begin(), versions.end());
+  });
+  module.def(
+      "sass_opcode",
+      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
+        return sass_opcode(instruction_from_row(row), binary_version,
+                           returns_from_function ? ReturnKind::from_function : ReturnKind::exit);
+      },
+      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
 
   py::class_<TraceBuilder>(module, "TraceBuilder")
       .def(py::init([](const py::dict& header, std::shared_ptr<StorageBudget> budget) {

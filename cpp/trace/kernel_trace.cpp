@@ -17,6 +17,15 @@ struct Limit {
 
 }  // namespace
 
+MemorySpace KernelHeader::space_of(std::uint64_t generic_address) const {
+  const auto inside = [generic_address](std::uint64_t base) {
+    return base != 0 && generic_address >= base && generic_address - base < window_bytes;
+  };
+  if (inside(shared_window)) return MemorySpace::shared;
+  if (inside(local_window)) return MemorySpace::local;
+  return MemorySpace::global;
+}
+
 void KernelHeader::validate() const {
   // Limits of every compute capability so far (CUDA C++ Programming Guide, "Compute Capabilities"),
   // with room above the present shared memory sizes.

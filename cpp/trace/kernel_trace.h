@@ -37,6 +37,8 @@ struct KernelHeader {
   [[nodiscard]] std::uint64_t warps_per_block() const {
     return (threads_per_block() + warp_size - 1) / warp_size;
   }
+  /// The space that a generic address reaches.
+  [[nodiscard]] MemorySpace space_of(std::uint64_t generic_address) const;
   /// Throws InputError on dimensions that no GPU accepts.
   void validate() const;
 
