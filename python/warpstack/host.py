@@ -24,7 +24,7 @@ from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.io import parquet
 from warpstack.progress import progress_bar
-from warpstack.storage import MEMORY_SHARE, default_budget, usable_memory_bytes
+from warpstack.storage import default_budget, default_limit_bytes
 from warpstack.trace import KernelTrace
 
 __all__ = ["Run", "trace_program"]
@@ -186,8 +186,7 @@ def _environment(spool: Path) -> dict[str, str]:
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
     environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
-    budget = int(usable_memory_bytes() * MEMORY_SHARE)
-    environment["WARPSTACK_CUDART_BUDGET"] = str(budget)
+    environment["WARPSTACK_CUDART_BUDGET"] = str(default_limit_bytes())
     return environment
 
 
