@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, measures, models, patterns, plot, reference, workloads
+from warpstack import cuda, host, measures, models, patterns, plot, reference, workloads
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
@@ -58,6 +58,7 @@ __all__ = [
     "cuda",
     "gpu",
     "gpus",
+    "host",
     "interval_profile",
     "line_stream",
     "load",

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models, workloads
+from warpstack import __version__, host, models, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -177,6 +177,14 @@ def _caches(arguments: argparse.Namespace) -> None:
 
 
 def _trace(arguments: argparse.Namespace) -> None:
+    if bool(arguments.command) == (arguments.workload is not None):
+        raise InputError(
+            "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
+            "--workload NAME"
+        )
+    if arguments.command:
+        _trace_program(arguments)
+        return
     target = as_path("--output", arguments.output)
     if target.exists() and not arguments.overwrite:  # said before the work, not after it
         raise InputError(
@@ -211,6 +219,26 @@ def _save(
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
+
+
+def _trace_program(arguments: argparse.Namespace) -> None:
+    run = host.trace_program(
+        arguments.command,
+        arguments.output,
+        gpu=_gpu(arguments),
+        kernel=arguments.kernel,
+        limit_launches=arguments.limit_launches,
+        device_memory_mib=arguments.device_memory,
+        allow_uninitialized=arguments.allow_uninitialized,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
+    # Standard output is the program's.
+    output = printable(arguments.output)
+    what = f"{run.traced} of {run.launches} launches, {run.instructions:,} warp instructions"
+    _say("note", f"{output}: {what}")
+    if run.problem():
+        raise InputError(f"{run.problem()}; {output} has what was traced")
 
 
 def _validate(arguments: argparse.Namespace) -> None:
@@ -577,16 +605,17 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
-    with _command(commands, "trace", _trace, "run a workload and save its trace") as trace:
-        trace.add_argument(
-            "--workload", required=True, metavar="NAME", help="one of warpstack workloads"
-        )
+    with _command(
+        commands, "trace", _trace, "run a workload or a CUDA program, without a GPU"
+    ) as trace:
+        trace.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
         trace.add_argument(
             "--size", default="small", help="small (seconds) or paper (near the original's input)"
         )
         trace.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
         trace.add_argument("--output", "-o", required=True, help="folder to write")
         trace.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+        _add_trace_program(trace)
 
     with _command(commands, "convert", _convert, "save a trace in another format") as convert:
         _add_trace(convert)
@@ -690,6 +719,38 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help="keep longer traces in a temporary file (default: 512, less on a small machine)",
     )
+
+
+def _add_trace_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="-- PROGRAM ARGUMENT",
+        help="a CUDA program, built with nvcc -cudart shared and with PTX in it, and its arguments",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="trace only kernels whose name matches (as grep -E does); the others run untraced",
+    )
+    parser.add_argument(
+        "--limit-launches",
+        type=int,
+        metavar="N",
+        help="trace the first N launches (that match); later ones run untraced",
+    )
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="MIB",
+        help="memory of the simulated device (default: 16384)",
+    )
+    parser.add_argument(
+        "--allow-uninitialized",
+        action="store_true",
+        help="let kernels read device memory that nobody has written",
+    )
+    _add_gpu(parser)
 
 
 def _add_gpu(parser: argparse.ArgumentParser) -> None:
