@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import measures, models, patterns, plot
+from warpstack import measures, models, patterns, plot, timing
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
@@ -33,6 +33,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 
 __all__ = [
@@ -47,6 +48,8 @@ __all__ = [
     "PptGpuMem",
     "Prediction",
     "ReuseProfile",
+    "SimulationResult",
+    "Simulator",
     "TraceWarning",
     "UnusedOptionWarning",
     "__version__",
@@ -68,6 +71,8 @@ __all__ = [
     "representative_warp",
     "reuse_profile",
     "save",
+    "simulate",
     "simulate_caches",
     "stack_distances",
+    "timing",
 ]
