@@ -1,6 +1,7 @@
 #include "timing/simulator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <memory>
 #include <string>
@@ -33,7 +34,8 @@ class Machine {
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
         request_network_(config.l2_clock(), num_sms_, num_sms_),
-        reply_network_(config.l2_clock(), config.memory.l2.slices, num_sms_) {
+        reply_network_(config.l2_clock(), config.memory.l2.slices, 0),
+        reply_port_free_(num_sms_) {
     result_.occupancy = occupancy(trace.header(), config.memory.sm);
     const CacheConfig l1 = l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
     result_.l1_size_bytes = l1.size_bytes;
@@ -134,10 +136,8 @@ class Machine {
     request_network_.step(
         [&](std::uint32_t sm, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[sms_[sm].lsu().first_request()];
-          const std::uint32_t bytes = packet.kind == Packet::Kind::read
-                                          ? config_.noc_control_bytes
-                                          : packet.data_bytes();
-          describe(bytes, sm, transfer);
+          const std::uint32_t bytes = request_bytes(packet);
+          transfer = {transfer_time(bytes), port_time(bytes), sm};
           return slices_[packet.slice].has_room();
         },
         [&](std::uint32_t sm) {
@@ -145,9 +145,7 @@ class Machine {
           sms_[sm].lsu().pop_request();
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += packet.kind == Packet::Kind::read
-                                                   ? config_.noc_control_bytes
-                                                   : packet.data_bytes();
+          result_.traffic.noc_request_bytes += request_bytes(packet);
           packet.waited[StackPart::noc] += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
@@ -197,7 +195,7 @@ class Machine {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          describe(packet.data_bytes(), packet.sm, transfer);
+          transfer = {transfer_time(packet.data_bytes()), 0, 0};
           return true;
         },
         [&](std::uint32_t s) {
@@ -206,24 +204,31 @@ class Machine {
           Packet& packet = packets_[id];
           ++result_.traffic.noc_replies;
           result_.traffic.noc_reply_bytes += packet.data_bytes();
-          packet.waited[StackPart::noc] += now - packet.mark;
+          // A reply that finds the port of its SM busy waits there, where it holds nobody up.
+          const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
+          reply_port_free_[packet.sm] = sent + port_time(packet.data_bytes());
+          packet.waited[StackPart::noc] += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, l2_latency_);
+          sm.send_reply(id, now, sent + l2_latency_);
           sms_next_ = std::min(sms_next_, sm.next());
           slices_[s].wake(now);
           slices_next_ = std::min(slices_next_, slices_[s].next());
         });
   }
 
-  void describe(std::uint32_t bytes, std::uint32_t sm, Interconnect::Transfer& transfer) const {
-    transfer.time = config_.transfer_time(bytes, config_.noc_bandwidth_gbs);
-    transfer.port = sm;
-    transfer.port_time =
-        config_.noc_sm_bytes_per_cycle == 0
-            ? 0
-            : to_ticks(bytes / config_.noc_sm_bytes_per_cycle *
-                       (static_cast<double>(config_.l2_clock().period()) /
-                        static_cast<double>(ticks_per_cycle)));
+  [[nodiscard]] std::uint32_t request_bytes(const Packet& packet) const {
+    return packet.kind == Packet::Kind::read ? config_.noc_control_bytes : packet.data_bytes();
+  }
+  /// What a packet takes of the NoC.
+  [[nodiscard]] Ticks transfer_time(std::uint32_t bytes) const {
+    return config_.transfer_time(bytes, config_.noc_bandwidth_gbs);
+  }
+  /// What a packet takes of its SM's port.
+  [[nodiscard]] Ticks port_time(std::uint32_t bytes) const {
+    if (config_.noc_sm_bytes_per_cycle == 0) return 0;
+    const double cycles = bytes / config_.noc_sm_bytes_per_cycle;
+    return static_cast<Ticks>(
+        std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
   }
 
   /// Records the state at each multiple of the period up to `now`.
@@ -322,6 +327,7 @@ class Machine {
   std::uint32_t num_sms_;  ///< that get a block
   Interconnect request_network_;
   Interconnect reply_network_;
+  std::vector<Ticks> reply_port_free_;  ///< by SM
   // Deques: their elements do not move.
   std::deque<DramChannel> channels_;
   std::deque<L2Slice> slices_;

@@ -87,11 +87,11 @@ class Sm {
   [[nodiscard]] Cycle next() const { return next_; }
   /// The cycle next().
   void step(BlockQueue& blocks);
-  /// A packet leaves the reply network for this SM.
-  void send_reply(std::uint32_t packet, Ticks granted, Ticks latency) {
-    arrivals_.push({packet, granted + latency});
+  /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
+  void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
+    arrivals_.push({packet, time});
     // The SM has had its turn at this instant.
-    next_ = std::min(next_, std::max(cycle_at_or_after(granted + latency), cycle_after(granted)));
+    next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
   }
   /// A packet left the queue to the NoC at `now`.
   void unblock(Ticks now) {
