@@ -25,8 +25,11 @@ MODEL_NAME = "simulation"
 #: Parts of the latency of an L1 miss, on its way (MDM, Figure 3).
 LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
 
-_MOST_CYCLES = 2**42
-_MOST_SAMPLES = 10**7
+_STACK_COLUMNS = [
+    f"cpi_{part}" for part in ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+]
+#: Beyond, simulated time would not fit.
+_MOST_CYCLES = 2**40
 
 
 class SimulationResult:
@@ -168,6 +171,37 @@ def as_table(results: Iterable[SimulationResult]) -> pd.DataFrame:
     if not frames:
         raise InputError("there are no simulations to make a table of")
     return pd.concat(frames, ignore_index=True)
+
+
+def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
+    """Return simulations as `warpstack.models.as_records` returns predictions, ready for JSON.
+
+    Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
+    """
+    records = []
+    for result in results:
+        row: dict[str, Any] = result.to_frame().drop(columns=_STACK_COLUMNS).to_dict("records")[0]
+        provenance = {name: row.pop(name) for name in ("trace_digest", "gpu_digest", "version")}
+        mean = result.miss_latency["mean"].to_dict()
+        records.append(
+            {
+                **row,
+                "cpi_stack": result.cpi_stack,
+                "misses": result.misses,
+                "miss_latency": {part: mean[part] if result.misses else None for part in mean},
+                "totals": result.totals,
+                **provenance,
+            }
+        )
+    return records
+
+
+def fields_used(gpu: Gpu) -> set[str]:
+    """Return the fields of `Gpu` that a simulation of this GPU depends on."""
+    unused = {"l1_mshrs", "l1_miss_queue_entries"} if gpu.noc_queue_entries else set()
+    if not gpu.dram_row_bytes:
+        unused |= {"dram_banks", "dram_row_miss_cycles"}
+    return set(Gpu.fields()) - unused
 
 
 class Simulator:
