@@ -28,8 +28,7 @@ void L2Slice::add(std::uint32_t packet, Ticks now) {
 
 void L2Slice::fill(std::uint32_t mshr, Ticks start, Ticks time) {
   fills_.push({mshr, start, time});
-  // The slice has had its turn at the instant at which the transfer started.
-  next_ = std::min(next_, std::max(clock_.at_or_after(time), clock_.after(start)));
+  next_ = std::min(next_, edge_of({mshr, start, time}));
 }
 
 bool L2Slice::step() {
@@ -48,7 +47,7 @@ bool L2Slice::step() {
     }
   }
   if (!fills_.empty() && fills_.front().time > now) {
-    next_ = std::min(next_, clock_.at_or_after(fills_.front().time));
+    next_ = std::min(next_, edge_of(fills_.front()));
   }
   return progress;
 }
@@ -64,10 +63,12 @@ bool L2Slice::take_fills(Ticks now) {
         return progress;
       }
       progress = true;
-      const Ticks queued =
-          std::clamp<Ticks>(std::min(fill.start, now) - packet.mark, 0, now - packet.mark);
+      // In the DRAM queue, in DRAM, and then waiting for room among the replies.
+      const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
+      const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
       packet.waited[StackPart::queue] += queued;
-      packet.waited[StackPart::dram] += now - packet.mark - queued;
+      packet.waited[StackPart::noc] += late;
+      packet.waited[StackPart::dram] += now - packet.mark - queued - late;
       packet.mark = now;
       if (--packet.fetches > 0) continue;
       if (packet.needs_reply()) {

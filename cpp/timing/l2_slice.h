@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "memory/cache.h"
@@ -55,6 +56,10 @@ class L2Slice {
     Ticks time = 0;
   };
 
+  /// When the slice sees a fill: it has had its turn at the instant at which the transfer started.
+  [[nodiscard]] Ticks edge_of(const Fill& fill) const {
+    return std::max(clock_.at_or_after(fill.time), clock_.after(fill.start));
+  }
   bool take_fills(Ticks now);
   Wait serve(std::uint32_t id, Ticks now);
   Wait read(std::uint32_t id, Ticks now);

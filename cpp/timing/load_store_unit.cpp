@@ -186,7 +186,8 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
     const SectorMask absent = l1_.missing(set, access.line, access.mask);
     l1_.read(set, access.line, access.mask & ~absent, entry.evict_first, eviction);
   }
-  // Every line counts as one arrival; what it waits for beyond one is added.
+  write_back(eviction, now);
+  // Every line counts as one arrival; what it waits for is added.
   loads_[entry.load].fetches += waits_for + (fetched != 0);
   if (fetched) {
     const std::uint32_t mshr = mshrs_.allocate(access.line, fetched);
@@ -194,7 +195,6 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
     send(access.line, fetched, Packet::Kind::read, entry.evict_first, nullptr,
          start_fetch(entry, mshr, now), now);
   }
-  write_back(eviction, now);
   if (waits_for == 0 && fetched == 0) {
     Stack latency = before;
     latency[StackPart::l1] += l1_latency_ * ticks_per_cycle;

@@ -331,18 +331,19 @@ void Sm::settle(std::int64_t slots, std::uint32_t cause) {
   }
 }
 
-/// The first cycle after `now` in which a warp may issue if nothing else happens.
+/// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
+/// else happens.
 Cycle Sm::next_issue(Cycle now) const {
   const bool accepts = lsu_.accepts(now + 1);
   Cycle next = never;
   for (const std::uint32_t slot : by_age_) {
     Cycle ready = ready_[slot];
     if (ready >= next) continue;
-    if (need_[slot] == Need::load_store_unit && !accepts) continue;
-    if (need_[slot] == Need::unit) {
-      ready = std::max(ready, unit_free(scheduler_of(slot), unit_[slot]));
+    if (ready <= now + 1) {
+      if (need_[slot] == Need::load_store_unit && !accepts) continue;
+      if (need_[slot] == Need::unit) ready = unit_free(scheduler_of(slot), unit_[slot]);
+      if (ready <= now + 1) return now + 1;
     }
-    if (ready <= now + 1) return now + 1;
     next = std::min(next, ready);
   }
   return next;

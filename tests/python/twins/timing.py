@@ -545,6 +545,7 @@ class PlainSm:
             _, _, written_back = l1.read(line, wanted, entry["evict_first"])
         elif l1.contains(line):
             l1.read(line, wanted - self.absent(line, wanted), entry["evict_first"])
+        self.write_back(written_back, now)
         for mshr in joined:
             mshr["targets"].append((load, before))
             load["left"] += 1
@@ -554,7 +555,6 @@ class PlainSm:
             load["left"] += 1
             fetch = self.fetch(entry, mshr, now)
             self.send(line, dict.fromkeys(fetched, 0), "read", entry["evict_first"], fetch, now)
-        self.write_back(written_back, now)
         if not joined and not fetched:
             latency = math.ceil(self.config["l1_latency"])
             load["left"] += 1
@@ -705,7 +705,9 @@ class Slice:
 
     def take_fills(self, now):
         while self.fills and self.fills[0][0] <= now:
-            _, start, mshr = self.fills[0]
+            time, start, mshr = self.fills[0]
+            period = self.machine.l2_period
+            seen = max(-(-time // period), start // period + 1) * period
             while mshr["targets"]:
                 packet = mshr["targets"][0]
                 answers = packet["kind"] != "reduction"
@@ -713,9 +715,11 @@ class Slice:
                     return
                 mshr["targets"].pop(0)
                 mshr["served"] += 1
-                queued = max(min(start, now) - packet["mark"], 0)
+                queued = min(max(start - packet["mark"], 0), now - packet["mark"])
+                late = max(now - max(packet["mark"], seen), 0)
                 packet["waited"]["queue"] += queued
-                packet["waited"]["dram"] += now - packet["mark"] - queued
+                packet["waited"]["noc"] += late
+                packet["waited"]["dram"] += now - packet["mark"] - queued - late
                 packet["mark"] = now
                 packet["left"] -= 1
                 if packet["left"] == 0:
