@@ -4,8 +4,9 @@
     python benchmarks/validate_accelsim.py REFERENCE TRACES            # print the table
     python benchmarks/validate_accelsim.py REFERENCE TRACES --write    # also write docs/timing.md
 
-REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds rodinia-bfs-graph4096.
-The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py writes it.
+REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds
+rodinia-bfs-graph4096. The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py
+writes it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ CHOICES = {
         **QUEUE,
         **arithmetic_latencies("qv100"),
     },
-    "latencies of Pascal hardware, 2 memory instructions before L1": arithmetic_latencies("gtx1080"),
+    "latencies of Pascal hardware, 2 memory instructions before L1": arithmetic_latencies(
+        "gtx1080"
+    ),
     "latencies of GPUMech's Table I, 2": {},
 }
 #: What Accel-Sim's rows change, by the text of their column.

@@ -78,14 +78,18 @@ py::dict totals_of(const SimulationResult& result) {
 py::dict samples_of(const SimulationResult& result) {
   using Field = std::pair<const char*, std::uint64_t TimingSample::*>;
   static constexpr Field fields[] = {
-      {"instructions", &TimingSample::instructions}, {"resident_warps", &TimingSample::resident_warps},
-      {"l1_mshrs", &TimingSample::l1_mshrs},         {"noc_queue", &TimingSample::noc_queue},
-      {"l2_queue", &TimingSample::l2_queue},         {"l2_mshrs", &TimingSample::l2_mshrs},
-      {"dram_queue", &TimingSample::dram_queue},     {"reply_queue", &TimingSample::reply_queue},
+      {"instructions", &TimingSample::instructions},
+      {"resident_warps", &TimingSample::resident_warps},
+      {"l1_mshrs", &TimingSample::l1_mshrs},
+      {"noc_queue", &TimingSample::noc_queue},
+      {"l2_queue", &TimingSample::l2_queue},
+      {"l2_mshrs", &TimingSample::l2_mshrs},
+      {"dram_queue", &TimingSample::dram_queue},
+      {"reply_queue", &TimingSample::reply_queue},
   };
   py::dict columns;
-  columns["cycle"] = column_of<std::int64_t>(result.samples,
-                                             [](const TimingSample& sample) { return sample.cycle; });
+  columns["cycle"] = column_of<std::int64_t>(
+      result.samples, [](const TimingSample& sample) { return sample.cycle; });
   for (const auto& [name, member] : fields) {
     columns[name] = column_of<std::uint64_t>(
         result.samples, [member](const TimingSample& sample) { return sample.*member; });
@@ -104,8 +108,8 @@ void bind_timing(py::module_& module) {
       .def_readonly("l1_size_bytes", &SimulationResult::l1_size_bytes)
       .def_property_readonly("slots",
                              [](const SimulationResult& r) { return stack_to_dict(r.slots, 1); })
-      .def_property_readonly(
-          "misses", [](const SimulationResult& r) { return r.miss_latency.misses; })
+      .def_property_readonly("misses",
+                             [](const SimulationResult& r) { return r.miss_latency.misses; })
       .def_property_readonly("miss_cycles",
                              [](const SimulationResult& r) {
                                return stack_to_dict(r.miss_latency.ticks,

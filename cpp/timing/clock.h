@@ -17,8 +17,7 @@ inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max() /
 
 /// SM cycles as ticks, rounded to the nearest.
 inline Ticks to_ticks(double cycles) {
-  return static_cast<Ticks>(
-      std::floor(cycles * static_cast<double>(ticks_per_cycle) + 0.5));
+  return static_cast<Ticks>(std::floor(cycles * static_cast<double>(ticks_per_cycle) + 0.5));
 }
 /// Whole SM cycles that a latency takes.
 inline Cycle whole_cycles(double cycles) { return static_cast<Cycle>(std::ceil(cycles)); }

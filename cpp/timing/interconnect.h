@@ -12,8 +12,8 @@ namespace warpstack {
 class Interconnect {
  public:
   struct Transfer {
-    Ticks time;         ///< that the packet takes of the bandwidth
-    Ticks port_time;    ///< and of its port; 0: no limit
+    Ticks time;       ///< that the packet takes of the bandwidth
+    Ticks port_time;  ///< and of its port; 0: no limit
     std::uint32_t port;
   };
 

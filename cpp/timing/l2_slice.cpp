@@ -4,9 +4,9 @@
 
 namespace warpstack {
 
-L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, Cache& tags,
-                 DramChannel& channel, Interconnect& reply_network, PacketPool& packets,
-                 MemoryTotals& totals, TrafficCounters& counters)
+L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, Cache& tags, DramChannel& channel,
+                 Interconnect& reply_network, PacketPool& packets, MemoryTotals& totals,
+                 TrafficCounters& counters)
     : config_(config),
       index_(index),
       capacity_(config.l2_queue_entries),
@@ -115,7 +115,8 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
   });
   if (!has_targets) return Wait::dram;
   if (fetched && mshrs_.is_full()) return Wait::dram;
-  const bool writes_through = modifies && config_.memory.l2.write_policy == WritePolicy::write_through;
+  const bool writes_through =
+      modifies && config_.memory.l2.write_policy == WritePolicy::write_through;
   if ((fetched || writes_through) && !channel_.has_room()) return Wait::dram;
   if (!fetched && waits_for == 0 && packet.needs_reply() && replies_.size() >= capacity_) {
     return Wait::reply;
@@ -208,7 +209,8 @@ std::uint64_t L2Slice::row_of(std::uint64_t line) const {
   const std::uint64_t slices = config_.memory.l2.slices;
   const std::uint64_t chunk_bytes = config_.memory.l2.slice_interleave_bytes;
   const std::uint64_t address = line * config_.memory.l2.line_bytes;
-  const std::uint64_t in_slice = address / chunk_bytes / slices * chunk_bytes + address % chunk_bytes;
+  const std::uint64_t in_slice =
+      address / chunk_bytes / slices * chunk_bytes + address % chunk_bytes;
   const std::uint64_t sharers = slices / config_.dram_channels;
   return in_slice / config_.dram_row_bytes * sharers + index_ % sharers;
 }

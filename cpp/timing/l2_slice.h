@@ -90,8 +90,8 @@ class L2Slice {
   MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;
-  Fifo<Fill> fills_;          ///< in order of time
-  std::size_t filled_ = 0;    ///< targets of the first fill that have been served
+  Fifo<Fill> fills_;        ///< in order of time
+  std::size_t filled_ = 0;  ///< targets of the first fill that have been served
   Ticks next_ = never;
   Wait waits_ = Wait::none;
   Ticks waits_since_ = 0;

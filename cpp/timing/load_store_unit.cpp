@@ -42,9 +42,8 @@ std::uint32_t LoadStoreUnit::allocate_load() {
   return id;
 }
 
-LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction,
-                                            std::uint32_t row, std::uint32_t warp,
-                                            std::uint32_t fetches, Cycle now) {
+LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction, std::uint32_t row,
+                                            std::uint32_t warp, std::uint32_t fetches, Cycle now) {
   Entry& entry = queue_[(first_ + size_++) % queue_.size()];
   accepted_ = now;
   const bool returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
@@ -82,8 +81,7 @@ std::uint32_t LoadStoreUnit::issue(const StaticInstruction& instruction, const M
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const StaticInstruction& instruction, std::uint32_t row,
-                                          std::uint32_t wavefronts, std::uint32_t warp,
-                                          Cycle now) {
+                                          std::uint32_t wavefronts, std::uint32_t warp, Cycle now) {
   Entry& entry = append(instruction, row, warp, 1, now);
   entry.wavefronts = wavefronts;
   return entry.load;
@@ -263,8 +261,7 @@ std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr,
 }
 
 void LoadStoreUnit::send(std::uint64_t l1_line, SectorMask mask, Packet::Kind kind,
-                         bool evict_first, const ByteMasks* bytes, std::uint32_t fetch,
-                         Cycle now) {
+                         bool evict_first, const ByteMasks* bytes, std::uint32_t fetch, Cycle now) {
   for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
                 [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
                   const std::uint32_t id = packets_.allocate();

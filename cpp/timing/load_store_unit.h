@@ -17,8 +17,8 @@ namespace warpstack {
 struct Load {
   std::uint32_t warp = 0;  ///< slot
   std::uint32_t row = 0;
-  std::uint32_t fetches = 0;  ///< lines to look up, and data under way
-  Cycle done = 0;             ///< of what has arrived
+  std::uint32_t fetches = 0;    ///< lines to look up, and data under way
+  Cycle done = 0;               ///< of what has arrived
   std::int64_t lost_slots = 0;  ///< issue slots lost while a warp waited for it
   Stack latency;                ///< ticks, of what arrived last
 };
@@ -29,9 +29,9 @@ struct MissLatency {
   Stack ticks;  ///< l1: turns at the L1 port; mshr, noc, l2, queue (of DRAM), dram
 };
 
-/// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one sends
-/// one request (the sectors of one line) or one shared-memory wavefront per cycle. Where a request
-/// finds no MSHR, no free target of one, or a full NoC queue, everything behind it waits.
+/// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one
+/// sends one request (the sectors of one line) or one shared-memory wavefront per cycle. Where a
+/// request finds no MSHR, no free target of one, or a full NoC queue, everything behind it waits.
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, const Cache& l2,

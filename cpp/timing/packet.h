@@ -27,8 +27,8 @@ struct Packet {
   std::uint32_t fetches = 0;  ///< from DRAM, that it waits for
   ByteMasks bytes{};          ///< of a write
 
-  Ticks entered = 0;  ///< the queue of its SM
-  Ticks mark = 0;     ///< until when its time is accounted for
+  Ticks entered = 0;     ///< the queue of its SM
+  Ticks mark = 0;        ///< until when its time is accounted for
   Ticks queue_mark = 0;  ///< how long its slice had waited for DRAM and for the reply network when
   Ticks noc_mark = 0;    ///< it arrived
   Stack waited;          ///< ticks: noc, queue, dram

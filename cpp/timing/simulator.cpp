@@ -111,8 +111,8 @@ class Machine {
 
   [[nodiscard]] Ticks next_instant() const {
     const Ticks sms = sms_next_ >= never ? never : sms_next_ * ticks_per_cycle;
-    return std::min({sms, request_network_.next(), slices_next_, channels_next_,
-                     reply_network_.next()});
+    return std::min(
+        {sms, request_network_.next(), slices_next_, channels_next_, reply_network_.next()});
   }
 
   void step(Ticks now) {

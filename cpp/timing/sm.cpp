@@ -15,8 +15,8 @@ RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
     row.unit = static_cast<std::uint8_t>(op_class);
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
-    row.is_block_barrier = instruction.opcode.starts_with("BAR.SYNC") ||
-                           instruction.opcode.starts_with("BAR.RED");
+    row.is_block_barrier =
+        instruction.opcode.starts_with("BAR.SYNC") || instruction.opcode.starts_with("BAR.RED");
     row.returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
     row.registers = static_cast<std::uint32_t>(registers_.size());
     row.num_sources = static_cast<std::uint16_t>(instruction.sources.size());
@@ -215,10 +215,9 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       std::uint32_t load = LoadStoreUnit::no_load;
       if (warp.stream.memory_count() > 0) {
         const StaticInstruction& instruction = rows_.trace().instructions()[row_number];
-        load = row.uses_caches
-                   ? lsu_.issue(instruction, warp.stream.access(), slot, now)
-                   : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot,
-                                       now);
+        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now)
+                               : lsu_.issue_shared(instruction, row_number,
+                                                   warp.stream.memory_count(), slot, now);
       }
       if (load != LoadStoreUnit::no_load) {
         warp.loads.push_back(load);
@@ -289,8 +288,8 @@ void Sm::look_ahead(std::uint32_t slot) {
   warp.cause = cause;
   unit_[slot] = row.unit;
   need_[slot] = warp.stream.mask() == 0 ? Need::nothing
-                : row.is_memory ? (warp.stream.memory_count() > 0 ? Need::load_store_unit
-                                                                  : Need::nothing)
+                : row.is_memory
+                    ? (warp.stream.memory_count() > 0 ? Need::load_store_unit : Need::nothing)
                 : row.interval > 0 ? Need::unit
                                    : Need::nothing;
 }

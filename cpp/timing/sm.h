@@ -33,8 +33,7 @@ class RowTable {
   [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
-    return {registers_.data() + row.registers,
-            std::size_t{row.num_sources} + row.num_destinations};
+    return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
   }
   [[nodiscard]] std::span<const std::uint16_t> destinations(const Row& row) const {
     return registers(row).subspan(row.num_sources);
@@ -116,7 +115,7 @@ class Sm {
     std::uint32_t block = 0;  ///< slot
     bool is_resident = false;
     bool is_at_barrier = false;
-    bool has_exited = false;           ///< issued its last instruction
+    bool has_exited = false;  ///< issued its last instruction
     Cycle barrier_until = 0;
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
     std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_

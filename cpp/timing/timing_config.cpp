@@ -22,8 +22,8 @@ void Stack::add_in_proportion(std::int64_t amount, const Stack& shares) {
   std::int64_t rest = amount;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < num_stack_parts; ++i) {
-    const auto part = static_cast<std::int64_t>(static_cast<__int128>(amount) *
-                                                shares.values_[i] / total);
+    const auto part =
+        static_cast<std::int64_t>(static_cast<__int128>(amount) * shares.values_[i] / total);
     values_[i] += part;
     rest -= part;
     if (shares.values_[i] > shares.values_[largest]) largest = i;
@@ -70,9 +70,8 @@ void TimingConfig::validate() const {
   constexpr double most_ratio = 1e4;
   for (const double clock : {l2_clock_ghz, dram_clock_ghz}) {
     if (clock != 0 && !(clock_ghz / clock <= most_ratio && clock / clock_ghz <= most_ratio)) {
-      throw InputError("clock_ghz = " + std::to_string(clock_ghz) +
-                       " and another clock of " + std::to_string(clock) +
-                       " GHz are more than a factor of 10000 apart");
+      throw InputError("clock_ghz = " + std::to_string(clock_ghz) + " and another clock of " +
+                       std::to_string(clock) + " GHz are more than a factor of 10000 apart");
     }
   }
   constexpr double most_width = 1024;

@@ -19,8 +19,8 @@ enum class WarpOrder : std::uint8_t {
 inline constexpr std::size_t num_warp_orders = 3;
 std::string_view name_of(WarpOrder order);
 
-/// What the cycle-level simulator needs to know of a GPU. Latencies are in SM cycles; docs/timing.md
-/// says what each field does.
+/// What the cycle-level simulator needs to know of a GPU. Latencies are in SM cycles;
+/// docs/timing.md says what each field does.
 struct TimingConfig {
   MemoryConfig memory;  ///< SMs and caches; its block order is not used
 

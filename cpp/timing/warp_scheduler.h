@@ -15,8 +15,8 @@ class IssueSlots {
   explicit IssueSlots(double issue_width) : width_(to_ticks(issue_width)) {}
   /// Slots before a cycle.
   [[nodiscard]] std::int64_t before(Cycle cycle) const {
-    return static_cast<std::int64_t>(
-        (static_cast<__int128>(cycle) * width_ + ticks_per_cycle - 1) / ticks_per_cycle);
+    return static_cast<std::int64_t>((static_cast<__int128>(cycle) * width_ + ticks_per_cycle - 1) /
+                                     ticks_per_cycle);
   }
   [[nodiscard]] std::int64_t in(Cycle cycle) const { return before(cycle + 1) - before(cycle); }
 

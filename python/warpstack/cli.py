@@ -484,7 +484,10 @@ def _parser() -> argparse.ArgumentParser:
         _add_output(caches)
 
     with _command(
-        commands, "simulate", _simulate, "cycles of kernels, cycle by cycle, and what they are lost to"
+        commands,
+        "simulate",
+        _simulate,
+        "cycles of kernels, cycle by cycle, and what they are lost to",
     ) as simulate:
         _add_trace(simulate)
         _add_gpu(simulate)

@@ -64,7 +64,10 @@ def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
 
 def _interval(what: str) -> Any:
     return _number(
-        f"cycles from one {what} instruction of a scheduler to the next", "cycles", at_most=4096, default=1
+        f"cycles from one {what} instruction of a scheduler to the next",
+        "cycles",
+        at_most=4096,
+        default=1,
     )
 
 
@@ -233,12 +236,8 @@ class Gpu:
         default="modulo",
     )
 
-    l2_mshrs: int = _number(
-        "miss status holding registers of an L2 slice", at_least=1, default=128
-    )
-    l2_mshr_targets: int = _number(
-        "requests that wait for one MSHR of L2", at_least=1, default=8
-    )
+    l2_mshrs: int = _number("miss status holding registers of an L2 slice", at_least=1, default=128)
+    l2_mshr_targets: int = _number("requests that wait for one MSHR of L2", at_least=1, default=8)
     l2_queue_entries: int = _number(
         "requests that wait for an L2 slice, and replies that wait in it",
         at_least=1,

@@ -103,7 +103,6 @@ class MemoryProfile:
             ``l1_read``, ``l1_write``, ``l2`` (reads, writes and atomics), ``l2_read``,
             ``l2_write``.
         """
-
         return hit_rates(self.totals)
 
     def divergence(self) -> dict[str, float]:

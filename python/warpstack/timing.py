@@ -180,7 +180,8 @@ def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
     """
     records = []
     for result in results:
-        row: dict[str, Any] = result.to_frame().drop(columns=_STACK_COLUMNS).to_dict("records")[0]
+        (values,) = result.to_frame().drop(columns=_STACK_COLUMNS).to_dict("records")
+        row = {str(name): value for name, value in values.items()}
         provenance = {name: row.pop(name) for name in ("trace_digest", "gpu_digest", "version")}
         mean = result.miss_latency["mean"].to_dict()
         records.append(
@@ -351,9 +352,7 @@ def simulate(
             if flush_l2:
                 simulator.flush_l2()
             results.append(
-                simulator.run(
-                    one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar
-                )
+                simulator.run(one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar)
             )
     return results[0] if isinstance(kernel, KernelTrace) else results
 

@@ -414,7 +414,7 @@ class TestDigest:
             {"l1_size_kib": 32},
             {"unified_l1_kib": 128},
             {"shared_memory_carve_outs_kib": (32,)},
-            {"l2_slices": 32},
+            {"l2_slices": 48},
             {"clock_ghz": 1.133},
             {"dram_latency": 101},
             {"noc_queue_entries": 8},

@@ -46,7 +46,9 @@ def timed_gpus(draw):
         dram_clock_ghz=draw(st.sampled_from([0, 0, 0.9])),
         dram_latency=draw(st.sampled_from([0, 1, 220, 100.25])),
         dram_bandwidth_gbs=draw(st.sampled_from([10, 100, 480])),
-        dram_channels=draw(st.sampled_from([n for n in (0, 1, slices) if n == 0 or slices % n == 0])),
+        dram_channels=draw(
+            st.sampled_from([n for n in (0, 1, slices) if n == 0 or slices % n == 0])
+        ),
         dram_queue_entries=draw(st.sampled_from([1, 2, 64])),
         dram_row_bytes=draw(st.sampled_from([0, 0, 1024])),
         dram_banks=draw(st.sampled_from([1, 4])),
@@ -268,7 +270,9 @@ class TestResult:
         result = ws.simulate(app.kernels[0], pascal)
         assert f"{result.cycles} cycles" in repr(result)
         assert "simulation" in result._repr_html_()
-        assert set(result.hit_rates()) == set(ws.simulate_caches(app.kernels[0], pascal).hit_rates())
+        assert set(result.hit_rates()) == set(
+            ws.simulate_caches(app.kernels[0], pascal).hit_rates()
+        )
         assert result.occupancy == ws.occupancy(app.kernels[0], pascal)
         assert result.l1_size_kib == 48
         assert result.active_sms == 28

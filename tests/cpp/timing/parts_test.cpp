@@ -59,7 +59,7 @@ std::vector<std::uint32_t> picks(WarpScheduler& scheduler,
 }
 
 // Warps 7, 3, 5 in order of age. All are ready, then the one that issued last stalls twice.
-const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3, 5}, {3, 5, 7},
+const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3, 5},   {3, 5, 7},
                                                         {5, 7},    {},        {3, 5, 7}};
 constexpr std::uint32_t nobody = WarpScheduler::nobody;
 
@@ -204,7 +204,8 @@ std::vector<std::pair<Ticks, std::uint64_t>> transfers(DramChannel& channel) {
   std::vector<std::pair<Ticks, std::uint64_t>> result;
   while (channel.next() < never) {
     const Ticks now = channel.next();
-    channel.step([&](const DramRequest& request) { result.emplace_back(now / cycle, request.row); });
+    channel.step(
+        [&](const DramRequest& request) { result.emplace_back(now / cycle, request.row); });
   }
   return result;
 }

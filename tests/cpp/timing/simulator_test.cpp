@@ -97,8 +97,8 @@ TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
 }
 
 TEST(Latency, OwnClocksCostAtMostAPeriodAtEachCrossing) {
-  const KernelTrace load = make_kernel(
-      1, 32, {{"FADD", {2}, {1}, {}}, {"LDG.E", {4}, {2}, first_line}});
+  const KernelTrace load =
+      make_kernel(1, 32, {{"FADD", {2}, {1}, {}}, {"LDG.E", {4}, {2}, first_line}});
   TimingConfig clocks = config();
   clocks.l2_clock_ghz = 1.172;
   clocks.dram_clock_ghz = 0.85;
@@ -126,8 +126,9 @@ TEST(Latency, OfDependentArithmeticIsThatOfItsClass) {
 TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
   // LDG.E.64 writes R4 and R5; the addition reads R5 only.
   const KernelTrace pair =
-      make_kernel(1, 32, {{"LDG.E.64", {4}, {2}, [](std::uint64_t lane) { return 8 * lane; }},
-                          {"FADD", {8}, {5}, {}}});
+      make_kernel(1, 32,
+                  {{"LDG.E.64", {4}, {2}, [](std::uint64_t lane) { return 8 * lane; }},
+                   {"FADD", {8}, {5}, {}}});
   // Two lines: the second one is looked up a cycle later. Both are in one slice, whose channel
   // needs 8.96 cycles for the first: its second transfer starts in cycle 8.
   EXPECT_EQ(simulate(config(), pair).cycles, 340 + 8 + 20);
@@ -264,8 +265,7 @@ TEST(Bandwidth, OfL2IsOneRequestPerSliceAndCycle) {
   // All lines are in slice 0, which L2 holds after the first run.
   std::vector<Step> steps;
   for (std::uint16_t i = 0; i < 8; ++i) {
-    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2},
-                     [i](std::uint64_t thread) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, [i](std::uint64_t thread) {
                        return (thread / 32 * 8 + i) * 24 * 256 + thread % 32 * 4;
                      }});
   }
@@ -280,9 +280,8 @@ TEST(Bandwidth, OfL2IsOneRequestPerSliceAndCycle) {
 TEST(Barrier, ReleasesTheBlockWhenItsLastWarpArrives) {
   // Both warps of the block issue a barrier; warp 1 of a chain of loads arrives late.
   TraceBuilder builder(testing::header(1, 64), testing::memory_budget());
-  const std::uint32_t load =
-      builder.intern(make_static_instruction(0, "LDG.E", std::vector<std::uint16_t>{4},
-                                             std::vector<std::uint16_t>{4}));
+  const std::uint32_t load = builder.intern(make_static_instruction(
+      0, "LDG.E", std::vector<std::uint16_t>{4}, std::vector<std::uint16_t>{4}));
   const std::uint32_t use = builder.intern(make_static_instruction(
       16, "FADD", std::vector<std::uint16_t>{6}, std::vector<std::uint16_t>{4}));
   const std::uint32_t barrier = builder.intern(make_static_instruction(32, "BAR.SYNC", {}, {}));
@@ -356,8 +355,7 @@ TEST(Conservation, WhatLeavesALevelEntersTheNext) {
   EXPECT_EQ(result.instructions, kernel.totals().instructions);
   // Each read and each atomic is answered; stores and reductions are not.
   EXPECT_EQ(result.traffic.noc_replies, result.miss_latency.misses);
-  EXPECT_EQ(result.traffic.noc_reply_bytes,
-            32 * totals[Total::l2_read_sectors] + 32u * 60 * 3 * 4);
+  EXPECT_EQ(result.traffic.noc_reply_bytes, 32 * totals[Total::l2_read_sectors] + 32u * 60 * 3 * 4);
   EXPECT_EQ(totals[Total::l2_write_sectors], totals[Total::l1_write_sectors]);
   EXPECT_EQ(result.traffic.dram_reads * 4, totals[Total::dram_read_sectors]);
   EXPECT_EQ(totals[Total::l2_read_sectors] - totals[Total::l2_read_sector_hits] +
@@ -388,7 +386,7 @@ TEST(Simulator, SamplesAtRegularCycles) {
   EXPECT_EQ(result.samples[1].instructions, 1u);
   EXPECT_EQ(result.samples[1].resident_warps, 1u);
   EXPECT_EQ(result.samples[1].l1_mshrs, 1u);
-  EXPECT_EQ(result.samples[1].l2_mshrs, 1u);   // until its data come from DRAM, at 220
+  EXPECT_EQ(result.samples[1].l2_mshrs, 1u);  // until its data come from DRAM, at 220
   EXPECT_EQ(result.samples[5].l2_mshrs, 0u);
   EXPECT_EQ(result.samples[6].l1_mshrs, 1u);
 }
@@ -398,7 +396,8 @@ TEST(Simulator, SaysWhatWarpsWaitForWhenItGivesUp) {
   options.max_cycles = 100;
   try {
     simulate(config(),
-             make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"FADD", {6}, {4}, {}}}), options);
+             make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"FADD", {6}, {4}, {}}}),
+             options);
     FAIL();
   } catch (const InputError& error) {
     const std::string text = error.what();

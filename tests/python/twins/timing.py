@@ -411,9 +411,9 @@ class PlainSm:
         if barrier and warp["next"] < len(warp["program"]):
             warp["at_barrier"] = True
         mates = warp["block"]["warps"]
-        if (
-            barrier or warp["next"] == len(warp["program"])
-        ) and all(w["at_barrier"] or w["next"] == len(w["program"]) for w in mates):
+        if (barrier or warp["next"] == len(warp["program"])) and all(
+            w["at_barrier"] or w["next"] == len(w["program"]) for w in mates
+        ):
             for mate in mates:
                 if mate["at_barrier"]:
                     mate["at_barrier"] = False
@@ -566,9 +566,9 @@ class PlainSm:
         l1, totals = self.l1, self.machine.totals
         if self.noc_is_full():
             return "noc"
-        if l1.write_miss == "fetch_on_write" and self.absent(line, touched):
-            if self.mshrs_are_full():
-                return "mshr"
+        fetches = l1.write_miss == "fetch_on_write" and self.absent(line, touched)
+        if fetches and self.mshrs_are_full():
+            return "mshr"
         hits, fetch, forward, written_back = l1.write(
             line, touched, entry["row"], entry["evict_first"]
         )
