@@ -23,4 +23,5 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_reuse(module);
   bindings::bind_timing(module);
   bindings::bind_blocks(module);
+  bindings::bind_ptx(module);
 }

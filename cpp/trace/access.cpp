@@ -58,11 +58,61 @@ class SectorCollector {
   std::uint64_t lowest_ = std::numeric_limits<std::uint64_t>::max();
 };
 
+/// The bits in which the addresses of a full warp differ from the first lane's.
+std::uint64_t differing_bits(const LaneAddresses& lanes) {
+  const std::uint64_t first = lanes.address[0];
+  std::uint64_t bits = 0;
+  for (const std::uint64_t address : lanes.address) bits |= address ^ first;
+  return bits;
+}
+
+/// Lane i of a full warp accesses first + i * width.
+bool is_consecutive(const LaneAddresses& lanes, std::uint32_t width) {
+  std::uint64_t bits = 0;
+  for (std::uint64_t lane = 0; lane < warp_size; ++lane) {
+    bits |= lanes.address[lane] ^ (lanes.address[0] + lane * width);
+  }
+  return bits == 0;
+}
+
+/// The common accesses of a full warp: naturally aligned, and consecutive or within one sector.
+/// Returns 0 when the access is another.
+std::uint32_t coalesce_simple(const LaneAddresses& lanes, std::uint32_t width,
+                              std::vector<std::uint64_t>& sectors,
+                              std::vector<std::uint32_t>* store_bytes) {
+  if (lanes.mask != ~std::uint32_t{0} || !std::has_single_bit(width) || width > sector_bytes) {
+    return 0;
+  }
+  const std::uint64_t first = lanes.address[0];
+  const std::uint64_t bits = differing_bits(lanes);
+  if (((first | bits) & (width - 1)) != 0) return 0;
+  if (bits < sector_bytes && store_bytes == nullptr) {
+    sectors.push_back(first / sector_bytes);
+    return 1;
+  }
+  if (!is_consecutive(lanes, width)) return 0;
+  const std::uint64_t end = first + warp_size * width;
+  const std::uint64_t begin_sector = first / sector_bytes;
+  const std::uint64_t end_sector = (end + sector_bytes - 1) / sector_bytes;
+  for (std::uint64_t sector = begin_sector; sector < end_sector; ++sector) {
+    sectors.push_back(sector);
+    if (store_bytes == nullptr) continue;
+    const std::uint64_t from = std::max(first, sector * sector_bytes) % sector_bytes;
+    const std::uint64_t length =
+        std::min(end, (sector + 1) * sector_bytes) - (sector * sector_bytes + from);
+    store_bytes->push_back(
+        static_cast<std::uint32_t>(((std::uint64_t{1} << length) - 1) << from));
+  }
+  return static_cast<std::uint32_t>(end_sector - begin_sector);
+}
+
 }  // namespace
 
 std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
                        std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes) {
+  const std::uint32_t simple = coalesce_simple(lanes, width, sectors, store_bytes);
+  if (simple != 0) return simple;
   SectorCollector collector(sectors, store_bytes);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     collector.touch(lanes.address[std::countr_zero(rest)], width);
@@ -92,6 +142,11 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, st
 
 std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width) {
   constexpr std::uint32_t num_banks = 32;
+  if (lanes.mask == ~std::uint32_t{0} && width == 4) {
+    // Aligned words of one line of 32 lie in different banks or are the same word.
+    const std::uint64_t bits = differing_bits(lanes);
+    if (bits < 4 * num_banks && ((lanes.address[0] | bits) & 3) == 0) return 1;
+  }
   const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
   const std::uint32_t lanes_per_group = std::max(warp_size / words_per_lane, 1u);
   std::uint32_t wavefronts = 0;

@@ -53,6 +53,13 @@ class TraceBuilder {
   void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                  std::uint32_t active_mask, const LaneAddresses* lanes);
 
+  /// The same for an instruction without an access.
+  void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {
+    columns.instruction.push_back(row);
+    columns.active_mask.push_back(active_mask);
+    ++row_counts_[row].issued;
+  }
+
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table.
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,

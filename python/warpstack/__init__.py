@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import measures, models, patterns, plot, timing
+from warpstack import cuda, measures, models, patterns, plot, timing
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
@@ -56,6 +56,7 @@ __all__ = [
     "ablate",
     "application_totals",
     "cache_family",
+    "cuda",
     "gpu",
     "gpus",
     "interval_profile",

@@ -1,0 +1,184 @@
+#include <string>
+
+#include "bindings/bindings.h"
+#include "ptx/launch.h"
+#include "ptx/program.h"
+
+namespace warpstack::bindings {
+namespace {
+
+using ptx::Device;
+using ptx::LoadedModule;
+using ptx::Module;
+
+py::list parameters(const Module& module, const std::string& kernel) {
+  py::list result;
+  for (const ptx::ParameterSlot& slot : ptx::parameters_of(module, kernel)) {
+    py::dict entry;
+    entry["name"] = slot.name;
+    entry["type"] = std::string(ptx::name_of(slot.type));
+    entry["is_array"] = slot.is_array;
+    entry["offset"] = slot.offset;
+    entry["bytes"] = slot.bytes;
+    result.append(entry);
+  }
+  return result;
+}
+
+/// Reads a texture description; the Python side has checked it.
+std::uint64_t add_texture(Device& device, const py::dict& fields) {
+  ptx::Texture texture;
+  texture.address = fields["address"].cast<std::uint64_t>();
+  texture.dimensions = fields["dimensions"].cast<std::uint32_t>();
+  texture.size = fields["size"].cast<std::array<std::uint64_t, 3>>();
+  texture.row_bytes = fields["row_bytes"].cast<std::uint64_t>();
+  texture.slice_bytes = fields["slice_bytes"].cast<std::uint64_t>();
+  texture.format = static_cast<ptx::Texture::Format>(fields["format"].cast<int>());
+  texture.channels = fields["channels"].cast<std::uint32_t>();
+  texture.channel_bytes = fields["channel_bytes"].cast<std::uint32_t>();
+  const auto modes = fields["address_mode"].cast<std::array<int, 3>>();
+  for (std::size_t d = 0; d < 3; ++d) {
+    texture.address_mode[d] = static_cast<ptx::AddressMode>(modes[d]);
+  }
+  texture.linear_filter = fields["linear_filter"].cast<bool>();
+  texture.normalized_coordinates = fields["normalized_coordinates"].cast<bool>();
+  texture.normalized_read = fields["normalized_read"].cast<bool>();
+  return device.textures.add(texture);
+}
+
+py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
+                 const Dim3& grid, const Dim3& block, std::uint64_t dynamic_shared_bytes,
+                 bool trace, std::uint64_t step_limit, bool check_uninitialized,
+                 std::uint64_t registers_per_thread, std::uint64_t launch_id,
+                 std::shared_ptr<StorageBudget> budget, const py::object& progress) {
+  ptx::LaunchOptions options;
+  options.grid = grid;
+  options.block = block;
+  options.dynamic_shared_bytes = dynamic_shared_bytes;
+  options.trace = trace;
+  options.step_limit = step_limit;
+  options.check_uninitialized = check_uninitialized;
+  options.registers_per_thread = registers_per_thread;
+  options.launch_id = launch_id;
+  options.storage = std::move(budget);
+  options.interrupt = python_interrupt();
+  if (!progress.is_none()) {
+    options.progress = [&progress](std::uint64_t done, std::uint64_t all) {
+      const py::gil_scoped_acquire gil;
+      progress(done, all);
+    };
+  }
+  const std::string bytes = parameters;
+  ptx::LaunchResult result;
+  {
+    const py::gil_scoped_release unlocked;
+    result = ptx::launch(module, kernel, std::as_bytes(std::span(bytes.data(), bytes.size())),
+                         options);
+  }
+  py::object traced = py::none();
+  if (result.trace) traced = py::cast(std::move(*result.trace));
+  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
+}
+
+}  // namespace
+
+void bind_ptx(py::module_& module) {
+  py::class_<Module, std::shared_ptr<Module>>(module, "PtxModule")
+      .def(py::init([](const std::string& text, const std::string& file) {
+             const py::gil_scoped_release unlocked;
+             return std::make_shared<Module>(ptx::parse(text, file));
+           }),
+           py::arg("text"), py::arg("file"))
+      .def_property_readonly("kernels", &Module::kernels)
+      .def_readonly("target", &Module::target)
+      .def("parameters", &parameters, py::arg("kernel"));
+
+  py::class_<Device>(module, "PtxDevice")
+      .def(py::init<std::uint64_t>(), py::arg("memory_bytes"))
+      .def_property_readonly("used", [](const Device& device) { return device.memory.used(); })
+      .def_property_readonly("capacity",
+                             [](const Device& device) { return device.memory.capacity(); })
+      .def(
+          "allocate", [](Device& device, std::uint64_t bytes) { return device.memory.allocate(bytes); },
+          py::arg("bytes"))
+      .def(
+          "free", [](Device& device, std::uint64_t address) { device.memory.free(address); },
+          py::arg("address"))
+      .def(
+          "write",
+          [](Device& device, std::uint64_t address, const py::buffer& source) {
+            const py::buffer_info info = source.request();
+            device.memory.write(address, info.ptr,
+                                static_cast<std::uint64_t>(info.size * info.itemsize));
+          },
+          py::arg("address"), py::arg("source"))
+      .def(
+          "read",
+          [](const Device& device, std::uint64_t address, const py::buffer& target) {
+            const py::buffer_info info = target.request(true);
+            device.memory.read(address, info.ptr,
+                               static_cast<std::uint64_t>(info.size * info.itemsize));
+          },
+          py::arg("address"), py::arg("target"))
+      .def(
+          "fill",
+          [](Device& device, std::uint64_t address, std::uint8_t value, std::uint64_t bytes) {
+            device.memory.fill(address, value, bytes);
+          },
+          py::arg("address"), py::arg("value"), py::arg("bytes"))
+      .def("add_texture", &add_texture, py::arg("fields"))
+      .def(
+          "remove_texture",
+          [](Device& device, std::uint64_t handle) { device.textures.remove(handle); },
+          py::arg("handle"))
+      .def(
+          "set_print",
+          [](Device& device, const py::object& function) {
+            if (function.is_none()) {
+              device.print = nullptr;
+              return;
+            }
+            // Both the call and the end of the reference need the interpreter's lock.
+            const auto held = std::shared_ptr<py::object>(new py::object(function), [](auto* p) {
+              const py::gil_scoped_acquire gil;
+              delete p;
+            });
+            device.print = [held](std::string_view text) {
+              const py::gil_scoped_acquire gil;
+              (*held)(py::bytes(text.data(), text.size()));
+            };
+          },
+          py::arg("function"));
+
+  py::class_<LoadedModule>(module, "PtxLoadedModule")
+      .def(py::init([](std::shared_ptr<Module> text, Device& device) {
+             return std::make_unique<LoadedModule>(std::move(text), device);
+           }),
+           py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
+      .def(
+          "prepare",
+          [](LoadedModule& loaded, const std::string& kernel) {
+            const ptx::KernelProgram& program = loaded.program(kernel);
+            py::dict facts;
+            facts["registers_per_thread"] = program.registers_per_thread;
+            facts["shared_memory_bytes"] = program.shared_bytes;
+            facts["local_memory_bytes"] = program.local_bytes;
+            facts["max_threads"] = program.max_threads;
+            return facts;
+          },
+          py::arg("kernel"))
+      .def(
+          "symbol",
+          [](const LoadedModule& loaded, const std::string& name) {
+            const LoadedModule::Symbol symbol = loaded.symbol(name);
+            return py::make_tuple(symbol.address, symbol.bytes);
+          },
+          py::arg("name"))
+      .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"))
+      .def("launch", &launch, py::arg("kernel"), py::arg("parameters"), py::arg("grid"),
+           py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
+           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("registers_per_thread"),
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"));
+}
+
+}  // namespace warpstack::bindings

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/lexer.h"
+
+namespace warpstack::ptx {
+
+/// Value of a constant expression (PTX ISA, Section 4.5).
+struct Constant {
+  std::uint64_t bits = 0;
+  Type type = Type::s64;  ///< s64, u64, f64, or f32 for a `0f…` literal and its negative
+
+  [[nodiscard]] bool is_floating() const { return is_float(type); }
+  /// The number, also of an integer.
+  [[nodiscard]] double number() const;
+};
+
+/// Whether a constant expression can start with this token.
+bool starts_constant(const Token& token);
+
+/// Reads a constant expression, with the operators and precedences of C. Throws InputError.
+Constant parse_constant(Lexer& lexer);
+
+/// Reads one that has no operators of lower precedence than `*`: a term of a sum.
+Constant parse_constant_term(Lexer& lexer);
+
+/// Reads a sequence of `+ term` and `- term`, possibly empty, whose terms are integers.
+std::int64_t parse_addends(Lexer& lexer);
+
+}  // namespace warpstack::ptx

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace warpstack::ptx {
+
+// binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
+// such values is exact or nearly so, and is rounded once. `static`: lanes.cpp is compiled for several
+// instruction sets, whose copies must not be merged.
+
+static inline double half_to_double(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const int fraction = bits & 1023;
+  double value = 0;
+  if (exponent == 31) {
+    value = fraction == 0 ? HUGE_VAL : std::nan("");
+  } else if (exponent == 0) {
+    value = fraction * 0x1p-24;
+  } else {
+    value = std::ldexp(1024 + fraction, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -value : value;
+}
+
+static inline double bfloat_to_double(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+enum class HalfRounding : std::uint8_t { nearest, zero, down, up };
+
+/// Rounds to a format of `fraction_bits` and least normal exponent `min_exponent` (of 2), largest
+/// `max_exponent`. Returns the bits without the sign.
+static inline std::uint32_t round_to_format(double magnitude, bool negative, int fraction_bits,
+                                     int min_exponent, int max_exponent, HalfRounding rounding) {
+  const auto bias = static_cast<std::uint32_t>(max_exponent);
+  const std::uint32_t infinity = (2 * bias + 1) << fraction_bits;
+  if (std::isinf(magnitude)) return infinity;
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  exponent = std::max(exponent - 1, min_exponent);
+  const double scaled = std::ldexp(magnitude, fraction_bits - exponent);  // exact
+  double whole = std::floor(scaled);
+  const double rest = scaled - whole;
+  const bool away = (rounding == HalfRounding::up && !negative) ||
+                    (rounding == HalfRounding::down && negative);
+  if (rounding == HalfRounding::nearest
+          ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1)
+          : away && rest > 0) {
+    whole += 1;
+  }
+  // The implicit bit of `whole` carries into the exponent; subnormal values have none.
+  const std::uint64_t bits =
+      (static_cast<std::uint64_t>(exponent - min_exponent) << fraction_bits) +
+      static_cast<std::uint64_t>(whole);
+  if (bits < infinity) return static_cast<std::uint32_t>(bits);
+  return rounding == HalfRounding::nearest || away ? infinity : infinity - 1;
+}
+
+static inline std::uint16_t double_to_half(double value, HalfRounding rounding = HalfRounding::nearest) {
+  if (std::isnan(value)) return 0x7fff;
+  const bool negative = std::signbit(value);
+  const std::uint32_t bits = round_to_format(std::fabs(value), negative, 10, -14, 15, rounding);
+  return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
+}
+
+static inline std::uint16_t double_to_bfloat(double value, HalfRounding rounding = HalfRounding::nearest) {
+  if (std::isnan(value)) return 0x7fff;
+  const bool negative = std::signbit(value);
+  const std::uint32_t bits = round_to_format(std::fabs(value), negative, 7, -126, 127, rounding);
+  return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
+}
+
+/// a * b + c such that one rounding to a shorter format gives the correctly rounded result: the
+/// double sum is rounded to odd, which keeps what a later rounding needs to know.
+static inline double fma_to_odd(double a, double b, double c) {
+  const double product = a * b;  // exact for 11- and 8-bit significands
+  const double sum = product + c;
+  if (!std::isfinite(sum)) return sum;
+  const double rounded_c = sum - product;
+  const double error = (product - (sum - rounded_c)) + (c - rounded_c);
+  if (error == 0) return sum;
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  if ((bits & 1) != 0) return sum;
+  // Towards zero first, then odd: the magnitude decreases when the error opposes the sum.
+  if ((error < 0) == (sum > 0)) --bits;
+  return std::bit_cast<double>(bits | 1);
+}
+
+}  // namespace warpstack::ptx

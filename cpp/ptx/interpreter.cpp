@@ -1,0 +1,1580 @@
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "common/error.h"
+#include "ptx/launch.h"
+#include "ptx/print.h"
+#include "ptx/program.h"
+#include "ptx/sampling.h"
+#include "trace/trace_builder.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace warpstack::ptx {
+namespace {
+
+constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
+/// Steps of a warp before the others of its block get a turn, in case it waits for one of them.
+constexpr std::uint64_t turn_steps = std::uint64_t{1} << 20;
+/// Compare-and-swap or exchange operations that a warp repeats without any divergence before lanes
+/// that wait for the spinning ones go ahead of them.
+constexpr std::uint32_t patience = 256;
+/// Warp instructions between looks at the step limit and for an interruption.
+constexpr std::uint64_t check_interval = std::uint64_t{1} << 18;
+constexpr std::size_t num_barriers = 16;
+constexpr std::uint32_t max_call_depth = 4096;
+constexpr std::uint64_t max_shared_bytes = std::uint64_t{227} << 10;
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// Bits of the lanes whose predicate holds.
+std::uint32_t pack(const std::byte* predicate) {
+  std::uint32_t bits = 0;
+#if defined(__SSE2__)
+  for (int group = 0; group < 8; ++group) {
+    const __m128 lanes = _mm_loadu_ps(reinterpret_cast<const float*>(predicate + group * 16));
+    bits |= static_cast<std::uint32_t>(_mm_movemask_ps(lanes)) << (4 * group);
+  }
+#else
+  for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+    std::uint32_t value;
+    std::memcpy(&value, predicate + 4 * lane, 4);
+    bits |= (value & 1) << lane;
+  }
+#endif
+  return bits;
+}
+
+/// Lanes that go on at `pc` until they meet the others at `reconvergence`.
+struct PathEntry {
+  std::uint32_t pc = 0;
+  std::uint32_t reconvergence = none;
+  std::uint32_t mask = 0;
+};
+
+/// A function that a warp is in.
+struct Frame {
+  const ProgramFunction* function = nullptr;
+  std::size_t base = 0;        ///< of its registers in the warp's register file
+  std::size_t first_path = 0;  ///< of its entries in the warp's stack
+  std::uint32_t mask = 0;      ///< lanes that entered
+  std::uint64_t local_base = 0;
+  const Call* call = nullptr;
+};
+
+struct Warp {
+  enum class State : std::uint8_t { ready, waiting, done };
+
+  std::uint32_t number = 0;  ///< in its block
+  State state = State::ready;
+  std::uint32_t live = 0;  ///< lanes that exist and have not exited
+  std::uint32_t barrier = 0;
+  std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
+  BarrierKind barrier_kind = BarrierKind::sync;
+  std::uint32_t spins = 0;
+  std::vector<std::byte> file;
+  std::vector<Frame> frames;
+  std::vector<PathEntry> paths;
+  std::vector<std::byte> local;
+  ColumnBuffers columns;
+};
+
+struct BlockBarrier {
+  std::uint32_t warps = 0;    ///< that have arrived
+  std::uint32_t threads = 0;  ///< needed; 0: all of the block
+  std::uint32_t count = 0;    ///< lanes whose predicate holds
+  bool all = true;
+};
+
+/// Runs the blocks of a launch, one after the other.
+class Machine {
+ public:
+  Machine(LoadedModule& module, const KernelProgram& program, std::span<const std::byte> parameters,
+          const LaunchOptions& options)
+      : module_(module),
+        device_(module.device()),
+        memory_(module.device().memory),
+        program_(program),
+        options_(options),
+        parameters_(parameters.begin(), parameters.end()),
+        num_threads_(static_cast<std::uint32_t>(options.block[0] * options.block[1] *
+                                                options.block[2])),
+        num_warps_((num_threads_ + warp_size - 1) / warp_size) {}
+
+  ~Machine() {
+    if (parameter_address_ != 0) memory_.free(parameter_address_);
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  LaunchResult run() {
+    std::optional<TraceBuilder> builder;
+    if (options_.trace) {
+      builder.emplace(header(), options_.storage);
+      builder_ = &*builder;
+      for (const StaticInstruction& row : program_.rows) rows_.push_back(builder_->intern(row));
+    }
+    shared_.resize(program_.dynamic_shared_offset + options_.dynamic_shared_bytes);
+    if (!program_.uses_dynamic_shared) shared_.resize(program_.shared_bytes);
+    const std::uint64_t num_blocks = options_.grid[0] * options_.grid[1] * options_.grid[2];
+    for (block_ = 0; block_ < num_blocks; ++block_) {
+      run_block();
+      if (options_.progress) options_.progress(block_ + 1, num_blocks);
+    }
+    LaunchResult result;
+    result.warp_instructions = warp_instructions_;
+    result.thread_instructions = thread_instructions_;
+    if (builder_ != nullptr) result.trace = builder_->finish();
+    return result;
+  }
+
+ private:
+  KernelHeader header() const {
+    KernelHeader header;
+    header.name = program_.name;
+    header.launch_id = options_.launch_id;
+    header.grid = options_.grid;
+    header.block = options_.block;
+    header.shared_memory_bytes = program_.uses_dynamic_shared
+                                     ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
+                                     : program_.shared_bytes + options_.dynamic_shared_bytes;
+    header.registers_per_thread = options_.registers_per_thread != 0
+                                      ? options_.registers_per_thread
+                                      : program_.registers_per_thread;
+    header.binary_version = binary_version();
+    header.stream = options_.stream;
+    header.shared_window = shared_window;
+    header.local_window = local_window;
+    header.source = "ptx";
+    return header;
+  }
+
+  /// 75 for sm_75.
+  std::uint64_t binary_version() const {
+    std::uint64_t version = 0;
+    for (const char c : module_.module().target) {
+      if (c >= '0' && c <= '9') version = version * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    return version;
+  }
+
+  // ---- blocks ----
+
+  void run_block() {
+    block_index_ = {block_ % options_.grid[0], block_ / options_.grid[0] % options_.grid[1],
+                    block_ / options_.grid[0] / options_.grid[1]};
+    std::fill(shared_.begin(), shared_.end(), std::byte{0});
+    barriers_ = {};
+    warps_.resize(num_warps_);
+    const ProgramFunction& kernel = program_.functions[0];
+    for (std::uint32_t w = 0; w < num_warps_; ++w) {
+      Warp& warp = warps_[w];
+      warp.number = w;
+      warp.state = Warp::State::ready;
+      const std::uint32_t lanes = std::min(num_threads_ - w * warp_size, warp_size);
+      warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
+      warp.spins = 0;
+      warp.file.assign(frame_bytes(kernel), std::byte{0});
+      std::ranges::copy(kernel.constants, warp.file.begin());
+      warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
+      warp.paths.assign(1, {0, none, warp.live});
+      warp.local.assign(program_.local_bytes * warp_size, std::byte{0});
+      warp.columns.clear();
+    }
+    bool alive = true;
+    while (alive) {
+      alive = false;
+      bool progress = false;
+      for (Warp& warp : warps_) {
+        if (warp.state == Warp::State::ready) {
+          run_warp(warp);
+          progress = true;
+        }
+        alive = alive || warp.state != Warp::State::done;
+      }
+      if (alive && !progress) report_deadlock();
+    }
+    if (builder_ == nullptr) return;
+    builder_->begin_block(block_);
+    for (const Warp& warp : warps_) {
+      builder_->begin_warp(warp.number);
+      builder_->append_columns(warp.columns.view());
+    }
+    builder_->end_block();
+  }
+
+  [[noreturn]] void report_deadlock() const {
+    std::string where;
+    for (const Warp& warp : warps_) {
+      if (warp.state != Warp::State::waiting || where.size() > 200) continue;
+      const Step& step = step_of(warp);
+      where += (where.empty() ? "warp " : ", warp ") + std::to_string(warp.number) +
+               " at barrier " + std::to_string(warp.barrier) + " (" + place_of(warp, step) + ")";
+    }
+    throw InputError("kernel " + program_.name + ", block " + block_text() +
+                     ": deadlock: all warps that have not finished wait: " + where);
+  }
+
+  static std::size_t frame_bytes(const ProgramFunction& function) {
+    return function.register_bytes + std::size_t{function.parameter_bytes} * warp_size;
+  }
+
+  // ---- errors ----
+
+  std::string block_text() const {
+    return "(" + std::to_string(block_index_[0]) + ", " + std::to_string(block_index_[1]) + ", " +
+           std::to_string(block_index_[2]) + ")";
+  }
+
+  const Step& step_of(const Warp& warp) const {
+    const auto& steps = warp.frames.back().function->steps;
+    return steps[std::min<std::size_t>(warp.paths.back().pc, steps.size() - 1)];
+  }
+
+  /// "bfs.cu:12, PTX line 45, ld.global.f32"
+  std::string place_of(const Warp& warp, const Step& step) const {
+    const Instruction& text = warp.frames.back().function->text->body[step.instruction];
+    std::string place;
+    if (text.source.line != 0 && text.source.file < module_.module().files.size()) {
+      std::string file = module_.module().files[text.source.file];
+      file.erase(0, file.rfind('/') + 1);
+      place = file + ":" + std::to_string(text.source.line) + ", ";
+    }
+    return place + "PTX line " + std::to_string(text.line) + ", " + text.full_opcode();
+  }
+
+  std::array<std::uint64_t, 3> thread_index(const Warp& warp, std::uint32_t lane) const {
+    const std::uint64_t thread = warp.number * warp_size + lane;
+    return {thread % options_.block[0], thread / options_.block[0] % options_.block[1],
+            thread / options_.block[0] / options_.block[1]};
+  }
+
+  [[noreturn]] void fault(const Warp& warp, const Step& step, std::uint32_t lane,
+                          const std::string& what) const {
+    const auto thread = thread_index(warp, lane);
+    throw InputError("kernel " + program_.name + " (" + place_of(warp, step) + "), block " +
+                     block_text() + ", thread (" + std::to_string(thread[0]) + ", " +
+                     std::to_string(thread[1]) + ", " + std::to_string(thread[2]) + "): " + what);
+  }
+
+  // ---- warps ----
+
+  std::byte* registers_of(Warp& warp) { return warp.file.data() + warp.frames.back().base; }
+
+  void set_mask(std::uint32_t mask, std::uint32_t live) {
+    if (lanes_.bits != mask) lanes_.set(mask);
+    lanes_.all = mask == live;  // nobody reads the registers of lanes that have exited
+  }
+
+  void emit(Warp& warp, const Step& step, std::uint32_t mask) {
+    for (std::uint32_t i = 0; i < step.num_rows; ++i) {
+      builder_->append_plain(warp.columns, rows_[step.first_row + i], mask);
+    }
+  }
+
+  void emit_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes) {
+    if (builder_ == nullptr || step.num_rows == 0) return;
+    builder_->append_to(warp.columns, block_ * num_warps_ + warp.number, rows_[step.first_row],
+                        mask, lanes);
+  }
+
+  /// An access without an active lane is issued all the same.
+  void skip_access(Warp& warp, const Step& step) {
+    if (program_.memory[step.detail].constant) {
+      if (builder_ != nullptr) emit(warp, step, 0);
+    } else {
+      emit_access(warp, step, 0, nullptr);
+    }
+  }
+
+  static bool is_access(Action action) {
+    return action == Action::load || action == Action::store || action == Action::atomic ||
+           action == Action::async_copy;
+  }
+
+  /// Runs a warp until it waits, is done, or has had its turn.
+  void run_warp(Warp& warp) {
+    if (warp_instructions_ >= next_check_) {
+      if (options_.interrupt) options_.interrupt();
+      if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
+      next_check_ = warp_instructions_ + check_interval;
+    }
+    std::uint64_t left = turn_steps;
+    while (warp.state == Warp::State::ready) {
+      if (left-- == 0) {
+        rotate(warp);
+        return;
+      }
+      PathEntry& path = warp.paths.back();
+      const ProgramFunction& function = *warp.frames.back().function;
+      if (path.pc >= function.steps.size()) {  // falls off the end
+        leave(warp, path.mask, warp.frames.size() == 1);
+        continue;
+      }
+      const Step& step = function.steps[path.pc];
+      if (step.reconverges && path.pc == path.reconvergence) {
+        warp.paths.pop_back();
+        warp.spins = 0;
+        continue;
+      }
+      std::byte* const registers = registers_of(warp);
+      std::uint32_t mask = path.mask;
+      if (step.guard != none) {
+        const std::uint32_t guard = pack(registers + step.guard);
+        mask &= step.guard_negated ? ~guard : guard;
+      }
+      if (step.begins) {
+        ++warp_instructions_;
+        thread_instructions_ += static_cast<std::uint64_t>(std::popcount(mask));
+      }
+      if (step.action == Action::lanes) {
+        if (builder_ != nullptr) emit(warp, step, mask);
+        if (mask != 0) {
+          set_mask(mask, warp.live);
+          step.function(registers, step.operands, lanes_);
+        }
+        ++path.pc;
+        continue;
+      }
+      act(warp, step, registers, mask);
+    }
+  }
+
+  [[noreturn]] void report_step_limit(const Warp& warp) const {
+    throw InputError("kernel " + program_.name + " (" + place_of(warp, step_of(warp)) +
+                     "), block " + block_text() + ": the launch has executed more than " +
+                     std::to_string(options_.step_limit) +
+                     " warp instructions; raise step_limit if it is not an endless loop");
+  }
+
+  /// All actions but arithmetic. Moves the warp on.
+  void act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    PathEntry& path = warp.paths.back();
+    const bool access = is_access(step.action);
+    if (builder_ != nullptr && !access) emit(warp, step, mask);
+    switch (step.action) {
+      case Action::branch: branch(warp, step, mask); return;
+      case Action::indexed_branch: indexed_branch(warp, step, registers, mask); return;
+      case Action::exit:
+        ++path.pc;
+        if (mask != 0) leave(warp, mask, true);
+        return;
+      case Action::function_return:
+        ++path.pc;
+        if (mask != 0) leave(warp, mask, false);
+        return;
+      case Action::trap:
+        if (mask != 0) fault(warp, step, std::countr_zero(mask), "the kernel executed a trap");
+        break;
+      case Action::barrier:
+        arrive(warp, step, registers, mask);
+        return;
+      case Action::call:
+      case Action::indirect_call:
+        ++path.pc;
+        if (mask != 0) call(warp, step, registers, mask);
+        return;
+      default:
+        if (access && mask == 0) skip_access(warp, step);
+        if (mask != 0) perform(warp, step, registers, mask);
+        break;
+    }
+    ++warp.paths.back().pc;
+  }
+
+  void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    switch (step.action) {
+      case Action::nothing: break;
+      case Action::special: read_special(warp, step, registers, mask); break;
+      case Action::local_address:
+        broadcast(registers, step.operands.target, step.operands.immediate, mask,
+                  warp.frames.back().local_base + program_.local_offsets[step.detail]);
+        break;
+      case Action::parameter_base:
+        broadcast(registers, step.operands.target, 8, mask, parameter_address());
+        break;
+      case Action::kernel_parameter: load_kernel_parameter(warp, step, registers, mask); break;
+      case Action::parameter_load: access_parameter(warp, step, registers, mask, true); break;
+      case Action::parameter_store: access_parameter(warp, step, registers, mask, false); break;
+      case Action::load:
+      case Action::store:
+      case Action::atomic:
+      case Action::async_copy: access_memory(warp, step, registers, mask); break;
+      case Action::address_query: query_address(step, registers, mask); break;
+      case Action::texture:
+      case Action::surface_load:
+      case Action::surface_store:
+      case Action::texture_query: access_texture(warp, step, registers, mask); break;
+      case Action::shuffle: shuffle(warp, step, registers, mask); break;
+      case Action::vote: vote(step, registers, mask); break;
+      case Action::match: match(step, registers, mask); break;
+      case Action::reduce: reduce(step, registers, mask); break;
+      case Action::active_mask:
+        broadcast(registers, program_.collectives[step.detail].result, 4, mask, mask);
+        break;
+      case Action::elect: elect(step, registers, mask); break;
+      default: break;
+    }
+  }
+
+  // ---- control flow ----
+
+  void branch(Warp& warp, const Step& step, std::uint32_t taken) {
+    PathEntry& path = warp.paths.back();
+    if (taken == path.mask) {
+      if (step.jump <= path.pc && warp.spins > patience) {
+        path.pc = step.jump;
+        rotate(warp);
+        return;
+      }
+      path.pc = step.jump;
+      return;
+    }
+    if (taken == 0) {
+      ++path.pc;
+      return;
+    }
+    std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc + 1, path.mask & ~taken},
+                                                      {step.jump, taken}};
+    // The last runs first: the way that leaves, so that others need not wait for it at barriers.
+    const auto& steps = warp.frames.back().function->steps;
+    if (path.pc + 1 < steps.size() && steps[path.pc + 1].action == Action::exit) {
+      std::swap(ways[0], ways[1]);
+    }
+    diverge(warp, step.reconvergence, ways);
+  }
+
+  void indexed_branch(Warp& warp, const Step& step, const std::byte* registers,
+                      std::uint32_t mask) {
+    PathEntry& path = warp.paths.back();
+    const IndexedBranch& targets = program_.indexed_branches[step.detail];
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ways;  // target, lanes
+    const auto add = [&ways](std::uint32_t target, std::uint32_t lanes) {
+      for (auto& [known, members] : ways) {
+        if (known == target) {
+          members |= lanes;
+          return;
+        }
+      }
+      ways.emplace_back(target, lanes);
+    };
+    if (mask != path.mask) add(path.pc + 1, path.mask & ~mask);
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const std::uint32_t index = lane_u32(registers, targets.index, lane);
+      if (index >= targets.targets.size()) {
+        fault(warp, step, static_cast<std::uint32_t>(lane),
+              "branch index " + std::to_string(index) + " of a list of " +
+                  std::to_string(targets.targets.size()) + " targets");
+      }
+      add(targets.targets[index], 1u << lane);
+    }
+    if (ways.size() == 1) {
+      path.pc = ways[0].first;
+      return;
+    }
+    diverge(warp, step.reconvergence, ways);
+  }
+
+  /// Splits the top path. The entry of the lanes that wait at the reconvergence point stays below;
+  /// it is left out when the path itself ends there, or when the ways meet nowhere.
+  void diverge(Warp& warp, std::uint32_t reconvergence,
+               std::span<const std::pair<std::uint32_t, std::uint32_t>> ways) {
+    PathEntry& path = warp.paths.back();
+    const bool meets = reconvergence < warp.frames.back().function->steps.size();
+    if (!meets) reconvergence = path.reconvergence;
+    const bool same_end = path.reconvergence == reconvergence;
+    if (same_end) {
+      warp.paths.pop_back();
+    } else {
+      path.pc = reconvergence;
+    }
+    for (const auto& [target, lanes] : ways) {
+      if (meets && target == reconvergence) continue;  // waits already
+      warp.paths.push_back({target, reconvergence, lanes});
+    }
+    warp.spins = 0;
+  }
+
+  /// Lanes return from the function, or exit.
+  void leave(Warp& warp, std::uint32_t mask, bool exits) {
+    warp.spins = 0;
+    const std::size_t first = exits ? 0 : warp.frames.back().first_path;
+    for (std::size_t i = first; i < warp.paths.size(); ++i) warp.paths[i].mask &= ~mask;
+    if (exits) warp.live &= ~mask;
+    while (true) {
+      const std::size_t bottom = warp.frames.back().first_path;
+      while (warp.paths.size() > bottom && warp.paths.back().mask == 0) warp.paths.pop_back();
+      if (warp.paths.size() > bottom) return;
+      if (warp.frames.size() == 1) {
+        warp.state = Warp::State::done;
+        release_barriers();
+        return;
+      }
+      finish_call(warp);
+    }
+  }
+
+  /// Lets lanes that wait for a spinning path, or siblings of it, go ahead (a lock's holder may be
+  /// among them).
+  void rotate(Warp& warp) {
+    warp.spins = 0;
+    const std::size_t bottom = warp.frames.back().first_path;
+    const std::size_t size = warp.paths.size();
+    if (size - bottom < 2) return;
+    const PathEntry top = warp.paths[size - 1];
+    std::size_t siblings = size - 1;
+    while (siblings > bottom && warp.paths[siblings - 1].reconvergence == top.reconvergence &&
+           warp.paths[siblings - 1].pc != top.reconvergence) {
+      --siblings;
+    }
+    if (siblings < size - 1) {
+      std::rotate(warp.paths.begin() + static_cast<std::ptrdiff_t>(siblings),
+                  warp.paths.end() - 1, warp.paths.end());
+      return;
+    }
+    PathEntry& below = warp.paths[size - 2];
+    if (below.pc != top.reconvergence) return;
+    const std::uint32_t waiting = below.mask & ~top.mask;
+    if (waiting == 0) return;
+    // They no longer meet here, but where the entry below would meet others.
+    const PathEntry ahead{below.pc, below.reconvergence, waiting};
+    below = {top.pc, below.reconvergence, top.mask};
+    warp.paths.back() = ahead;
+  }
+
+  // ---- calls ----
+
+  void call(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    const Call& call = program_.calls[step.detail];
+    if (call.built_in != Call::BuiltIn::none) {
+      call_built_in(warp, step, call, mask);
+      return;
+    }
+    if (step.action == Action::call) {
+      enter(warp, step, call, call.function, mask);
+      return;
+    }
+    // One callee at a time; the other lanes come back to this call.
+    std::uint32_t function = none;
+    std::uint32_t same = 0;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const std::uint64_t address = lane_u64(registers, call.address, lane);
+      const auto found = program_.function_addresses.find(address);
+      if (found == program_.function_addresses.end()) {
+        fault(warp, step, static_cast<std::uint32_t>(lane),
+              "call of " + hexadecimal(address) + ", which is no function");
+      }
+      if (function == none) function = found->second;
+      if (found->second == function) same |= 1u << lane;
+    }
+    PathEntry& path = warp.paths.back();
+    if (same != mask) {
+      const std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc - 1, path.mask & ~same},
+                                                              {path.pc, same}};
+      const PathEntry all = path;
+      path = {all.pc, all.reconvergence, all.mask};  // they meet after the call
+      warp.paths.push_back({ways[0].first, all.pc, ways[0].second});
+      warp.paths.push_back({ways[1].first, all.pc, ways[1].second});
+    }
+    const ProgramFunction& callee = program_.functions[function];
+    if (callee.parameters.size() != call.arguments.size() ||
+        callee.results.size() != call.results.size()) {
+      fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(same)),
+            "call of " + callee.text->name + ", which has another number of parameters");
+    }
+    enter(warp, step, call, function, same);
+  }
+
+  void enter(Warp& warp, const Step& step, const Call& call, std::uint32_t function,
+             std::uint32_t mask) {
+    const ProgramFunction& callee = program_.functions[function];
+    const Frame caller = warp.frames.back();
+    const std::uint64_t local_base = caller.local_base + caller.function->local_bytes;
+    if (warp.frames.size() >= max_call_depth ||
+        local_base + callee.local_bytes > program_.local_bytes) {
+      fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+            "stack overflow: " + std::to_string(warp.frames.size()) + " calls deep");
+    }
+    const std::size_t base = warp.file.size();
+    warp.file.resize(base + frame_bytes(callee));
+    std::ranges::copy(callee.constants, warp.file.begin() + static_cast<std::ptrdiff_t>(base));
+    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+      move_piece(warp, caller, call.arguments[i], base, callee, callee.parameters[i], mask, true);
+    }
+    warp.frames.push_back({.function = &callee,
+                           .base = base,
+                           .first_path = warp.paths.size(),
+                           .mask = mask,
+                           .local_base = local_base,
+                           .call = &call});
+    warp.paths.push_back({0, none, mask});
+  }
+
+  void finish_call(Warp& warp) {
+    const Frame callee = warp.frames.back();
+    warp.frames.pop_back();
+    const Frame& caller = warp.frames.back();
+    for (std::size_t i = 0; i < callee.call->results.size(); ++i) {
+      move_piece(warp, caller, callee.call->results[i], callee.base, *callee.function,
+                 callee.function->results[i], callee.mask & warp.live, false);
+    }
+    warp.file.resize(callee.base);
+  }
+
+  /// Copies between the parameter areas of a caller and the function it calls.
+  static void move_piece(Warp& warp, const Frame& caller, const Call::Piece& outer,
+                         std::size_t callee_base, const ProgramFunction& callee,
+                         const Call::Piece& inner, std::uint32_t mask, bool into_callee) {
+    const std::size_t bytes = std::min(outer.bytes, inner.bytes);
+    std::byte* const outer_area =
+        warp.file.data() + caller.base + caller.function->register_bytes + outer.offset;
+    std::byte* const inner_area =
+        warp.file.data() + callee_base + callee.register_bytes + inner.offset;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+      std::byte* const a = outer_area + lane * caller.function->parameter_bytes;
+      std::byte* const b = inner_area + lane * callee.parameter_bytes;
+      std::memcpy(into_callee ? b : a, into_callee ? a : b, bytes);
+    }
+  }
+
+  void call_built_in(Warp& warp, const Step& step, const Call& call, std::uint32_t mask) {
+    const Frame& frame = warp.frames.back();
+    std::byte* const area = warp.file.data() + frame.base + frame.function->register_bytes;
+    const auto argument = [&](std::size_t i, std::uint32_t lane) {
+      std::uint64_t value = 0;
+      if (i >= call.arguments.size()) return value;
+      const Call::Piece& piece = call.arguments[i];
+      std::memcpy(&value, area + std::size_t{lane} * frame.function->parameter_bytes + piece.offset,
+                  std::min(piece.bytes, 8u));
+      return value;
+    };
+    const auto give = [&](std::uint32_t lane, std::uint64_t value) {
+      if (call.results.empty()) return;
+      const Call::Piece& piece = call.results[0];
+      std::memcpy(area + std::size_t{lane} * frame.function->parameter_bytes + piece.offset, &value,
+                  std::min(piece.bytes, 8u));
+    };
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      switch (call.built_in) {
+        case Call::BuiltIn::print: {
+          const std::string text = format_text(
+              text_at(warp, step, lane, argument(0, lane)),
+              [&](std::uint64_t offset, std::uint32_t bytes) {
+                std::uint64_t value = 0;
+                std::memcpy(&value, generic(warp, step, lane, argument(1, lane) + offset, bytes),
+                            bytes);
+                return value;
+              },
+              [&](std::uint64_t address) { return text_at(warp, step, lane, address); });
+          if (device_.print) {
+            device_.print(text);
+          } else {
+            std::fwrite(text.data(), 1, text.size(), stdout);
+          }
+          give(lane, text.size());
+          break;
+        }
+        case Call::BuiltIn::assert_fail:
+          fault(warp, step, lane,
+                "assertion `" + text_at(warp, step, lane, argument(0, lane)) + "` failed (" +
+                    text_at(warp, step, lane, argument(1, lane)) + ":" +
+                    std::to_string(argument(2, lane) & 0xffffffffu) + ")");
+        case Call::BuiltIn::allocate: {
+          std::uint64_t address = 0;
+          try {
+            address = memory_.allocate(argument(0, lane));
+          } catch (const InputError&) {  // malloc() answers with a null pointer
+          }
+          give(lane, address);
+          cached_ = nullptr;
+          break;
+        }
+        case Call::BuiltIn::release:
+          if (argument(0, lane) != 0) {
+            try {
+              memory_.free(argument(0, lane));
+            } catch (const InputError& error) {
+              fault(warp, step, lane, error.what());
+            }
+          }
+          cached_ = nullptr;
+          break;
+        case Call::BuiltIn::none: break;
+      }
+    }
+  }
+
+  /// Zero-terminated text at a generic address.
+  std::string text_at(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address) {
+    std::string text;
+    if (address == 0) return "(null)";
+    while (text.size() < 65536) {
+      const char c = static_cast<char>(*generic(warp, step, lane, address++, 1));
+      if (c == '\0') break;
+      text += c;
+    }
+    return text;
+  }
+
+  // ---- registers ----
+
+  static std::uint32_t lane_u32(const std::byte* registers, std::uint32_t slot, int lane) {
+    std::uint32_t value;
+    std::memcpy(&value, registers + slot + 4 * lane, 4);
+    return value;
+  }
+  static std::uint64_t lane_u64(const std::byte* registers, std::uint32_t slot, int lane) {
+    std::uint64_t value;
+    std::memcpy(&value, registers + slot + 8 * lane, 8);
+    return value;
+  }
+  /// Values of registers of 2, 4 or 8 bytes, zero-extended.
+  static std::uint64_t get(const std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
+                           int lane) {
+    return bytes == 8 ? lane_u64(registers, slot, lane) : lane_u32(registers, slot, lane);
+  }
+  static void put(std::byte* registers, std::uint32_t slot, std::uint32_t bytes, int lane,
+                  std::uint64_t value) {
+    if (bytes == 8) {
+      std::memcpy(registers + slot + 8 * lane, &value, 8);
+    } else {
+      const auto low = static_cast<std::uint32_t>(bytes == 2 ? value & 0xffff : value);
+      std::memcpy(registers + slot + 4 * lane, &low, 4);
+    }
+  }
+  static void broadcast(std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
+                        std::uint32_t mask, std::uint64_t value) {
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      put(registers, slot, bytes, std::countr_zero(rest), value);
+    }
+  }
+
+  void read_special(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    const SpecialRead& read = program_.specials[step.detail];
+    const std::uint32_t c = read.component;
+    const std::uint32_t bytes = step.operands.immediate;
+    const auto per_lane = [&](auto f) {
+      for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        put(registers, step.operands.target, bytes, lane, f(static_cast<std::uint32_t>(lane)));
+      }
+    };
+    const auto uniform = [&](std::uint64_t value) {
+      broadcast(registers, step.operands.target, bytes, mask, value);
+    };
+    switch (read.special) {
+      case Special::tid:
+        per_lane([&](std::uint32_t lane) { return c < 3 ? thread_index(warp, lane)[c] : 0; });
+        break;
+      case Special::ntid: uniform(c < 3 ? options_.block[c] : 0); break;
+      case Special::ctaid: uniform(c < 3 ? block_index_[c] : 0); break;
+      case Special::nctaid: uniform(c < 3 ? options_.grid[c] : 0); break;
+      case Special::laneid: per_lane([](std::uint32_t lane) { return std::uint64_t{lane}; }); break;
+      case Special::warpid: uniform(warp.number); break;
+      case Special::nwarpid: uniform(num_warps_); break;
+      case Special::smid: uniform(0); break;
+      case Special::nsmid: uniform(1); break;
+      case Special::gridid: uniform(options_.launch_id); break;
+      case Special::lanemask_eq:
+        per_lane([](std::uint32_t lane) { return std::uint64_t{1} << lane; });
+        break;
+      case Special::lanemask_le:
+        per_lane([](std::uint32_t lane) { return (std::uint64_t{2} << lane) - 1; });
+        break;
+      case Special::lanemask_lt:
+        per_lane([](std::uint32_t lane) { return (std::uint64_t{1} << lane) - 1; });
+        break;
+      case Special::lanemask_ge:
+        per_lane([](std::uint32_t lane) {
+          return 0xffffffffu & ~((std::uint64_t{1} << lane) - 1);
+        });
+        break;
+      case Special::lanemask_gt:
+        per_lane([](std::uint32_t lane) {
+          return 0xffffffffu & ~((std::uint64_t{2} << lane) - 1);
+        });
+        break;
+      // Time is the number of executed warp instructions: it grows, and is the same in every run.
+      case Special::clock:
+      case Special::clock64:
+      case Special::globaltimer:
+      case Special::globaltimer_lo: uniform(warp_instructions_); break;
+      case Special::clock_hi:
+      case Special::globaltimer_hi: uniform(warp_instructions_ >> 32); break;
+      case Special::dynamic_smem_size: uniform(options_.dynamic_shared_bytes); break;
+      case Special::total_smem_size: uniform(shared_.size()); break;
+      default: uniform(0); break;
+    }
+  }
+
+  // ---- parameters ----
+
+  /// The parameter buffer as a piece of device memory, for kernels that take its address.
+  std::uint64_t parameter_address() {
+    if (parameter_address_ == 0) {
+      parameter_address_ = memory_.allocate(parameters_.size(), "(kernel parameters)");
+      memory_.write(parameter_address_, parameters_.data(), parameters_.size());
+      cached_ = nullptr;
+    }
+    return parameter_address_;
+  }
+
+  static std::uint64_t extended(std::uint64_t value, std::uint32_t bytes, bool sign_extend) {
+    if (!sign_extend || bytes == 8) return value;
+    const std::uint32_t shift = 64 - 8 * bytes;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << shift) >> shift);
+  }
+
+  void load_kernel_parameter(Warp& warp, const Step& step, std::byte* registers,
+                             std::uint32_t mask) {
+    const ParameterAccess& access = program_.parameter_accesses[step.detail];
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::uint64_t offset = access.offset;
+      if (access.address != none) {
+        offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(access.offset)) +
+                 get(registers, access.address, access.address_is_64_bits ? 8 : 4, lane);
+      }
+      const std::uint64_t bytes = std::uint64_t{access.bytes} * access.elements;
+      if (offset > parameters_.size() || bytes > parameters_.size() - offset) {
+        fault(warp, step, static_cast<std::uint32_t>(lane),
+              "load of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                  " of " + std::to_string(parameters_.size()) + " bytes of parameters");
+      }
+      for (std::uint32_t e = 0; e < access.elements; ++e) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, parameters_.data() + offset + e * access.bytes, access.bytes);
+        put(registers, access.values[e], access.value_bytes[e], lane,
+            extended(value, access.bytes, access.sign_extend));
+      }
+    }
+  }
+
+  void access_parameter(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask,
+                        bool is_load) {
+    const ParameterAccess& access = program_.parameter_accesses[step.detail];
+    const ProgramFunction& function = *warp.frames.back().function;
+    std::byte* const area = registers + function.register_bytes;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::uint64_t offset = access.offset;
+      if (access.address != none) {
+        offset += get(registers, access.address, access.address_is_64_bits ? 8 : 4, lane);
+      }
+      const std::uint64_t bytes = std::uint64_t{access.bytes} * access.elements;
+      if (offset > function.parameter_bytes || bytes > function.parameter_bytes - offset) {
+        fault(warp, step, static_cast<std::uint32_t>(lane),
+              "access beyond the parameters of " + function.text->name);
+      }
+      std::byte* place = area + static_cast<std::size_t>(lane) * function.parameter_bytes + offset;
+      for (std::uint32_t e = 0; e < access.elements; ++e, place += access.bytes) {
+        std::uint64_t value = 0;
+        if (is_load) {
+          std::memcpy(&value, place, access.bytes);
+          put(registers, access.values[e], access.value_bytes[e], lane,
+              extended(value, access.bytes, access.sign_extend));
+        } else {
+          value = get(registers, access.values[e], access.value_bytes[e], lane);
+          std::memcpy(place, &value, access.bytes);
+        }
+      }
+    }
+  }
+
+  // ---- memory ----
+
+  static void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
+                             std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes) {
+    lanes.mask = mask;
+    const auto addend = static_cast<std::uint64_t>(offset);
+    if (slot == none) {
+      lanes.address.fill(addend);
+    } else if (is_64_bits) {
+      std::memcpy(lanes.address.data(), registers + slot, sizeof lanes.address);
+      for (std::uint64_t& address : lanes.address) address += addend;
+    } else {
+      std::array<std::uint32_t, warp_size> narrow;
+      std::memcpy(narrow.data(), registers + slot, sizeof narrow);
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        lanes.address[lane] = (narrow[lane] + addend) & 0xffffffffu;
+      }
+    }
+  }
+
+  static const char* verb_of(const Step& step) {
+    switch (step.action) {
+      case Action::store: return "store";
+      case Action::atomic: return "atomic operation";
+      case Action::async_copy: return "copy";
+      default: return "load";
+    }
+  }
+
+  static bool inside(std::uint64_t address, std::uint64_t window) {
+    return address - window < window_bytes;
+  }
+
+  [[noreturn]] void out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,
+                                  std::uint64_t address, std::uint64_t bytes,
+                                  const std::string& where) const {
+    fault(warp, step, lane,
+          std::string("out-of-bounds ") + verb_of(step) + " of " + std::to_string(bytes) +
+              " bytes at " + hexadecimal(address) + ": " + where);
+  }
+
+  /// Host address of a global access, after all checks.
+  std::byte* global(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                    std::uint32_t bytes, bool reads, bool writes) {
+    if (cached_ == nullptr || address - cached_->address >= cached_->bytes) {
+      cached_ = memory_.find(address);
+    }
+    if (cached_ == nullptr || address - cached_->address > cached_->bytes ||
+        bytes > cached_->bytes - (address - cached_->address)) {
+      cached_ = nullptr;
+      out_of_bounds(warp, step, lane, address, bytes,
+                    address == 0 ? "a null pointer" : "it is " + memory_.describe(address));
+    }
+    if (cached_->written != nullptr) {
+      std::uint8_t* const written = cached_->written.get() + (address - cached_->address);
+      if (reads && options_.check_uninitialized) {
+        for (std::uint32_t b = 0; b < bytes; ++b) {
+          if (written[b] != 0) continue;
+          fault(warp, step, lane,
+                std::string(verb_of(step)) + " of " + std::to_string(bytes) + " bytes at " +
+                    hexadecimal(address) + ", which nobody has written: " +
+                    memory_.describe(address) +
+                    " (copy data there first, or launch with check_uninitialized off)");
+        }
+      }
+      if (writes) std::memset(written, 1, bytes);
+    }
+    return memory_.data(address);
+  }
+
+  std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                    std::uint32_t bytes) {
+    if (address > shared_.size() || bytes > shared_.size() - address) {
+      out_of_bounds(warp, step, lane, address, bytes,
+                    "the block has " + std::to_string(shared_.size()) + " bytes of shared memory");
+    }
+    return shared_.data() + address;
+  }
+
+  std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                   std::uint32_t bytes) {
+    if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
+      out_of_bounds(warp, step, lane, address, bytes,
+                    "the thread has " + std::to_string(program_.local_bytes) +
+                        " bytes of local memory");
+    }
+    return warp.local.data() + lane * program_.local_bytes + address;
+  }
+
+  /// Host address of a read through a generic address.
+  std::byte* generic(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                     std::uint32_t bytes) {
+    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, true, false);
+  }
+
+  std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
+                     std::uint64_t address, std::uint32_t bytes, bool reads, bool writes) {
+    switch (space) {
+      case AddressSpace::shared: return shared(warp, step, lane, address, bytes);
+      case AddressSpace::local: return local(warp, step, lane, address, bytes);
+      case AddressSpace::global: return global(warp, step, lane, address, bytes, reads, writes);
+      case AddressSpace::generic: break;
+    }
+    if (inside(address, shared_window)) {
+      return shared(warp, step, lane, address - shared_window, bytes);
+    }
+    if (inside(address, local_window)) {
+      return local(warp, step, lane, address - local_window, bytes);
+    }
+    return global(warp, step, lane, address, bytes, reads, writes);
+  }
+
+  void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
+                       std::uint32_t bytes) const {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      if (lanes.address[lane] % bytes != 0) {
+        fault(warp, step, static_cast<std::uint32_t>(lane),
+              std::string("misaligned ") + verb_of(step) + " of " + std::to_string(bytes) +
+                  " bytes at " + hexadecimal(lanes.address[lane]) +
+                  ", which is no multiple of " + std::to_string(bytes));
+      }
+    }
+  }
+
+  /// Host address that corresponds to device address 0, when all active lanes of a global access
+  /// fall into one allocation whose bytes need no bookkeeping; null otherwise.
+  std::byte* common_base(const LaneAddresses& lanes, std::uint32_t bytes) {
+    std::uint64_t least = ~std::uint64_t{0};
+    std::uint64_t greatest = 0;
+    std::uint64_t any = 0;
+    if (lanes.mask == all_lanes) {
+      for (const std::uint64_t address : lanes.address) {
+        least = std::min(least, address);
+        greatest = std::max(greatest, address);
+        any |= address;
+      }
+    } else {
+      for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+        const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+        least = std::min(least, address);
+        greatest = std::max(greatest, address);
+        any |= address;
+      }
+    }
+    if ((any & (bytes - 1)) != 0) return nullptr;
+    if (cached_ == nullptr || least - cached_->address >= cached_->bytes) {
+      cached_ = memory_.find(least);
+    }
+    if (cached_ == nullptr || cached_->written != nullptr || cached_->bytes < bytes ||
+        greatest - cached_->address > cached_->bytes - bytes) {
+      return nullptr;
+    }
+    return memory_.data(least) - least;
+  }
+
+  template <class T>
+  static void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_t element,
+                           const LaneAddresses& lanes, const std::byte* base) {
+    const std::uint32_t slot = access.values[element];
+    const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
+    const std::uint32_t bytes = access.value_bytes[element];
+    // The plain case: the register is as wide as the value.
+    if (bytes == sizeof(T) && sizeof(T) >= 4) {
+      T* const target = reinterpret_cast<T*>(registers + slot);
+      if (lanes.mask == all_lanes) {
+        for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+          std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+        }
+      } else {
+        for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+          const int lane = std::countr_zero(rest);
+          std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+        }
+      }
+      return;
+    }
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      T value;
+      std::memcpy(&value, base + lanes.address[lane] + offset, sizeof(T));
+      put(registers, slot, bytes, lane, extended(value, sizeof(T), access.sign_extend));
+    }
+  }
+
+  template <class T>
+  static void store_element(const std::byte* registers, const MemoryAccess& access,
+                            std::uint32_t element, const LaneAddresses& lanes, std::byte* base) {
+    const std::uint32_t slot = access.values[element];
+    const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
+    const std::uint32_t stride = access.value_bytes[element] == 8 ? 8 : 4;
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      T value;
+      std::memcpy(&value, registers + slot + stride * static_cast<std::uint32_t>(lane), sizeof(T));
+      std::memcpy(base + lanes.address[lane] + offset, &value, sizeof(T));
+    }
+  }
+
+  template <class F>
+  static void for_width(std::uint32_t bytes, F f) {
+    switch (bytes) {
+      case 1: f(std::uint8_t{}); break;
+      case 2: f(std::uint16_t{}); break;
+      case 4: f(std::uint32_t{}); break;
+      default: f(std::uint64_t{}); break;
+    }
+  }
+
+  /// Loads or stores when one host base serves all lanes.
+  static void move_elements(std::byte* registers, const MemoryAccess& access,
+                            const LaneAddresses& lanes, std::byte* base, bool is_load) {
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      for_width(access.bytes, [&]<class T>(T) {
+        if (is_load) {
+          load_element<T>(registers, access, e, lanes, base);
+        } else {
+          store_element<T>(registers, access, e, lanes, base);
+        }
+      });
+    }
+  }
+
+  void access_memory(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    const MemoryAccess& access = program_.memory[step.detail];
+    LaneAddresses& lanes = addresses_;
+    read_addresses(registers, access.address, access.address_is_64_bits, access.offset, mask,
+                   lanes);
+    if (step.action == Action::async_copy) {
+      copy_async(warp, step, access, registers, lanes);
+      return;
+    }
+    const std::uint32_t bytes = std::uint32_t{access.bytes} * access.elements;
+    if (step.action == Action::atomic) {
+      check_alignment(warp, step, lanes, bytes);
+      update(warp, step, access, registers, lanes);
+    } else {
+      const bool is_load = step.action == Action::load;
+      std::byte* base = nullptr;
+      if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
+        base = common_base(lanes, bytes);
+      } else if (access.space == AddressSpace::shared) {
+        base = common_shared_base(lanes, bytes);
+      }
+      if (base != nullptr) {
+        move_elements(registers, access, lanes, base, is_load);
+      } else {
+        check_alignment(warp, step, lanes, bytes);
+        LaneAddresses one;
+        for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+          const int lane = std::countr_zero(rest);
+          one.mask = 1u << lane;
+          one.address[lane] = 0;
+          std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                                           lanes.address[lane], bytes, is_load, !is_load);
+          move_elements(registers, access, one, place, is_load);
+        }
+      }
+    }
+    if (access.constant) {
+      if (builder_ != nullptr) emit(warp, step, mask);
+    } else {
+      emit_access(warp, step, mask, &lanes);
+    }
+  }
+
+  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes) {
+    std::uint64_t greatest = 0;
+    std::uint64_t any = 0;
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+      greatest = std::max(greatest, address);
+      any |= address;
+    }
+    if ((any & (bytes - 1)) != 0 || shared_.size() < bytes ||
+        greatest > shared_.size() - bytes) {
+      return nullptr;
+    }
+    return shared_.data();
+  }
+
+  void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+              const LaneAddresses& lanes) {
+    const std::uint32_t register_bytes = access.bytes;
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                                       lanes.address[lane], access.bytes, true, true);
+      std::uint64_t old = 0;
+      std::memcpy(&old, place, access.bytes);
+      const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
+      const std::uint64_t c =
+          access.operand_c == none ? 0 : get(registers, access.operand_c, register_bytes, lane);
+      const std::uint64_t value = access.atomic(old, b, c);
+      std::memcpy(place, &value, access.bytes);
+      if (access.result != none) put(registers, access.result, register_bytes, lane, old);
+    }
+    if (access.takes_locks) ++warp.spins;
+  }
+
+  void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+                  const LaneAddresses& to) {
+    LaneAddresses from;
+    read_addresses(registers, access.second_address, access.second_is_64_bits,
+                   access.second_offset, to.mask, from);
+    check_alignment(warp, step, to, access.bytes);
+    check_alignment(warp, step, from, access.bytes);
+    for (std::uint32_t rest = to.mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::uint32_t bytes = access.bytes;
+      if (access.source_bytes != none) {
+        bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
+      }
+      std::byte* const target = shared(warp, step, static_cast<std::uint32_t>(lane),
+                                       to.address[lane], access.bytes);
+      std::memset(target, 0, access.bytes);
+      if (bytes == 0) continue;
+      const std::byte* const source = global(warp, step, static_cast<std::uint32_t>(lane),
+                                             from.address[lane], bytes, true, false);
+      std::memcpy(target, source, bytes);
+    }
+    emit_access(warp, step, to.mask, &from);
+  }
+
+  void query_address(const Step& step, std::byte* registers, std::uint32_t mask) const {
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
+      const bool in_shared = inside(address, shared_window);
+      const bool in_local = inside(address, local_window);
+      bool holds = !in_shared && !in_local;  // global and const share one range
+      if (step.operands.immediate == 2) holds = in_shared;
+      if (step.operands.immediate == 3) holds = in_local;
+      put(registers, step.operands.target, 4, lane, holds ? ~std::uint64_t{0} : 0);
+    }
+  }
+
+  // ---- textures ----
+
+  const Texture& texture_of(Warp& warp, const Step& step, const TextureAccess& access,
+                            const std::byte* registers, int lane) const {
+    const std::uint64_t handle = access.reference != none
+                                     ? module_.bound_texture(access.reference)
+                                     : lane_u64(registers, access.object, lane);
+    const Texture* texture = device_.textures.find(handle);
+    if (texture == nullptr) {
+      fault(warp, step, static_cast<std::uint32_t>(lane),
+            access.reference != none ? std::string("the texture reference is not bound")
+                                     : std::to_string(handle) + " is no texture or surface object");
+    }
+    return *texture;
+  }
+
+  void access_texture(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    const TextureAccess& access = program_.textures[step.detail];
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const Texture& texture = texture_of(warp, step, access, registers, lane);
+      try {
+        if (step.action == Action::texture) {
+          sample_lane(access, texture, registers, lane);
+        } else if (step.action == Action::texture_query) {
+          put(registers, access.values[0], 4, lane, texture.size[access.query]);
+        } else {
+          access_surface(warp, step, access, texture, registers, lane);
+        }
+      } catch (const TextureFault& problem) {
+        fault(warp, step, static_cast<std::uint32_t>(lane), problem.what());
+      }
+    }
+  }
+
+  void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
+                   int lane) const {
+    std::array<std::uint32_t, 4> texel;
+    if (access.fetch) {
+      std::array<std::int64_t, 3> position{};
+      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+        position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
+      }
+      texel = fetch(memory_, texture, access.dimensions, position);
+    } else {
+      std::array<float, 3> coordinates{};
+      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+        coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[d], lane));
+      }
+      texel = sample(memory_, texture, access.dimensions, coordinates);
+    }
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      put(registers, access.values[e], 4, lane, texel[e]);
+    }
+  }
+
+  void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
+                      const Texture& texture, std::byte* registers, int lane) {
+    std::array<std::int64_t, 3> position{};
+    for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+      position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
+    }
+    const std::uint32_t bytes = std::uint32_t{access.element_bytes} * access.elements;
+    auto address = surface_address(texture, access.dimensions, position, bytes);
+    const bool is_load = step.action == Action::surface_load;
+    if (!address && access.out_of_bounds == 0) {
+      fault(warp, step, static_cast<std::uint32_t>(lane), "access outside the surface");
+    }
+    if (!address && access.out_of_bounds == 1) {
+      const auto texel = std::int64_t{texture.channels} * texture.channel_bytes;
+      const std::array<std::int64_t, 3> last{
+          static_cast<std::int64_t>(texture.size[0]) * texel - bytes,
+          static_cast<std::int64_t>(texture.size[1]) - 1,
+          static_cast<std::int64_t>(texture.size[2]) - 1};
+      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+        position[d] = std::clamp<std::int64_t>(position[d], 0, std::max<std::int64_t>(last[d], 0));
+      }
+      address = surface_address(texture, access.dimensions, position, bytes);
+    }
+    std::byte* const place =
+        address ? global(warp, step, static_cast<std::uint32_t>(lane), *address, bytes, is_load,
+                         !is_load)
+                : nullptr;
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      const std::uint32_t width = access.element_bytes == 8 ? 8 : access.element_bytes < 4 ? 2 : 4;
+      if (is_load) {
+        std::uint64_t value = 0;
+        if (place != nullptr) {
+          std::memcpy(&value, place + e * access.element_bytes, access.element_bytes);
+        }
+        put(registers, access.values[e], width, lane, value);
+      } else if (place != nullptr) {
+        const std::uint64_t value = get(registers, access.values[e], width, lane);
+        std::memcpy(place + e * access.element_bytes, &value, access.element_bytes);
+      }
+    }
+  }
+
+  // ---- warp-wide operations ----
+
+  std::uint32_t members(const Collective& collective, const std::byte* registers,
+                        std::uint32_t mask) const {
+    if (collective.members == none) return mask;
+    return mask & lane_u32(registers, collective.members, std::countr_zero(mask));
+  }
+
+  void shuffle(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) const {
+    (void)warp;
+    const Collective& c = program_.collectives[step.detail];
+    std::array<std::uint32_t, warp_size> values;
+    std::memcpy(values.data(), registers + c.a, sizeof values);
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const auto b = static_cast<int>(lane_u32(registers, c.b, lane) & 31);
+      const std::uint32_t control = lane_u32(registers, c.c, lane);
+      const auto segment = static_cast<int>((control >> 8) & 31);
+      const auto bound = static_cast<int>(control & 31);
+      const int last = (lane & segment) | (bound & ~segment);
+      const int first = lane & segment;
+      int source = lane;
+      bool valid = false;
+      switch (static_cast<ShuffleMode>(c.mode)) {
+        case ShuffleMode::up:
+          source = lane - b;
+          valid = source >= last;
+          break;
+        case ShuffleMode::down:
+          source = lane + b;
+          valid = source <= last;
+          break;
+        case ShuffleMode::butterfly:
+          source = lane ^ b;
+          valid = source <= last;
+          break;
+        case ShuffleMode::index:
+          source = first | (b & ~segment);
+          valid = source <= last;
+          break;
+      }
+      if (!valid) source = lane;
+      put(registers, c.result, 4, lane, values[static_cast<std::size_t>(source)]);
+      if (c.predicate != none) put(registers, c.predicate, 4, lane, valid ? ~std::uint64_t{0} : 0);
+    }
+  }
+
+  void vote(const Step& step, std::byte* registers, std::uint32_t mask) const {
+    const Collective& c = program_.collectives[step.detail];
+    const std::uint32_t voters = members(c, registers, mask);
+    const std::uint32_t yes = pack(registers + c.a) & voters;
+    std::uint64_t result = 0;
+    switch (static_cast<VoteMode>(c.mode)) {
+      case VoteMode::all: result = yes == voters ? ~std::uint64_t{0} : 0; break;
+      case VoteMode::any: result = yes != 0 ? ~std::uint64_t{0} : 0; break;
+      case VoteMode::uniform:
+        result = yes == voters || yes == 0 ? ~std::uint64_t{0} : 0;
+        break;
+      case VoteMode::ballot: result = yes; break;
+    }
+    broadcast(registers, c.result, 4, mask, result);
+  }
+
+  void match(const Step& step, std::byte* registers, std::uint32_t mask) const {
+    const Collective& c = program_.collectives[step.detail];
+    const std::uint32_t bytes = bytes_of(c.type);
+    const std::uint32_t group = members(c, registers, mask);
+    std::array<std::uint64_t, warp_size> values{};
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      values[static_cast<std::size_t>(lane)] = get(registers, c.a, bytes, lane);
+    }
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::uint32_t same = 0;
+      for (std::uint32_t others = group; others != 0; others &= others - 1) {
+        const int other = std::countr_zero(others);
+        if (values[static_cast<std::size_t>(other)] == values[static_cast<std::size_t>(lane)]) {
+          same |= 1u << other;
+        }
+      }
+      const bool all = same == group;
+      put(registers, c.result, 4, lane, c.mode == 0 || all ? same : 0);
+      if (c.predicate != none) put(registers, c.predicate, 4, lane, all ? ~std::uint64_t{0} : 0);
+    }
+  }
+
+  void reduce(const Step& step, std::byte* registers, std::uint32_t mask) const {
+    const Collective& c = program_.collectives[step.detail];
+    const std::uint32_t group = members(c, registers, mask);
+    if (group == 0) return;
+    std::uint64_t value = lane_u32(registers, c.a, std::countr_zero(group));
+    for (std::uint32_t rest = group & (group - 1); rest != 0; rest &= rest - 1) {
+      value = c.combine(value, lane_u32(registers, c.a, std::countr_zero(rest)), 0);
+    }
+    broadcast(registers, c.result, 4, mask, value);
+  }
+
+  void elect(const Step& step, std::byte* registers, std::uint32_t mask) const {
+    const Collective& c = program_.collectives[step.detail];
+    const std::uint32_t group = members(c, registers, mask);
+    const std::uint32_t leader = group == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(group));
+    broadcast(registers, c.result, 4, mask, leader);
+    if (c.predicate == none) return;
+    broadcast(registers, c.predicate, 4, mask, 0);
+    broadcast(registers, c.predicate, 4, mask & (1u << leader), ~std::uint64_t{0});
+  }
+
+  // ---- barriers ----
+
+  void arrive(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask) {
+    const Barrier& barrier = program_.barriers[step.detail];
+    PathEntry& path = warp.paths.back();
+    if (mask == 0) {
+      ++path.pc;
+      return;
+    }
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+    if (mask != warp.live) {
+      const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
+      const auto thread = thread_index(warp, absent);
+      fault(warp, step, lane,
+            "divergent barrier: " + std::to_string(std::popcount(mask)) + " of " +
+                std::to_string(std::popcount(warp.live)) + " threads of warp " +
+                std::to_string(warp.number) + " are here, thread (" + std::to_string(thread[0]) +
+                ", " + std::to_string(thread[1]) + ", " + std::to_string(thread[2]) + ") is not");
+    }
+    const std::uint32_t number = lane_u32(registers, barrier.number, static_cast<int>(lane));
+    if (number >= num_barriers) {
+      fault(warp, step, lane, "barrier " + std::to_string(number) + " of 16");
+    }
+    BlockBarrier& state = barriers_[number];
+    std::uint32_t threads = 0;
+    if (barrier.threads != none) {
+      threads = lane_u32(registers, barrier.threads, static_cast<int>(lane));
+      if (threads == 0 || threads % warp_size != 0) {
+        fault(warp, step, lane,
+              "barrier for " + std::to_string(threads) + " threads, which is no multiple of 32");
+      }
+    }
+    if (state.warps > 0 && state.threads != threads) {
+      fault(warp, step, lane,
+            "barrier " + std::to_string(number) + " is used with different thread counts");
+    }
+    state.threads = threads;
+    ++state.warps;
+    if (barrier.predicate != none) {
+      const std::uint32_t holds = pack(registers + barrier.predicate) & mask;
+      state.count += static_cast<std::uint32_t>(std::popcount(holds));
+      state.all = state.all && holds == mask;
+    }
+    ++path.pc;
+    if (barrier.kind != BarrierKind::arrive) {
+      warp.state = Warp::State::waiting;
+      warp.barrier = number;
+      warp.barrier_kind = barrier.kind;
+      warp.barrier_result = barrier.result;
+    }
+    warp.spins = 0;
+    release_barriers();
+  }
+
+  /// Lets the warps of every complete barrier go on. Warps that are done count as if they came.
+  void release_barriers() {
+    const auto live = static_cast<std::uint32_t>(std::ranges::count_if(
+        warps_, [](const Warp& warp) { return warp.state != Warp::State::done; }));
+    for (std::uint32_t number = 0; number < num_barriers; ++number) {
+      BlockBarrier& barrier = barriers_[number];
+      if (barrier.warps == 0) continue;
+      const bool complete = barrier.threads == 0 ? barrier.warps >= live
+                                                 : barrier.warps * warp_size >= barrier.threads;
+      if (!complete) continue;
+      for (Warp& warp : warps_) {
+        if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
+        warp.state = Warp::State::ready;
+        if (warp.barrier_result == none) continue;
+        std::uint64_t value = barrier.count;
+        if (warp.barrier_kind == BarrierKind::all) value = barrier.all ? ~std::uint64_t{0} : 0;
+        if (warp.barrier_kind == BarrierKind::any) value = barrier.count > 0 ? ~std::uint64_t{0} : 0;
+        broadcast(registers_of(warp), warp.barrier_result, 4, warp.live, value);
+      }
+      barrier = {};
+    }
+  }
+
+  LoadedModule& module_;
+  Device& device_;
+  DeviceMemory& memory_;
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  std::vector<std::byte> parameters_;
+  std::uint64_t parameter_address_ = 0;
+  std::uint32_t num_threads_;
+  std::uint32_t num_warps_;
+
+  TraceBuilder* builder_ = nullptr;
+  std::vector<std::uint32_t> rows_;  ///< of the program, in the trace's table
+  std::uint64_t warp_instructions_ = 0;
+  std::uint64_t next_check_ = 0;
+  std::uint64_t thread_instructions_ = 0;
+
+  std::uint64_t block_ = 0;
+  Dim3 block_index_{};
+  std::vector<Warp> warps_;
+  std::vector<std::byte> shared_;
+  std::array<BlockBarrier, num_barriers> barriers_{};
+  LaneMask lanes_;
+  LaneAddresses addresses_;
+  Allocation* cached_ = nullptr;  ///< of the last global access
+};
+
+void check_launch(const KernelProgram& program, std::span<const std::byte> parameters,
+                  const LoadedModule& module, const LaunchOptions& options) {
+  const auto fail = [&](const std::string& what) {
+    throw InputError("kernel " + program.name + ": " + what);
+  };
+  KernelHeader shape;
+  shape.name = program.name;
+  shape.grid = options.grid;
+  shape.block = options.block;
+  shape.validate();
+  const std::uint64_t threads = shape.threads_per_block();
+  if (threads > program.max_threads) {
+    fail("a block of " + std::to_string(threads) + " threads is too large: at most " +
+         std::to_string(program.max_threads));
+  }
+  const std::uint64_t shared = program.dynamic_shared_offset + options.dynamic_shared_bytes;
+  if (shared > max_shared_bytes) {
+    fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
+         std::to_string(max_shared_bytes) + " are possible");
+  }
+  const auto slots = parameters_of(module.module(), program.name);
+  const std::uint64_t needed = slots.empty() ? 0 : slots.back().offset + slots.back().bytes;
+  if (parameters.size() < needed) {
+    fail("its parameters take " + std::to_string(needed) + " bytes, " +
+         std::to_string(parameters.size()) + " are given");
+  }
+}
+
+}  // namespace
+
+LaunchResult launch(LoadedModule& module, std::string_view kernel,
+                    std::span<const std::byte> parameters, const LaunchOptions& options) {
+  const KernelProgram& program = module.program(kernel);
+  check_launch(program, parameters, module, options);
+  return Machine(module, program, parameters, options).run();
+}
+
+}  // namespace warpstack::ptx

@@ -1,0 +1,90 @@
+#include <cstring>
+
+#include "common/error.h"
+#include "ptx/launch.h"
+#include "ptx/program.h"
+
+namespace warpstack::ptx {
+
+LoadedModule::LoadedModule(std::shared_ptr<const Module> module, Device& device)
+    : module_(std::move(module)), device_(device), symbols_(std::make_unique<SymbolTable>()) {
+  for (const Variable& variable : module_->variables) {
+    if (!variable.opaque.empty()) {
+      symbols_->texture_references.emplace(variable.name, bound_textures_.size());
+      bound_textures_.push_back(0);
+      continue;
+    }
+    if (variable.space != Space::global && variable.space != Space::constant) continue;
+    if (variable.is_extern) continue;  // an error when an instruction names it
+    const std::uint64_t address = device_.memory.allocate(variable.size, variable.name);
+    allocations_.push_back(address);
+    symbols_->addresses.emplace(variable.name, address);
+    // Variables without an initial value are zero.
+    device_.memory.fill(address, 0, variable.size);
+    device_.memory.write(address, variable.initial.data(), variable.initial.size());
+  }
+  for (const Variable& variable : module_->variables) {
+    for (const AddressInitializer& initial : variable.addresses) {
+      const auto target = symbols_->addresses.find(initial.symbol);
+      std::uint64_t value = 0;
+      if (target != symbols_->addresses.end()) {
+        value = target->second;
+      } else {
+        throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
+                         variable.name + " holds the address of " + initial.symbol +
+                         ", which is no global variable of the module");
+      }
+      value = (value + static_cast<std::uint64_t>(initial.addend)) >> initial.byte_shift;
+      device_.memory.write(symbols_->addresses.at(variable.name) + initial.offset, &value,
+                           initial.bytes);
+    }
+  }
+}
+
+LoadedModule::~LoadedModule() {
+  for (const std::uint64_t address : allocations_) device_.memory.free(address);
+}
+
+const KernelProgram& LoadedModule::program(std::string_view kernel) {
+  auto found = programs_.find(kernel);
+  if (found == programs_.end()) {
+    auto program = std::make_unique<const KernelProgram>(lower(*module_, kernel, *symbols_));
+    found = programs_.emplace(std::string(kernel), std::move(program)).first;
+  }
+  return *found->second;
+}
+
+LoadedModule::Symbol LoadedModule::symbol(std::string_view name) const {
+  const auto found = symbols_->addresses.find(name);
+  if (found == symbols_->addresses.end()) {
+    throw InputError(module_->file + ": there is no global or constant variable " +
+                     std::string(name));
+  }
+  return {found->second, module_->variable(name)->size};
+}
+
+void LoadedModule::bind_texture(std::string_view name, std::uint64_t texture_object) {
+  const auto found = symbols_->texture_references.find(name);
+  if (found == symbols_->texture_references.end()) {
+    throw InputError(module_->file + ": there is no texture reference " + std::string(name));
+  }
+  bound_textures_[found->second] = texture_object;
+}
+
+std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view kernel) {
+  const Function* function = module.function(kernel);
+  if (function == nullptr || !function->is_entry) {
+    throw InputError(module.file + ": there is no kernel " + std::string(kernel));
+  }
+  std::uint32_t total = 0;
+  const std::vector<std::uint32_t> offsets = parameter_offsets(function->parameters, total);
+  std::vector<ParameterSlot> slots;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const Variable& parameter = function->parameters[i];
+    slots.push_back({parameter.name, parameter.type, parameter.is_array, offsets[i],
+                     parameter.size});
+  }
+  return slots;
+}
+
+}  // namespace warpstack::ptx

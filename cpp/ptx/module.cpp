@@ -1,0 +1,71 @@
+#include "ptx/module.h"
+
+#include <algorithm>
+#include <array>
+
+namespace warpstack::ptx {
+namespace {
+
+constexpr std::array<std::string_view, 22> type_names = {
+    "",   "pred", "b8",  "b16", "b32", "b64",   "b128", "u8",     "u16",  "u32", "u64",
+    "s8", "s16",  "s32", "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64"};
+static_assert(type_names.size() == static_cast<std::size_t>(Type::f64) + 1);
+
+template <typename Item>
+const Item* named(const std::vector<Item>& items, std::string_view name) {
+  const auto found = std::ranges::find(items, name, &Item::name);
+  return found == items.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Type type_named(std::string_view word) {
+  for (std::size_t i = 1; i < type_names.size(); ++i) {
+    if (type_names[i] == word) return static_cast<Type>(i);
+  }
+  return Type::none;
+}
+
+std::string_view name_of(Type type) { return type_names[static_cast<std::size_t>(type)]; }
+
+std::string_view name_of(Space space) {
+  switch (space) {
+    case Space::global:
+      return "global";
+    case Space::constant:
+      return "const";
+    case Space::shared:
+      return "shared";
+    case Space::local:
+      return "local";
+    case Space::param:
+      return "param";
+    case Space::none:
+      break;
+  }
+  return "";
+}
+
+std::string Instruction::full_opcode() const {
+  std::string result = opcode;
+  for (const std::string& modifier : modifiers) result += "." + modifier;
+  return result;
+}
+
+bool Instruction::has(std::string_view modifier) const {
+  return std::ranges::find(modifiers, modifier) != modifiers.end();
+}
+
+const Function* Module::function(std::string_view name) const { return named(functions, name); }
+
+const Variable* Module::variable(std::string_view name) const { return named(variables, name); }
+
+std::vector<std::string> Module::kernels() const {
+  std::vector<std::string> result;
+  for (const Function& function : functions) {
+    if (function.is_entry) result.push_back(function.name);
+  }
+  return result;
+}
+
+}  // namespace warpstack::ptx

@@ -1,0 +1,260 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpstack::ptx {
+
+/// The fundamental types of PTX (PTX ISA, Section 5.2).
+enum class Type : std::uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  tf32,
+  f32,
+  f64,
+};
+
+/// Bytes of a value; a predicate has none.
+constexpr std::uint32_t bytes_of(Type type) {
+  switch (type) {
+    case Type::none:
+    case Type::pred:
+      return 0;
+    case Type::b8:
+    case Type::u8:
+    case Type::s8:
+      return 1;
+    case Type::b16:
+    case Type::u16:
+    case Type::s16:
+    case Type::f16:
+    case Type::bf16:
+      return 2;
+    case Type::b64:
+    case Type::u64:
+    case Type::s64:
+    case Type::f64:
+      return 8;
+    case Type::b128:
+      return 16;
+    default:
+      return 4;
+  }
+}
+
+constexpr bool is_signed(Type type) {
+  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
+}
+
+constexpr bool is_float(Type type) { return type >= Type::f16; }
+
+/// `none` for a word that names no type. The word comes without its dot.
+Type type_named(std::string_view word);
+std::string_view name_of(Type type);
+
+/// State spaces of variables (PTX ISA, Section 5.1). Registers are not variables here.
+enum class Space : std::uint8_t { none, global, constant, shared, local, param };
+std::string_view name_of(Space space);
+
+/// A part of a variable's initial value that is the address of another variable.
+struct AddressInitializer {
+  std::uint32_t offset = 0;     ///< where in the variable
+  std::string symbol;           ///< whose address
+  std::int64_t addend = 0;      ///< added to it
+  bool generic = false;         ///< `generic(symbol)`: a generic address
+  std::uint32_t bytes = 8;      ///< size of the field
+  std::uint32_t byte_shift = 0; ///< `mask(symbol)` forms keep one byte: bits to shift right by
+};
+
+/// A variable outside the registers: module scope, function scope, or a parameter.
+struct Variable {
+  std::string name;
+  Space space = Space::none;     ///< none: a parameter in a register (`.reg`) of that name
+  Type type = Type::none;        ///< of one element
+  std::uint32_t alignment = 0;   ///< bytes, a power of two, at least the element's natural one
+  std::uint64_t size = 0;        ///< bytes; 0 for an array without a size (`.extern .shared x[]`)
+  bool is_extern = false;
+  bool is_array = false;
+  /// For `.texref`, `.samplerref` and `.surfref` variables: that word; else empty.
+  std::string opaque;
+  /// Initial bytes; shorter than `size`: the rest is zero.
+  std::vector<std::uint8_t> initial;
+  std::vector<AddressInitializer> addresses;
+  std::uint32_t line = 0;  ///< in the PTX text
+};
+
+/// A virtual register of a function. Parameterised declarations (`%r<10>`) are expanded only for
+/// the registers that instructions name.
+struct Register {
+  std::string name;
+  Type type = Type::none;
+  std::uint32_t vector = 1;  ///< `.v2`, `.v4` declarations
+};
+
+/// How far a special register's value reaches: `%tid.x` is {tid, 0}.
+enum class Special : std::uint8_t {
+  tid,
+  ntid,
+  ctaid,
+  nctaid,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  dynamic_smem_size,
+  total_smem_size,
+  clusterid,
+  nclusterid,
+  cluster_ctaid,
+  cluster_nctaid,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  envreg,
+  pm,
+};
+
+/// One operand of an instruction.
+struct Operand {
+  enum class Kind : std::uint8_t {
+    reg,        ///< `index`: register of the function; `component`: element of a vector register
+    special,    ///< `special`, `component` (0 to 3 for x, y, z, w; the number of envreg and pm)
+    integer,    ///< `integer`: a constant, as 64 bits
+    floating,   ///< `integer`: the bits of a constant; `literal`: f32 (0f…), f64 (0d… or decimal)
+    predicate_constant,  ///< `integer`: 0 or 1 (`PT` forms, `!PT`)
+    variable,   ///< `name` of a variable, function or parameter, `integer`: offset added to it
+    label,      ///< `index`: instruction of the body, or its size for a label at the end
+    address,    ///< `[base + offset]`: `elements[0]` is a reg, variable or integer; `integer` the offset
+    vector,     ///< `{a, b, c, d}`: `elements`
+    texture,    ///< `[t, {x, y}]` and `[t, s, {x, y}]`: `elements` hold t, s (or none), coordinates
+    sink,       ///< `_`: the result is dropped
+    arguments,  ///< parenthesised list of a call: `elements`
+    targets,    ///< `index`: entry in Function::target_lists, of brx.idx or an indirect call
+    prototype,  ///< `index`: entry in Function::prototypes, of an indirect call
+  };
+  Kind kind = Kind::sink;
+  bool negated = false;        ///< `!p` of a predicate register
+  std::uint8_t component = 0;
+  Special special = Special::tid;
+  Type literal = Type::none;
+  std::uint32_t index = 0;
+  std::int64_t integer = 0;
+  std::string name;
+  std::vector<Operand> elements;
+  /// `p|q` destinations: the second predicate is the next operand of the instruction and this is
+  /// set on the first.
+  bool paired = false;
+};
+
+/// Where a PTX instruction comes from.
+struct SourcePosition {
+  std::uint32_t file = 0;  ///< number of a `.file` directive; 0: unknown
+  std::uint32_t line = 0;
+};
+
+struct Instruction {
+  std::string opcode;                  ///< first word: "ld", "setp", "mul"
+  std::vector<std::string> modifiers;  ///< the words after it without dots: "global", "v4", "f32"
+  std::vector<Operand> operands;       ///< destinations first, as written
+  std::optional<std::uint32_t> guard;  ///< register of `@p`
+  bool guard_negated = false;          ///< `@!p`
+  std::uint32_t line = 0;              ///< in the PTX text
+  SourcePosition source;
+  /// Where the outermost caller of inlined code is; equal to `source` elsewhere.
+  SourcePosition outermost;
+
+  /// "ld.global.v4.f32"
+  [[nodiscard]] std::string full_opcode() const;
+  [[nodiscard]] bool has(std::string_view modifier) const;
+};
+
+/// The targets of `brx.idx` (`.branchtargets`), or of an indirect call (`.calltargets`).
+struct TargetList {
+  std::vector<std::uint32_t> labels;   ///< instructions of the body
+  std::vector<std::string> functions;  ///< names
+};
+
+/// A `.callprototype`: the signature of an indirect call.
+struct Prototype {
+  std::string name;
+  std::vector<Variable> returns;
+  std::vector<Variable> parameters;
+};
+
+/// A kernel (`.entry`) or a function (`.func`).
+struct Function {
+  std::string name;
+  bool is_entry = false;
+  bool is_declaration = false;  ///< no body: `.extern`, or a forward declaration
+  std::vector<Variable> returns;
+  std::vector<Variable> parameters;
+  std::vector<Register> registers;
+  /// Variables of function scope: shared, local, and the `.param` variables of call sequences. A
+  /// name that several nested scopes declare is made unique by a suffix `$2`, `$3`, …
+  std::vector<Variable> variables;
+  std::vector<Instruction> body;  ///< ends in ret, exit or an unconditional branch, or falls out
+  std::vector<TargetList> target_lists;
+  std::vector<Prototype> prototypes;
+  std::array<std::uint32_t, 3> max_threads{0, 0, 0};       ///< .maxntid; 0: not given
+  std::array<std::uint32_t, 3> required_threads{0, 0, 0};  ///< .reqntid; 0: not given
+  std::uint32_t line = 0;
+};
+
+/// A parsed PTX file.
+struct Module {
+  std::uint32_t version = 0;       ///< 85 for 8.5
+  std::string target;              ///< "sm_75"
+  std::uint32_t address_size = 64;
+  std::string file;                ///< name for messages
+  std::vector<std::string> files;  ///< of `.file` directives; entry 0 is empty
+  std::vector<Variable> variables;
+  std::vector<Function> functions;
+
+  [[nodiscard]] const Function* function(std::string_view name) const;
+  [[nodiscard]] const Variable* variable(std::string_view name) const;
+  /// Kernels, in file order.
+  [[nodiscard]] std::vector<std::string> kernels() const;
+};
+
+/// Reads a PTX file: directives, declarations, and instructions in their syntactic form. What an
+/// instruction means, and whether it is supported, is decided later, by lower().
+///
+/// Throws InputError with `file`, line, what was expected and what was found.
+Module parse(std::string_view text, std::string file);
+
+}  // namespace warpstack::ptx

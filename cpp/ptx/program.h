@@ -1,0 +1,230 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ptx/lanes.h"
+#include "ptx/module.h"
+#include "trace/static_instruction.h"
+
+namespace warpstack::ptx {
+
+/// What a step does, apart from arithmetic.
+enum class Action : std::uint8_t {
+  lanes,             ///< Step::function
+  nothing,           ///< fences, prefetches, cache hints
+  special,           ///< reads a special register
+  local_address,     ///< address of a local variable
+  parameter_base,    ///< address of the kernel's parameter buffer
+  kernel_parameter,  ///< loads a parameter of the kernel
+  parameter_load,    ///< loads from parameters of this function or a call of it
+  parameter_store,
+  load,
+  store,
+  atomic,
+  async_copy,
+  address_query,  ///< isspacep
+  texture,
+  surface_load,
+  surface_store,
+  texture_query,
+  shuffle,
+  vote,
+  match,
+  reduce,
+  active_mask,
+  elect,
+  barrier,
+  branch,
+  indexed_branch,
+  call,
+  indirect_call,
+  function_return,
+  exit,
+  trap,
+};
+
+/// No register, no row, no table entry.
+inline constexpr std::uint32_t none = ~std::uint32_t{0};
+
+/// One step of a program: usually an instruction of the text; some take several.
+struct Step {
+  LaneFunction function = nullptr;
+  LaneOperands operands;  ///< byte offsets of slots in the function's frame
+  std::uint32_t guard = none;
+  std::uint32_t first_row = none;  ///< in KernelProgram::rows
+  std::uint16_t num_rows = 0;      ///< 0: folded, or not the instruction's first step
+  Action action = Action::lanes;
+  bool guard_negated = false;
+  bool begins = false;  ///< first step of its instruction
+  /// Lanes may wait for others here: it is the reconvergence point of a branch.
+  bool reconverges = false;
+  std::uint32_t jump = none;         ///< branch target
+  std::uint32_t reconvergence = none;  ///< of a branch: its immediate post-dominator
+  std::uint32_t detail = none;       ///< entry in the table of its action
+  std::uint32_t instruction = 0;     ///< in the text's body, for messages
+};
+
+enum class AddressSpace : std::uint8_t { global, shared, local, generic };
+
+/// Computes a new value from the old one and one or two operands.
+using AtomicFunction = std::uint64_t (*)(std::uint64_t old, std::uint64_t b, std::uint64_t c);
+
+/// A load, store, atomic or asynchronous copy.
+struct MemoryAccess {
+  AddressSpace space = AddressSpace::global;
+  bool constant = false;           ///< ld.const: no access of the memory stage
+  std::uint8_t bytes = 4;          ///< of an element
+  std::uint8_t elements = 1;       ///< 1, 2, 4 or 8
+  bool sign_extend = false;        ///< of loaded elements, to the register's width
+  std::uint32_t address = none;    ///< slot; none: the address is `offset` alone
+  bool address_is_64_bits = true;
+  std::int64_t offset = 0;
+  std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
+  std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
+  AtomicFunction atomic = nullptr;
+  bool takes_locks = false;      ///< compare-and-swap or exchange: loops of these may be spinning
+  std::uint32_t result = none;   ///< of an atomic; none: reduction
+  std::uint32_t operand_b = none;
+  std::uint32_t operand_c = none;
+  std::uint32_t second_address = none;  ///< async_copy: where from; `address` is where to
+  bool second_is_64_bits = true;
+  std::int64_t second_offset = 0;
+  std::uint32_t source_bytes = none;  ///< slot: async_copy that fills the rest with zeros
+};
+
+enum class ShuffleMode : std::uint8_t { up, down, butterfly, index };
+enum class VoteMode : std::uint8_t { all, any, uniform, ballot };
+enum class BarrierKind : std::uint8_t { sync, arrive, count, all, any };
+
+/// Shuffles, votes, matches, reductions: slots by role.
+struct Collective {
+  std::uint8_t mode = 0;       ///< ShuffleMode, VoteMode; match: 1 for .all
+  Type type = Type::b32;
+  bool negate_predicate = false;
+  std::uint32_t result = none;
+  std::uint32_t predicate = none;  ///< second result
+  std::uint32_t a = none;
+  std::uint32_t b = none;
+  std::uint32_t c = none;
+  std::uint32_t members = none;  ///< none: all active lanes
+  AtomicFunction combine = nullptr;
+};
+
+struct Barrier {
+  BarrierKind kind = BarrierKind::sync;
+  std::uint32_t number = none;   ///< slot
+  std::uint32_t threads = none;  ///< slot; none: all of the block
+  std::uint32_t predicate = none;
+  bool negate_predicate = false;
+  std::uint32_t result = none;
+};
+
+struct SpecialRead {
+  Special special = Special::tid;
+  std::uint8_t component = 0;
+};
+
+/// Loads or stores of `.param` variables of functions, per lane.
+struct ParameterAccess {
+  std::uint32_t offset = 0;  ///< in the frame's parameter area, or in the kernel's buffer
+  std::uint32_t address = none;  ///< slot of a computed offset
+  bool address_is_64_bits = true;
+  std::uint8_t bytes = 4;
+  std::uint8_t elements = 1;
+  bool sign_extend = false;
+  std::array<std::uint32_t, 8> values{};
+  std::array<std::uint8_t, 8> value_bytes{};
+};
+
+/// A function call: which pieces of the caller's parameter area become the callee's.
+struct Call {
+  std::uint32_t function = none;  ///< in KernelProgram::functions; none: indirect or built in
+  enum class BuiltIn : std::uint8_t { none, print, assert_fail, allocate, release };
+  BuiltIn built_in = BuiltIn::none;
+  std::uint32_t address = none;  ///< slot of an indirect call
+  struct Piece {
+    std::uint32_t offset = 0;  ///< in the caller's area
+    std::uint32_t bytes = 0;
+  };
+  std::vector<Piece> arguments;
+  std::vector<Piece> results;
+};
+
+struct IndexedBranch {
+  std::uint32_t index = none;  ///< slot
+  std::vector<std::uint32_t> targets;
+};
+
+struct TextureAccess {
+  std::uint8_t dimensions = 2;
+  bool array = false;
+  bool cube = false;
+  bool fetch = false;            ///< tex1Dfetch and friends: integer coordinates
+  Type type = Type::f32;         ///< of the result
+  std::uint32_t object = none;   ///< slot of the handle
+  std::uint32_t reference = none;  ///< or the number of a `.texref` variable
+  std::array<std::uint32_t, 4> coordinates{};
+  std::array<std::uint32_t, 4> values{};
+  std::uint8_t elements = 4;
+  std::uint8_t element_bytes = 4;  ///< surfaces
+  std::uint8_t out_of_bounds = 0;  ///< surfaces: 0 trap, 1 clamp, 2 zero
+  std::uint8_t query = 0;          ///< txq: 0 width, 1 height, 2 depth
+};
+
+struct ProgramFunction {
+  const Function* text = nullptr;
+  std::vector<Step> steps;
+  std::vector<std::byte> constants;     ///< initial bytes of the frame: immediate operands
+  std::uint32_t register_bytes = 0;     ///< of the frame, constants included
+  std::uint32_t parameter_bytes = 0;    ///< per lane, after the registers
+  std::vector<Call::Piece> parameters;  ///< formal ones, in its parameter area
+  std::vector<Call::Piece> results;
+  std::uint32_t local_bytes = 0;  ///< per lane
+  std::uint32_t pressure = 0;     ///< largest number of 32-bit registers that are live at once
+};
+
+/// A kernel with the functions that it reaches, ready to run.
+struct KernelProgram {
+  std::string name;
+  std::vector<ProgramFunction> functions;  ///< 0: the kernel
+  std::vector<StaticInstruction> rows;     ///< of the trace
+  std::uint64_t shared_bytes = 0;          ///< static
+  std::uint64_t dynamic_shared_offset = 0;
+  bool uses_dynamic_shared = false;
+  std::uint64_t local_bytes = 0;  ///< per thread, all frames of the deepest chain of calls
+  std::uint32_t registers_per_thread = 0;
+  std::uint32_t max_threads = 1024;
+  bool recursive = false;
+
+  std::vector<MemoryAccess> memory;
+  std::vector<ParameterAccess> parameter_accesses;
+  std::vector<SpecialRead> specials;
+  std::vector<Collective> collectives;
+  std::vector<Barrier> barriers;
+  std::vector<Call> calls;
+  std::vector<IndexedBranch> indexed_branches;
+  std::vector<TextureAccess> textures;
+  std::vector<std::uint64_t> local_offsets;  ///< of Action::local_address
+  std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
+};
+
+/// Where variables of module scope lie; lower() asks.
+struct SymbolTable {
+  std::map<std::string, std::uint64_t, std::less<>> addresses;
+  std::map<std::string, std::uint32_t, std::less<>> texture_references;
+};
+
+/// Makes a kernel ready to run. Throws InputError that names the first instruction which is not
+/// supported, with its line and the kernel; nothing has run then.
+KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols);
+
+/// Parameter layout (PTX ISA: each at a multiple of its alignment).
+std::vector<std::uint32_t> parameter_offsets(const std::vector<Variable>& parameters,
+                                             std::uint32_t& total);
+
+}  // namespace warpstack::ptx

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "ptx/device_memory.h"
+#include "ptx/texture.h"
+
+namespace warpstack::ptx {
+
+/// A texture or surface access that the device cannot do: the message says why, without the place.
+class TextureFault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The four channels of a texture at a point, as bits (floats, or integers when the format is one
+/// and is not read as normalised floats). Filtering uses the hardware's 8-bit fractions (CUDA C++
+/// Programming Guide, "Texture Fetching"). Throws TextureFault.
+std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
+                                    std::uint32_t dimensions,
+                                    const std::array<float, 3>& coordinates);
+
+/// The same at integer texel positions, without filter or address mode; outside: zero.
+std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
+                                   std::uint32_t dimensions,
+                                   const std::array<std::int64_t, 3>& position);
+
+/// Address of a byte position (x in bytes, y and z in rows and slices) of a surface; nothing when
+/// it lies outside.
+std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32_t dimensions,
+                                             const std::array<std::int64_t, 3>& position,
+                                             std::uint32_t bytes);
+
+}  // namespace warpstack::ptx

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "ptx/module.h"
+
+namespace warpstack::ptx {
+
+/// A special register, and the part of the operand that its name decides.
+struct SpecialRegister {
+  Special special;
+  bool is_vector = false;   ///< has components: `%tid.x`
+  std::uint8_t number = 0;  ///< of `%envreg` and `%pm`
+};
+
+/// Nothing for a name of no special register (PTX ISA, Section 10). The name starts with `%`.
+std::optional<SpecialRegister> special_register_named(std::string_view name);
+
+}  // namespace warpstack::ptx
