@@ -2,8 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace warpstack {
+namespace {
+
+/// Whether warps wait for each other at an instruction of SASS (`BAR.SYNC`, `BAR.RED`) or PTX
+/// (`bar.sync`, `barrier.cta.red`).
+bool is_block_barrier(std::string_view opcode) {
+  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
+    if (!opcode.starts_with(start)) continue;
+    opcode.remove_prefix(start.size());
+    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
+    for (const std::string_view kind : {"SYNC", "RED", "sync", "red"}) {
+      if (opcode.starts_with(kind)) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
 
 RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
