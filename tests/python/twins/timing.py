@@ -102,7 +102,7 @@ class Machine:
         return (
             not self.waiting_blocks
             and self.packets == 0
-            and not any(sm.num_warps for sm in self.sms)
+            and not any(sm.num_warps or sm.queue for sm in self.sms)
             and not any(one.mshrs or one.fills for one in self.slices)
             and not any(channel.queue for channel in self.channels)
         )
