@@ -1,4 +1,4 @@
-"""The command line: info, predict, caches, trace, convert, validate, gpus, workloads."""
+"""The command line, one function per command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, host, models, workloads
+from warpstack import __version__, host, models, timing, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -192,6 +192,52 @@ def _trace(arguments: argparse.Namespace) -> None:
         )
     app = workloads.load(arguments.workload, arguments.size, arguments.seed)
     _save(arguments, app)
+
+
+def _simulate(arguments: argparse.Namespace) -> None:
+    target = _gpu(arguments)
+    _report_unused(arguments, target, timing.fields_used(target), "the simulation")
+    app = _load(arguments)
+    results = timing.simulate(
+        app,
+        target,
+        flush_l2=arguments.flush_l2,
+        sample_cycles=arguments.sample_cycles,
+        max_cycles=arguments.max_cycles,
+        progress=True,
+    )
+    if arguments.sample_cycles is not None:
+        tables = []
+        for result in results:
+            samples = result.timeline
+            samples.insert(0, "kernel", result.kernel.launch_id)
+            tables.append(samples)
+        _print(arguments, pd.concat(tables, ignore_index=True))
+        return
+    table = timing.as_table(results)
+    if arguments.json:
+        print(json.dumps(timing.as_records(results), indent=1))
+    elif arguments.csv:
+        print(table.to_csv(index=False), end="")
+    else:
+        about = f": {target.description}" if target.description else ""
+        print(f"{app.name} on {target.title}{about}\n")
+        print(_stack_table(table, ["kernel", "name"]))
+        if len(app) > 1:
+            print("\nAll kernels: sum of instructions / sum of cycles\n")
+            print(_stack_table(models.application_totals(table), ["kernels"]))
+        print("\nLatency of the loads' L1 misses, mean cycles by part\n")
+        rows = [
+            {
+                "kernel": result.kernel.launch_id,
+                "misses": result.misses,
+                **result.miss_latency["mean"].to_dict(),
+                "sum": result.miss_latency["mean"].sum(skipna=False),
+            }
+            for result in results
+        ]
+        formats = dict.fromkeys([*timing.LATENCY_PARTS, "sum"], "{:.1f}")
+        print(_text_table(pd.DataFrame(rows), formats, ()))
 
 
 def _convert(arguments: argparse.Namespace) -> None:
@@ -604,6 +650,26 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
+
+    with _command(
+        commands,
+        "simulate",
+        _simulate,
+        "cycles of kernels, cycle by cycle, and what they are lost to",
+    ) as simulate:
+        _add_trace(simulate)
+        _add_gpu(simulate)
+        simulate.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+        simulate.add_argument(
+            "--sample-cycles",
+            type=int,
+            metavar="CYCLES",
+            help="print the state of MSHRs and queues every so many cycles instead",
+        )
+        simulate.add_argument(
+            "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
+        )
+        _add_output(simulate)
 
     with _command(
         commands, "trace", _trace, "run a workload or a CUDA program, without a GPU"
