@@ -132,9 +132,9 @@ class Cache {
   }
   /// What read() would fetch now.
   [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
-    const int way = tags_.find(set, line);
-    SectorMask valid = 0;
-    if (way >= 0) valid = states_[std::size_t{set} * config_.ways + way].valid;
+    const int way = sets_.find(set, line);
+    const SectorMask valid =
+        way < 0 ? SectorMask{0} : sets_.state(set, static_cast<std::uint32_t>(way)).valid;
     return widen(mask & ~valid) & ~valid;
   }
   /// The slice of a set.
