@@ -27,6 +27,8 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numpy as np
+
 import warpstack as ws
 from warpstack import _core
 
@@ -105,6 +107,32 @@ def reading() -> Iterator[Row]:
                 )
 
 
+def simulation() -> Iterator[Row]:
+    """Yield rates of running CUDA kernels, with and without tracing, in thread instructions."""
+    module = ws.cuda.compile(REPOSITORY / "benchmarks" / "gemm.ptx")
+    size = 256
+    a = ws.cuda.array(np.random.default_rng(0).random((size, size), dtype=np.float32))
+    c = ws.cuda.zeros((size, size))
+    for name, block in (("gemm_plain", (32, 8)), ("gemm_tiled", (16, 16))):
+        kernel = module.kernel(name)
+        grid = (size // block[0], size // block[1])
+        kernel.launch(grid, block, a, a, c, size)
+        count = 0
+        for traced in (True, False):
+            if traced:
+                count = kernel.launch(grid, block, a, a, c, size).num_thread_instructions
+            rates = timed(
+                lambda k=kernel, g=grid, b=block, t=traced: k.launch(g, b, a, a, c, size, trace=t),
+                count,
+            )
+            what = f"{name}, {'traced' if traced else 'not traced'}"
+            yield "simulation", what, *rates, "M thread instructions/s"
+    for name in ("bfs", "k-means"):
+        count = sum(kernel.num_thread_instructions for kernel in ws.workloads.load(name))
+        rates = timed(lambda name=name: ws.workloads.load(name), count)
+        yield "simulation", f"{name} (small), traced", *rates, "M thread instructions/s"
+
+
 def intervals() -> Iterator[Row]:
     """Yield rates of the interval algorithm over all warps, one thread."""
     for what, kernel in kernels().items():
@@ -158,6 +186,7 @@ def pipeline() -> Iterator[Row]:
 
 GROUPS = {
     "reading": reading,
+    "simulation": simulation,
     "intervals": intervals,
     "caches": caches,
     "models": models,

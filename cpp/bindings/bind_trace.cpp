@@ -3,8 +3,10 @@
 #include "bindings/bindings.h"
 #include "common/error.h"
 #include "trace/accelsim_reader.h"
+#include "trace/accelsim_writer.h"
 #include "trace/column_batch.h"
 #include "trace/program.h"
+#include "trace/sass_names.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -150,7 +152,8 @@ StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
   for (const auto* registers : {&instruction.destinations, &instruction.sources}) {
     for (const std::uint16_t reg : *registers) {
-      if (reg >= zero_register) throw InputError("a register number is beyond 254");
+      // Numbers are dense already: 255 is a register like others, and PTX has more than SASS.
+      if (reg == 0xFFFF) throw InputError("a register number is beyond 65534");
     }
   }
   return instruction;
@@ -226,6 +229,11 @@ void bind_trace(py::module_& module) {
             return t.dpki(line_bytes, python_interrupt());
           },
           py::arg("line_bytes"))
+      .def("num_thread_instructions",
+           [](const KernelTrace& t) {
+             const py::gil_scoped_release unlocked;
+             return t.num_thread_instructions(python_interrupt());
+           })
       .def("instruction_table", &instruction_table)
       .def("block_warps",
            [](const KernelTrace& t, std::size_t block) {
@@ -260,6 +268,38 @@ void bind_trace(py::module_& module) {
              reader.feed(text);
            })
       .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>());
+
+  py::class_<AccelSimWriter>(module, "AccelSimWriter")
+      .def(py::init([](const KernelTrace& trace, std::uint64_t binary_version) {
+             const py::gil_scoped_release unlocked;
+             return std::make_unique<AccelSimWriter>(trace, binary_version, python_interrupt());
+           }),
+           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
+      .def("header", [](const AccelSimWriter& writer) { return py::bytes(writer.header()); })
+      .def(
+          "blocks",
+          [](AccelSimWriter& writer, std::size_t first, std::size_t last) {
+            std::string text;
+            {
+              const py::gil_scoped_release unlocked;
+              text = writer.blocks(first, last);
+            }
+            return py::bytes(text);
+          },
+          py::arg("first"), py::arg("last"))
+      .def_property_readonly("warps_without_exit", &AccelSimWriter::warps_without_exit);
+
+  module.def("sass_versions", [] {
+    const auto versions = sass_versions();
+    return std::vector<std::uint64_t>(versions.begin(), versions.end());
+  });
+  module.def(
+      "sass_opcode",
+      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
+        return sass_opcode(instruction_from_row(row), binary_version,
+                           returns_from_function ? ReturnKind::from_function : ReturnKind::exit);
+      },
+      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
 
   py::class_<TraceBuilder>(module, "TraceBuilder")
       .def(py::init([](const py::dict& header, std::shared_ptr<StorageBudget> budget) {

@@ -1,5 +1,6 @@
 #include "memory/address_map.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/error.h"
@@ -20,10 +21,32 @@ std::string_view name_of(Indexing indexing) {
   return names[static_cast<std::size_t>(indexing)];
 }
 
+Divisor::Divisor(std::uint64_t value)
+    : value_(value),
+      is_power_(std::has_single_bit(value)),
+      shift_(static_cast<unsigned>(std::bit_width(value - 1)) - (is_power_ ? 0 : 1)) {
+  if (is_power_) return;
+  // Long division of 2^(64 + bits) - 2^64 * value, bit by bit; its upper half is less than value.
+  std::uint64_t rest = (std::uint64_t{2} << shift_) - value;
+  for (int bit = 0; bit < 64; ++bit) {
+    const bool carries = rest >> 63 != 0;
+    rest <<= 1;
+    reciprocal_ <<= 1;
+    if (carries || rest >= value) {
+      rest -= value;
+      reciprocal_ |= 1;
+    }
+  }
+  ++reciprocal_;
+}
+
 AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
     : indexing_(indexing),
+      buckets_(buckets),
       by_buckets_(buckets),
-      bits_(static_cast<unsigned>(std::bit_width(buckets - 1))) {
+      bits_(static_cast<unsigned>(std::bit_width(buckets - 1))),
+      first_fold_(std::max(bits_, 1u)) {
+  while (2 * first_fold_ < 64) first_fold_ *= 2;
   if (indexing != Indexing::ipoly) return;
   if (bits_ > std::size(polynomials)) {
     throw InputError("ipoly indexing spreads over at most 2^24 sets, not " +

@@ -8,34 +8,40 @@
 
 namespace warpstack {
 
-/// Division by a number that is fixed early: a shift by powers of two, a multiplication for numbers
-/// below 2^32.
+/// Division by a number that is fixed early: a shift by powers of two, else a multiplication
+/// (Granlund and Montgomery, PLDI 1994, Figure 4.1).
 class Divisor {
  public:
-  explicit Divisor(std::uint64_t value)
-      : value_(value),
-        shift_(std::has_single_bit(value) ? std::countr_zero(value) : -1),
-        reciprocal_(~std::uint64_t{0} / value + 1) {}
+  explicit Divisor(std::uint64_t value);
   [[nodiscard]] std::uint64_t quotient(std::uint64_t n) const {
-    if (shift_ >= 0) return n >> shift_;
-    // The reciprocal is too large by less than value / 2^64: below 2^32 that never carries.
-    if ((n | value_) >> 32 == 0) return high_product(n, reciprocal_);
-    return n / value_;
+    if (is_power_) return n >> shift_;
+    const std::uint64_t product = high_product(n, reciprocal_);
+    return (product + (n - product) / 2) >> shift_;
   }
   [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
-    return shift_ >= 0 ? n & (value_ - 1) : n - quotient(n) * value_;
+    return is_power_ ? n & (value_ - 1) : n - quotient(n) * value_;
   }
 
  private:
-  /// Upper 64 bits of the product of a number below 2^32 and another one.
-  static std::uint64_t high_product(std::uint64_t small, std::uint64_t n) {
-    const std::uint64_t low = small * (n & 0xffffffff);
-    return (small * (n >> 32) + (low >> 32)) >> 32;
+  /// Upper 64 bits of a product.
+  static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>(Wide{a} * b >> 64);
+#else
+    const std::uint64_t a_low = a & 0xffffffff;
+    const std::uint64_t b_low = b & 0xffffffff;
+    const std::uint64_t middle = (a >> 32) * b_low + (a_low * b_low >> 32);
+    const std::uint64_t other = a_low * (b >> 32) + (middle & 0xffffffff);
+    return (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
+#endif
   }
 
   std::uint64_t value_;
-  int shift_;
-  std::uint64_t reciprocal_;  ///< 2^64 / value, rounded up
+  bool is_power_;
+  unsigned shift_;
+  /// Of 2^(64 + bits) / value, rounded up, what is above 2^64; bits: those of value - 1.
+  std::uint64_t reciprocal_ = 0;
 };
 
 /// How line numbers spread over sets, or chunks of the address space over slices.
@@ -53,29 +59,24 @@ class AddressMap {
  public:
   AddressMap(std::uint64_t buckets, Indexing indexing);
 
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t n) const {
-    switch (indexing_) {
-      case Indexing::modulo:
-        break;
-      case Indexing::xor_hash:
-        n = fold(n);
-        break;
-      case Indexing::ipoly:
-        n = divide(n);
-        break;
-    }
-    return by_buckets_.remainder(n);
+  [[nodiscard, gnu::always_inline]] std::uint64_t operator()(std::uint64_t n) const {
+    return indexing_ == Indexing::modulo ? by_buckets_.remainder(n) : hash(n);
   }
 
  private:
   /// Remainders of each byte of a number.
   using Remainders = std::array<std::array<std::uint32_t, 256>, 8>;
 
+  [[nodiscard]] std::uint64_t hash(std::uint64_t n) const {
+    n = indexing_ == Indexing::xor_hash ? fold(n) : divide(n);
+    // Less than twice the number of buckets.
+    return n < buckets_ ? n : n - buckets_;
+  }
   [[nodiscard]] std::uint64_t fold(std::uint64_t n) const {
     if (bits_ == 0) return 0;
-    std::uint64_t result = 0;
-    for (; n != 0; n >>= bits_) result ^= n & ((std::uint64_t{1} << bits_) - 1);
-    return result;
+    // The upper half of the digits onto the lower one, until one is left.
+    for (unsigned shift = first_fold_; shift >= bits_; shift /= 2) n ^= n >> shift;
+    return n & ((std::uint64_t{1} << bits_) - 1);
   }
   [[nodiscard]] std::uint64_t divide(std::uint64_t n) const {
     std::uint64_t result = 0;
@@ -84,8 +85,10 @@ class AddressMap {
   }
 
   Indexing indexing_;
+  std::uint64_t buckets_;
   Divisor by_buckets_;
-  unsigned bits_;  ///< of the next power of two
+  unsigned bits_;        ///< of the next power of two
+  unsigned first_fold_;  ///< the greatest bits_ * 2^k below 64; unused without bits
   std::shared_ptr<const Remainders> remainders_;
 };
 

@@ -10,6 +10,20 @@ namespace {
 
 constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
 
+/// By sectors per fill unit and mask of sectors, the units that the mask touches.
+constexpr auto touched_units = [] {
+  std::array<std::array<SectorMask, 256>, max_sectors_per_line + 1> table{};
+  for (unsigned size = 1; size <= max_sectors_per_line; ++size) {
+    for (unsigned mask = 0; mask < 256; ++mask) {
+      for (unsigned first = 0; first < max_sectors_per_line; first += size) {
+        const unsigned unit = ((1u << size) - 1) << first;
+        if (mask & unit) table[size][mask] |= static_cast<SectorMask>(unit);
+      }
+    }
+  }
+  return table;
+}();
+
 template <typename Visit>
 void for_each_sector(SectorMask mask, Visit visit) {
   for (unsigned rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
@@ -68,38 +82,18 @@ Cache::Cache(const CacheConfig& config)
       by_slices_(config.slices),
       slice_(config.slices, config.slice_index),
       set_in_slice_(sets_per_slice_, config.set_index),
-      sectors_per_unit_(config.sector_bytes / sector_bytes),
-      tags_(config.num_sets(), config.ways),
-      order_(config.num_sets(), config.ways, config.replacement),
-      states_(config.num_lines()) {
-  if (config.write_miss == WriteMiss::write_validate) {
-    partial_.resize(states_.size());
-    bytes_.resize(states_.size());
-  }
-  if (config.write_policy == WritePolicy::write_back) writers_.resize(states_.size());
-}
+      units_(touched_units[config.sector_bytes / sector_bytes].data()),
+      sets_(config.num_sets(), config.ways, config.replacement),
+      bytes_(config.write_miss == WriteMiss::write_validate ? config.num_lines() : 0),
+      writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {}
 
-SectorMask Cache::widen_to_units(SectorMask mask) const {
-  unsigned widened = 0;
-  const unsigned unit = (1u << sectors_per_unit_) - 1;
-  for (unsigned first = 0; first < config_.line_bytes / sector_bytes; first += sectors_per_unit_) {
-    if (mask & (unit << first)) widened |= unit << first;
-  }
-  return static_cast<SectorMask>(widened);
-}
-
-void Cache::place_last(std::uint32_t set, std::uint32_t way) {
-  std::uint32_t empty = 0;
-  for (std::uint32_t w = 0; w < config_.ways; ++w) empty += tags_.line(set, w) == TagStore::no_line;
-  order_.place_last(set, way, empty);
-}
-
-void Cache::describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const {
-  eviction.line = line;
-  eviction.dirty = states_[slot].dirty;
-  eviction.writer = writers_[slot];
+void Cache::describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const {
+  const LineState& state = sets_.state(set, way);
+  eviction.line = sets_.line(set, way);
+  eviction.dirty = state.dirty;
+  eviction.writer = writers_[slot(set, way)];
   for_each_sector(eviction.dirty, [&](int s) {
-    eviction.bytes[s] = partial(slot) >> s & 1 ? bytes_[slot][s] : all_bytes;
+    eviction.bytes[s] = state.partial >> s & 1 ? bytes_[slot(set, way)][s] : all_bytes;
   });
 }
 
@@ -109,22 +103,14 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
   WriteResult result;
   const bool through = config_.write_policy == WritePolicy::write_through;
   if (through) result.forward = mask;
-  const int found = tags_.find(set, line);
   SectorMask written = mask;
-  std::uint32_t way = 0;
-  if (found >= 0) {
-    way = static_cast<std::uint32_t>(found);
-    order_.use(set, way);
-  } else if (config_.write_miss == WriteMiss::no_allocate) {
+  if (config_.write_miss == WriteMiss::no_allocate && !contains(set, line)) {
     result.forward = mask;
     return result;
-  } else {
-    way = allocate(set, line, eviction);
   }
-  if (evict_first) place_last(set, way);
-  const std::size_t slot = std::size_t{set} * config_.ways + way;
-  State& state = states_[slot];
-  result.hit = mask & (state.valid | partial(slot));
+  const auto [way, state] = use(set, line, eviction);
+  if (evict_first) sets_.place_last(set, way);
+  result.hit = mask & (state.valid | state.partial);
   switch (config_.write_miss) {
     case WriteMiss::no_allocate:
       written = result.hit;
@@ -135,45 +121,44 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
       state.valid |= result.fetch;
       break;
     case WriteMiss::write_validate:
-      write_bytes(slot, written, bytes);
+      write_bytes(state, bytes_[slot(set, way)], written, bytes);
       break;
   }
   if (!through && written) {
     // Without sectors a line has one dirty bit.
-    state.dirty |= widen(written) & (state.valid | partial(slot));
-    writers_[slot] = writer;
+    state.dirty |= widen(written) & (state.valid | state.partial);
+    writers_[slot(set, way)] = writer;
   }
   return result;
 }
 
-void Cache::write_bytes(std::size_t slot, SectorMask written, const ByteMasks& bytes) {
-  State& state = states_[slot];
+void Cache::write_bytes(LineState& state, ByteMasks& valid_bytes, SectorMask written,
+                        const ByteMasks& bytes) {
   for_each_sector(written & ~state.valid, [&](int s) {
     const auto bit = static_cast<SectorMask>(1u << s);
-    std::uint32_t& valid_bytes = bytes_[slot][s];
-    valid_bytes = (partial_[slot] & bit ? valid_bytes : 0) | bytes[s];
-    if (valid_bytes == all_bytes) {
-      partial_[slot] &= ~bit;
+    valid_bytes[s] = (state.partial & bit ? valid_bytes[s] : 0) | bytes[s];
+    if (valid_bytes[s] == all_bytes) {
+      state.partial &= ~bit;
       state.valid |= bit;
     } else {
-      partial_[slot] |= bit;
+      state.partial |= bit;
     }
   });
 }
 
 void Cache::invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask) {
-  const int way = tags_.find(set, line);
+  const int way = sets_.find(set, line);
   if (way < 0) return;
-  const std::size_t slot = std::size_t{set} * config_.ways + static_cast<std::uint32_t>(way);
+  LineState& state = sets_.state(set, static_cast<std::uint32_t>(way));
   const SectorMask kept = ~widen(mask);
-  states_[slot].valid &= kept;
-  states_[slot].dirty &= kept;
-  if (!partial_.empty()) partial_[slot] &= kept;
+  state.valid &= kept;
+  state.dirty &= kept;
+  state.partial &= kept;
 }
 
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
-  for (const State& state : states_) count += count_sectors(state.dirty);
+  sets_.for_each_state([&count](const LineState& state) { count += count_sectors(state.dirty); });
   return count;
 }
 
@@ -182,22 +167,16 @@ void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
   Eviction eviction;
   std::vector<std::uint32_t> ways;
   for (std::uint32_t set = 0; set < config_.num_sets(); ++set) {
-    order_.ways_of(set, ways);
+    sets_.ways_of(set, ways);
     for (const std::uint32_t way : ways) {
-      const std::size_t slot = std::size_t{set} * config_.ways + way;
-      if (!states_[slot].dirty) continue;
-      describe(tags_.line(set, way), slot, eviction);
+      if (sets_.state(set, way).dirty == 0) continue;
+      describe(set, way, eviction);
       write_back(eviction);
     }
   }
   clear();
 }
 
-void Cache::clear() {
-  tags_.clear();
-  order_.clear();
-  std::ranges::fill(states_, State{});
-  std::ranges::fill(partial_, SectorMask{0});
-}
+void Cache::clear() { sets_.clear(); }
 
 }  // namespace warpstack

@@ -9,13 +9,11 @@
 
 #include "memory/address_map.h"
 #include "memory/replacement.h"
-#include "memory/tag_store.h"
+#include "memory/set_store.h"
 #include "trace/access.h"
 
 namespace warpstack {
 
-/// Sectors of a line are numbered 0 to 7: lines have at most 256 bytes.
-using SectorMask = std::uint8_t;
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
 
@@ -97,41 +95,32 @@ class Cache {
 
   /// The set of a line (line number = address / line_bytes): slices split the address space, and
   /// each has its own sets.
-  [[nodiscard]] std::uint32_t set_of(std::uint64_t line) const {
+  [[nodiscard, gnu::always_inline]] std::uint32_t set_of(std::uint64_t line) const {
     if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
     const std::uint64_t chunk = by_interleave_.quotient(line);
+    const std::uint64_t local_chunk = by_slices_.quotient(chunk);
     const std::uint64_t local =
-        by_slices_.quotient(chunk) * lines_per_interleave_ + by_interleave_.remainder(line);
-    return static_cast<std::uint32_t>(slice_(chunk) * sets_per_slice_ + set_in_slice_(local));
+        local_chunk * lines_per_interleave_ + by_interleave_.remainder(line);
+    const std::uint64_t slice = config_.slice_index == Indexing::modulo
+                                    ? chunk - local_chunk * config_.slices
+                                    : slice_(chunk);
+    return static_cast<std::uint32_t>(slice * sets_per_slice_ + set_in_slice_(local));
   }
-  /// Brings the state of a set close.
-  void prefetch(std::uint32_t set) const {
-    tags_.prefetch(set);
-    order_.prefetch(set);
-    __builtin_prefetch(states_.data() + std::size_t{set} * config_.ways);
-  }
+  /// Brings what an access to a line of `set` will touch close.
+  void prefetch(std::uint32_t set, std::uint64_t line) const { sets_.prefetch(set, line); }
 
   /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
   /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
-  ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask, bool evict_first,
-                  Eviction& eviction) {
-    const int found = tags_.find(set, line);
-    auto way = static_cast<std::uint32_t>(found);
-    if (found >= 0) {
-      order_.use(set, way);
-    } else {
-      way = allocate(set, line, eviction);
-    }
-    if (evict_first) place_last(set, way);
-    const std::size_t slot = std::size_t{set} * config_.ways + way;
-    State& state = states_[slot];
+  [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                         bool evict_first, Eviction& eviction) {
+    const auto [way, state] = use(set, line, eviction);
+    if (evict_first) sets_.place_last(set, way);
     ReadResult result;
     result.hit = mask & state.valid;
-    if (result.hit == mask) return result;
     // A partly valid sector misses: the bytes around the written ones come from below.
     result.fetch = widen(mask & ~state.valid) & ~state.valid;
     state.valid |= result.fetch;
-    if (!partial_.empty()) partial_[slot] &= ~result.fetch;
+    state.partial &= ~result.fetch;
     return result;
   }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
@@ -139,7 +128,7 @@ class Cache {
   WriteResult write(std::uint32_t set, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
                     std::uint32_t writer, bool evict_first, Eviction& eviction);
   [[nodiscard]] bool contains(std::uint32_t set, std::uint64_t line) const {
-    return tags_.find(set, line) >= 0;
+    return sets_.find(set, line) >= 0;
   }
   /// Forgets sectors without writing them back.
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
@@ -154,34 +143,20 @@ class Cache {
   [[nodiscard]] const CacheConfig& config() const { return config_; }
 
  private:
-  /// Sectors of a line by what is valid and what is dirty.
-  struct State {
-    SectorMask valid = 0;  ///< every byte is valid
-    SectorMask dirty = 0;
-  };
-
-  /// Gives a line that is absent a way.
-  std::uint32_t allocate(std::uint32_t set, std::uint64_t line, Eviction& eviction) {
-    const std::uint32_t way = order_.fill(set);
-    const std::size_t slot = std::size_t{set} * config_.ways + way;
-    if (states_[slot].dirty) describe(tags_.line(set, way), slot, eviction);
-    states_[slot] = {};
-    if (!partial_.empty()) partial_[slot] = 0;
-    tags_.replace(set, way, line);
-    return way;
+  /// Uses a line; one that is absent takes the place of another.
+  [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
+                                             Eviction& eviction) {
+    return sets_.access(
+        set, line, [this, set, &eviction](std::uint32_t way) { describe(set, way, eviction); });
   }
-  /// Makes a line the next to make room.
-  void place_last(std::uint32_t set, std::uint32_t way);
-  void describe(std::uint64_t line, std::size_t slot, Eviction& eviction) const;
+  void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
+  [[nodiscard]] std::size_t slot(std::uint32_t set, std::uint32_t way) const {
+    return std::size_t{set} * config_.ways + way;
+  }
   /// The fill units that a mask touches.
-  [[nodiscard]] SectorMask widen(SectorMask mask) const {
-    return sectors_per_unit_ == 1 ? mask : widen_to_units(mask);
-  }
-  [[nodiscard]] SectorMask widen_to_units(SectorMask mask) const;
-  [[nodiscard]] SectorMask partial(std::size_t slot) const {
-    return partial_.empty() ? SectorMask{0} : partial_[slot];
-  }
-  void write_bytes(std::size_t slot, SectorMask written, const ByteMasks& bytes);
+  [[nodiscard]] SectorMask widen(SectorMask mask) const { return units_[mask]; }
+  static void write_bytes(LineState& state, ByteMasks& valid_bytes, SectorMask written,
+                          const ByteMasks& bytes);
 
   CacheConfig config_;
   std::uint64_t sets_per_slice_;
@@ -190,14 +165,11 @@ class Cache {
   Divisor by_slices_;
   AddressMap slice_;
   AddressMap set_in_slice_;
-  std::uint32_t sectors_per_unit_;
-  TagStore tags_;
-  ReplacementOrder order_;
+  const SectorMask* units_;  ///< by mask of sectors, the fill units that it touches
+  SetStore sets_;
   // By slot: set * ways + way.
-  std::vector<State> states_;
-  std::vector<SectorMask> partial_;     ///< some bytes are valid; empty unless write_validate
-  std::vector<ByteMasks> bytes_;        ///< of partial sectors; empty unless write_validate
-  std::vector<std::uint32_t> writers_;  ///< empty unless write_back
+  ZeroedArray<ByteMasks> bytes_;        ///< of partial sectors; empty unless write_validate
+  ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
 };
 
 }  // namespace warpstack

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -23,10 +25,10 @@ struct Request {
   std::uint32_t writer;  ///< of a write-back: the row that it counts for
   std::uint32_t bytes;   ///< position of the byte masks of a write
   SectorMask mask;
-  Kind kind;
-  bool continues;      ///< belongs to the L1 line of the request before it
-  bool evict_first;    ///< L2 shall replace the line next
   std::uint8_t owner;  ///< the thread that has the set
+  Kind kind;
+  bool continues : 1;    ///< belongs to the L1 line of the request before it
+  bool evict_first : 1;  ///< L2 shall replace the line next
 };
 
 /// What L2 says about a request.
@@ -356,7 +358,7 @@ class alignas(128) Sm {
     }
     const std::uint32_t set = l2_.set_of(line);
     const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
-    requests_.push_back({line, set, writer, position, mask, kind, continues, evict_first, owner});
+    requests_.push_back({line, set, writer, position, mask, owner, kind, continues, evict_first});
   }
 
   const std::vector<StaticInstruction>& instructions_;
@@ -381,9 +383,16 @@ class alignas(128) Sm {
 /// Runs the SMs and L2 in turn, each step on all threads.
 class Simulation {
  public:
-  Simulation(std::vector<Sm>& sms, Cache& l2, std::vector<Worker>& workers,
+  using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
+
+  Simulation(std::size_t num_sms, MakeSm make_sm, Cache& l2, std::vector<Worker>& workers,
              std::optional<WarpPosition> observed, const InterruptCheck& interrupt)
-      : sms_(sms), l2_(l2), workers_(workers), observed_(observed), interrupt_(interrupt) {}
+      : make_sm_(std::move(make_sm)),
+        sms_(num_sms),
+        l2_(l2),
+        workers_(workers),
+        observed_(observed),
+        interrupt_(interrupt) {}
 
   void run() {
     Meeting meeting(static_cast<std::uint32_t>(workers_.size()));
@@ -396,8 +405,16 @@ class Simulation {
     if (failure_) std::rethrow_exception(failure_);
     flush();
   }
+  /// Accesses of the observed warp.
+  [[nodiscard]] std::vector<ObservedAccess> observed() const {
+    std::vector<ObservedAccess> all;
+    for (const auto& sm : sms_) all.insert(all.end(), sm->observed().begin(), sm->observed().end());
+    return all;
+  }
 
  private:
+  using Sms = std::vector<std::unique_ptr<Sm>>;
+
   /// Requests of a batch: enough to make the threads' meetings cheap, and few enough to stay in a
   /// processor's cache between the two steps.
   static constexpr std::size_t most_requests = 32768;
@@ -411,8 +428,9 @@ class Simulation {
         if (id == 0 && interrupt_) interrupt_();
         // A thread keeps its SMs: their state stays in its processor's cache.
         for (std::size_t i = id; i < sms_.size(); i += workers_.size()) {
-          sms_[i].settle(workers_[id]);
-          sms_[i].run(turns_, observed_, workers_[id]);
+          if (!sms_[i]) sms_[i] = make_sm_(i);
+          sms_[i]->settle(workers_[id]);
+          sms_[i]->run(turns_, observed_, workers_[id]);
         }
       });
       meeting.wait([this] { end_turns(); });
@@ -433,23 +451,25 @@ class Simulation {
   }
 
   void end_turns() {
+    finished_ = failure_ != nullptr;
+    if (finished_) return;
     most_turns_ = 0;
     std::size_t requests = 0;
-    for (const Sm& sm : sms_) {
-      most_turns_ = std::max(most_turns_, sm.num_turns());
-      requests += sm.num_requests();
+    for (const auto& sm : sms_) {
+      most_turns_ = std::max(most_turns_, sm->num_turns());
+      requests += sm->num_requests();
     }
     constexpr std::size_t least_turns = 8;
     if (requests > most_requests) turns_ = std::max(turns_ / 2, least_turns);
     if (requests < least_requests) {
       turns_ = std::min(turns_ * 2, std::max(most_accesses / sms_.size(), least_turns));
     }
-    finished_ = failure_ || most_turns_ == 0;
+    finished_ = most_turns_ == 0;
   }
 
   /// Serves the requests of the batch whose sets a thread owns: turn by turn, SM by SM.
   void serve(std::size_t id) {
-    for (Sm& sm : sms_) sm.outcomes(id).resize(sm.num_requests());
+    for (const auto& sm : sms_) sm->outcomes(id).resize(sm->num_requests());
     L2Port port(l2_, workers_[id].totals);
     Order now(sms_, most_turns_);
     Order ahead(sms_, most_turns_);
@@ -458,7 +478,8 @@ class Simulation {
       if (ahead.done()) return;
       const Sm& sm = ahead.sm();
       for (std::size_t i = ahead.first(); i < ahead.last(); ++i) {
-        if (sm.request(i).owner == id) l2_.prefetch(sm.request(i).set);
+        const Request& request = sm.request(i);
+        if (request.owner == id) l2_.prefetch(request.set, request.line);
       }
       ahead.next();
     };
@@ -487,9 +508,9 @@ class Simulation {
   /// The turns of a batch in the order in which L2 takes their requests.
   class Order {
    public:
-    Order(std::vector<Sm>& sms, std::size_t turns) : sms_(sms), turns_(turns) { skip(); }
+    Order(const Sms& sms, std::size_t turns) : sms_(sms), turns_(turns) { skip(); }
     [[nodiscard]] bool done() const { return turn_ == turns_; }
-    [[nodiscard]] Sm& sm() const { return sms_[sm_]; }
+    [[nodiscard]] Sm& sm() const { return *sms_[sm_]; }
     [[nodiscard]] std::size_t first() const { return sm().first_request(turn_); }
     [[nodiscard]] std::size_t last() const { return sm().first_request(turn_ + 1); }
     void next() {
@@ -503,14 +524,14 @@ class Simulation {
         if (sm_ == sms_.size()) {
           sm_ = 0;
           ++turn_;
-        } else if (turn_ < sms_[sm_].num_turns()) {
+        } else if (turn_ < sms_[sm_]->num_turns()) {
           return;
         } else {
           ++sm_;
         }
       }
     }
-    std::vector<Sm>& sms_;
+    const Sms& sms_;
     std::size_t turns_;
     std::size_t turn_ = 0;
     std::size_t sm_ = 0;
@@ -519,7 +540,8 @@ class Simulation {
   /// Writes the L1 caches back, SM by SM.
   void flush() {
     L2Port port(l2_, workers_[0].totals);
-    for (Sm& sm : sms_) {
+    for (const auto& built : sms_) {
+      Sm& sm = *built;
       sm.flush(workers_[0]);
       for (std::vector<Outcome>& outcomes : sm.outcomes()) outcomes.resize(sm.num_requests());
       for (std::size_t i = 0; i < sm.num_requests(); ++i) {
@@ -530,7 +552,8 @@ class Simulation {
     }
   }
 
-  std::vector<Sm>& sms_;
+  MakeSm make_sm_;
+  Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;
   std::optional<WarpPosition> observed_;
@@ -658,13 +681,14 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
   const std::uint64_t threads =
       std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1,
                                 std::min<std::uint64_t>(num_threads_, most_threads));
-  std::vector<Sm> sms;
-  for (std::vector<std::uint32_t>& blocks : blocks_of_sms) {
-    if (blocks.empty()) continue;
-    sms.emplace_back(trace, flags, std::move(blocks), blocks_per_sm, config_, l1, l2_, threads);
-  }
+  std::erase_if(blocks_of_sms, [](const auto& blocks) { return blocks.empty(); });
+  const auto make_sm = [&](std::size_t i) {
+    return std::make_unique<Sm>(trace, flags, std::move(blocks_of_sms[i]), blocks_per_sm, config_,
+                                l1, l2_, threads);
+  };
   std::vector<Worker> workers(threads, Worker(instructions.size(), l1.line_bytes));
-  Simulation(sms, l2_, workers, observed, interrupt).run();
+  Simulation simulation(blocks_of_sms.size(), make_sm, l2_, workers, observed, interrupt);
+  simulation.run();
 
   profile.per_row.resize(instructions.size());
   for (const Worker& worker : workers) {
@@ -685,9 +709,7 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
     profile.totals[kind] += counts[row].issued;
   }
   profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
-  for (const Sm& sm : sms) {
-    profile.observed.insert(profile.observed.end(), sm.observed().begin(), sm.observed().end());
-  }
+  profile.observed = simulation.observed();
   return profile;
 }
 

@@ -20,158 +20,131 @@ enum class Replacement : std::uint8_t {
 inline constexpr std::size_t num_replacements = 3;
 std::string_view name_of(Replacement replacement);
 
-/// Which way of a set makes room next. Empty ways come first.
-///
-/// LRU and FIFO keep the ways of a set in order: up to 16 ways as the nibbles of one word, up to 32
-/// as the rank of each, which a few vector instructions update, more as a linked list, so that a
-/// use costs the same whatever the associativity.
-class ReplacementOrder {
+/// The order in which up to 16 ways make room, as the nibbles of a word: the way that makes room
+/// last is the low one. Zero is the order of their numbers.
+class NibbleOrder {
  public:
-  /// `ways` is a power of two for pseudo-LRU.
-  ReplacementOrder(std::uint64_t sets, std::uint32_t ways, Replacement replacement);
+  using Word = std::uint64_t;
+  static constexpr std::uint32_t most_ways = 16;
 
-  [[nodiscard]] std::uint32_t victim(std::uint32_t set) const {
-    if (form_ == Form::nibbles)
-      return static_cast<std::uint32_t>(nibbles_[set] >> last_shift_ & 15);
-    if (form_ == Form::ranks) return last_of_ranks(set);
-    if (form_ == Form::list) return ends_[set].last;
-    return tree_victim(set);
+  explicit NibbleOrder(std::uint32_t ways);
+
+  /// The way that makes room next.
+  [[nodiscard]] std::uint32_t last(Word word) const {
+    return static_cast<std::uint32_t>((word ^ identity_) >> last_shift_ & 15);
   }
-  /// A line that is resident was used.
-  void use(std::uint32_t set, std::uint32_t way) {
-    if (replacement_ != Replacement::fifo) place_first(set, way);
-  }
-  /// The way that makes room takes a new line.
-  std::uint32_t fill(std::uint32_t set) {
-    if (form_ == Form::nibbles) {
-      // All ways move on by one place.
-      std::uint64_t& order = nibbles_[set];
-      const std::uint64_t way = order >> last_shift_ & 15;
-      order = (order << 4 & order_mask_) | way;
-      return static_cast<std::uint32_t>(way);
-    }
-    const std::uint32_t way = victim(set);
-    if (form_ == Form::ranks) {
-      move_first(set, static_cast<std::uint8_t>(ways_ - 1));
-      return way;
-    }
-    place_first(set, way);
-    if (replacement_ == Replacement::plru && filled_[set] < ways_) ++filled_[set];
-    return way;
+  [[gnu::always_inline]] void place_first(Word& word, std::uint32_t way) const {
+    // Also where the way is first already: that is unpredictable, and a wrong guess costs more.
+    const std::uint64_t order = word ^ identity_;
+    const std::uint64_t top = top_bit(order, way);
+    const std::uint64_t before = order & ((top >> 3) - 1);
+    const std::uint64_t after = order & (0 - (top << 1));
+    word = (after | before << 4 | way) ^ identity_;
   }
   /// This way makes room next, after the empty ones.
-  void place_last(std::uint32_t set, std::uint32_t way, std::uint32_t num_empty);
-  void prefetch(std::uint32_t set) const {
-    if (form_ == Form::nibbles) __builtin_prefetch(&nibbles_[set]);
-    if (form_ == Form::ranks)
-      __builtin_prefetch(ranks_.data() + std::size_t{set} * vectors_per_set);
-  }
-  /// The ways of a set, the last to make room first; with pseudo-LRU in the order of their numbers.
-  void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) const;
-  void clear();
+  void place_last(Word& word, std::uint32_t way, std::uint32_t num_empty) const;
+  void ways_of(const Word& word, std::vector<std::uint32_t>& ways) const;
 
  private:
-  enum class Form : std::uint8_t { nibbles, ranks, list, tree };
-
-  static constexpr std::uint32_t vector_ways = 16;
-  static constexpr std::size_t vectors_per_set = 2;
-  /// Ranks of sixteen ways, 0 for the last to make room; beyond the last way one that no way has or
-  /// passes. Vectors of bytes compare with a sign, so none is above 127.
-  struct alignas(16) Ranks {
-    std::uint8_t of[vector_ways];
-  };
-  struct Link {
-    std::uint32_t before;
-    std::uint32_t after;
-  };
-  struct Ends {
-    std::uint32_t first;
-    std::uint32_t last;
-  };
-
-  void place_first(std::uint32_t set, std::uint32_t way) {
-    if (form_ == Form::nibbles) {
-      // Also where the way is first already: that is unpredictable, and a wrong guess costs more.
-      std::uint64_t& order = nibbles_[set];
-      const unsigned shift = position(order, way);
-      const std::uint64_t before = order & ((std::uint64_t{1} << shift) - 1);
-      const std::uint64_t after = order & ~((std::uint64_t{16} << shift) - 1);
-      order = after | before << 4 | way;
-    } else if (form_ == Form::ranks) {
-      move_first(set, set_ranks(set)[way]);
-    } else if (form_ == Form::list) {
-      list_place_first(set, way);
-    } else {
-      point(set, way, true);
-    }
-  }
-  /// Bit position of a way's nibble.
-  static unsigned position(std::uint64_t order, std::uint32_t way) {
+  /// The upper bit of a way's nibble.
+  static std::uint64_t top_bit(std::uint64_t order, std::uint32_t way) {
     constexpr std::uint64_t ones = 0x1111111111111111;
     const std::uint64_t x = order ^ (ones * way);  // zero where the way is
-    return static_cast<unsigned>(std::countr_zero((x - ones) & ~x & (ones << 3))) - 3;
+    const std::uint64_t zeros = (x - ones) & ~x & (ones << 3);
+    return zeros & (0 - zeros);  // above it others may seem to be zero
   }
-  [[nodiscard]] std::uint8_t* set_ranks(std::uint32_t set) {
-    return reinterpret_cast<std::uint8_t*>(ranks_.data() + std::size_t{set} * vectors_per_set);
-  }
-  [[nodiscard]] const std::uint8_t* set_ranks(std::uint32_t set) const {
-    return reinterpret_cast<const std::uint8_t*>(ranks_.data() +
-                                                 std::size_t{set} * vectors_per_set);
-  }
-  /// The way that makes room next.
-  [[nodiscard]] std::uint32_t last_of_ranks(std::uint32_t set) const {
-    const Ranks* vectors = ranks_.data() + std::size_t{set} * vectors_per_set;
-    const std::uint32_t last = ways_ - 1;
-    const std::uint32_t found = ways_of_rank(vectors[0], last) | ways_of_rank(vectors[1], last)
-                                                                     << vector_ways;
+
+  std::uint32_t ways_;
+  unsigned last_shift_;
+  std::uint64_t identity_ = 0;  ///< the order of numbers
+};
+
+/// The same for up to 32 ways, as the rank of each, 0 for the last to make room: a few vector
+/// instructions update them.
+class RankOrder {
+ public:
+  static constexpr std::uint32_t most_ways = 32;
+  static constexpr std::uint32_t lanes = 16;
+  struct alignas(16) Word {
+    std::uint8_t rank[most_ways];
+  };
+
+  explicit RankOrder(std::uint32_t ways);
+
+  [[nodiscard]] std::uint32_t last(const Word& word) const {
+    const std::uint32_t found = ways_of_last(word, 0) | ways_of_last(word, lanes) << lanes;
     return static_cast<std::uint32_t>(std::countr_zero(found));
   }
-  /// The way of this rank will make room last.
-  void move_first(std::uint32_t set, std::uint8_t rank) {
-    Ranks* vectors = ranks_.data() + std::size_t{set} * vectors_per_set;
-    move_first(vectors[0], rank);
-    move_first(vectors[1], rank);
+  [[gnu::always_inline]] void place_first(Word& word, std::uint32_t way) const {
+    const auto rank = static_cast<std::uint8_t>(word.rank[way] ^ identity_.rank[way]);
+    place_first(word, 0, rank);
+    place_first(word, lanes, rank);
   }
-  /// A bit for the way of this rank if it is one of these sixteen.
-  static std::uint32_t ways_of_rank(const Ranks& ranks, std::uint32_t rank) {
+  void place_last(Word& word, std::uint32_t way, std::uint32_t num_empty) const;
+  void ways_of(const Word& word, std::vector<std::uint32_t>& ways) const;
+
+ private:
+  /// A bit for the way of the last rank if it is one of the sixteen from `first`.
+  [[nodiscard]] std::uint32_t ways_of_last(const Word& word, std::uint32_t first) const {
 #if defined(__SSE2__)
     return static_cast<std::uint32_t>(
-        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128(reinterpret_cast<const __m128i*>(ranks.of)),
-                                         _mm_set1_epi8(static_cast<char>(rank)))));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(load(word, first), load(last_, first))));
 #else
     std::uint32_t mask = 0;
-    for (std::uint32_t way = 0; way < vector_ways; ++way) {
-      mask |= std::uint32_t{ranks.of[way] == rank} << way;
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      mask |= std::uint32_t{(word.rank[first + i] ^ identity_.rank[first + i]) == ways_ - 1} << i;
     }
     return mask;
 #endif
   }
   /// Moves the ways of lower rank back by one and that of this rank to the front.
-  static void move_first(Ranks& ranks, std::uint8_t rank) {
+  void place_first(Word& word, std::uint32_t first, std::uint8_t rank) const {
 #if defined(__SSE2__)
-    auto* vector = reinterpret_cast<__m128i*>(ranks.of);
-    const __m128i old = _mm_load_si128(vector);
+    const __m128i identity = load(identity_, first);
+    const __m128i old = _mm_xor_si128(load(word, first), identity);
     const __m128i moved = _mm_set1_epi8(static_cast<char>(rank));
     const __m128i back = _mm_sub_epi8(old, _mm_cmplt_epi8(old, moved));
-    _mm_store_si128(vector, _mm_andnot_si128(_mm_cmpeq_epi8(old, moved), back));
+    _mm_store_si128(reinterpret_cast<__m128i*>(word.rank + first),
+                    _mm_xor_si128(_mm_andnot_si128(_mm_cmpeq_epi8(old, moved), back), identity));
 #else
-    for (std::uint8_t& place : ranks.of) place = place == rank ? 0 : place + (place < rank);
+    for (std::uint32_t i = first; i < first + lanes; ++i) {
+      const auto old = static_cast<std::uint8_t>(word.rank[i] ^ identity_.rank[i]);
+      word.rank[i] =
+          static_cast<std::uint8_t>((old == rank ? 0 : old + (old < rank)) ^ identity_.rank[i]);
+    }
 #endif
   }
-  void list_place_first(std::uint32_t set, std::uint32_t way);
-  void unlink(std::uint32_t set, std::uint32_t way);
-  [[nodiscard]] std::uint32_t tree_victim(std::uint32_t set) const;
+#if defined(__SSE2__)
+  static __m128i load(const Word& word, std::uint32_t first) {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(word.rank + first));
+  }
+#endif
+
+  std::uint32_t ways_;
+  /// The order of numbers; beyond the last way a rank that no way has or passes. Vectors of bytes
+  /// compare with a sign, so none is above 127.
+  Word identity_;
+  Word last_;  ///< the rank of the way that makes room next, as a word has it
+};
+
+/// Tree pseudo-LRU. Empty ways come first.
+class TreeOrder {
+ public:
+  /// `ways` is a power of two.
+  TreeOrder(std::uint64_t sets, std::uint32_t ways)
+      : ways_(ways), tree_(sets * ways), filled_(sets) {}
+
+  [[nodiscard]] std::uint32_t last(std::uint32_t set) const;
+  void use(std::uint32_t set, std::uint32_t way) {
+    if (way == filled_[set]) ++filled_[set];
+    point(set, way, true);
+  }
+  void place_last(std::uint32_t set, std::uint32_t way) { point(set, way, false); }
+
+ private:
   void point(std::uint32_t set, std::uint32_t way, bool away);
 
   std::uint32_t ways_;
-  Form form_;
-  Replacement replacement_;
-  unsigned last_shift_;
-  std::uint64_t order_mask_;            ///< of the nibbles in use
-  std::vector<std::uint64_t> nibbles_;  ///< by set; the way that makes room last in the low nibble
-  std::vector<Ranks> ranks_;            ///< by set and sixteen ways
-  std::vector<Link> links_;             ///< by set and way
-  std::vector<Ends> ends_;              ///< by set
   /// By set, the inner nodes of its tree in heap order from 1: whether the right half makes room.
   std::vector<std::uint8_t> tree_;
   std::vector<std::uint32_t> filled_;  ///< ways that have been filled, by set

@@ -1850,6 +1850,15 @@ class FunctionLowering {
       switch (step.action) {
         case Action::branch:
           step.jump = first_step_[step.jump];
+          if (exits_at(step.jump)) {
+            // Machine code exits on the spot, and so must a simulation: lanes on their way to the
+            // kernel's end keep nobody waiting at a barrier.
+            step.action = Action::exit;
+            if (step.num_rows > 0) rows_[step.first_row].instruction.opcode = "exit";
+            next.push_back(end);
+            if (guarded && i + 1 != end) next.push_back(i + 1);
+            break;
+          }
           next.push_back(step.jump);
           if (guarded && step.jump != i + 1) next.push_back(i + 1);
           break;
@@ -1879,14 +1888,7 @@ class FunctionLowering {
       if (step.action != Action::branch && step.action != Action::indexed_branch) continue;
       step.reconvergence = meeting[i];
       if (meeting[i] == end) continue;
-      Step& where = result_.steps[meeting[i]];
-      if (where.action == Action::exit && where.guard == none) {
-        // Nothing is gained by waiting to exit together, and a barrier on the way must not wait for
-        // those who want to leave. Machine code exits on the spot.
-        step.reconvergence = end;
-      } else {
-        where.reconverges = true;
-      }
+      result_.steps[meeting[i]].reconverges = true;
     }
   }
 
@@ -1924,6 +1926,12 @@ class FunctionLowering {
       if (!reaches[i]) result[i] = successors_[i];
     }
     return result;
+  }
+
+  /// The step is nothing but the end of the kernel.
+  bool exits_at(std::uint32_t step) const {
+    if (!is_kernel_ || step >= result_.steps.size()) return is_kernel_;
+    return result_.steps[step].action == Action::exit && result_.steps[step].guard == none;
   }
 
   /// Gives values their places in the frame: constants first, then registers.

@@ -1,6 +1,7 @@
 #include "trace/accelsim_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <limits>
@@ -17,6 +18,8 @@ constexpr std::size_t max_line_bytes = 1 << 16;
 constexpr std::uint32_t max_cached_pc = 1 << 24;
 /// The first tracer version whose lines end in an immediate.
 constexpr std::uint32_t immediate_version = 5;
+/// What precedes PC and text in the header lines that list registers.
+constexpr std::string_view register_line_key = "warpstack registers of ";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -46,6 +49,14 @@ int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = static_cast<char>(c | 0x20);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/// A PC as trace lines have it: at least four digits.
+std::string hex_pc(std::uint32_t pc) {
+  std::array<char, 8> digits;
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), pc, 16);
+  std::string text(digits.data(), end);
+  return std::string(4 - std::min<std::size_t>(text.size(), 4), '0') + text;
 }
 
 bool is_printable(std::string_view text) {
@@ -199,8 +210,33 @@ void AccelSimReader::parse_header_line(std::string_view line) {
         std::min<std::uint64_t>(header_number(key, value.substr(0, value.find('.'))), 1000));
   } else if (key == "enable lineinfo") {
     has_line_info_ = header_number(key, value) != 0;
+  } else if (key == "warpstack registers") {
+    max_register_ = std::clamp<std::uint64_t>(header_number(key, value), zero_register,
+                                              std::numeric_limits<std::uint16_t>::max());
+  } else if (key.starts_with(register_line_key)) {
+    parse_register_line(key.substr(register_line_key.size()), value);
   }
   located([this] { header_.validate(); });  // fields not read yet have valid defaults
+}
+
+void AccelSimReader::parse_register_line(std::string_view form, std::string_view value) {
+  const std::size_t slash = value.find('/');
+  if (slash == std::string_view::npos) {
+    fail("-" + std::string(register_line_key) + quoted(form) + " lists " + quoted(value) +
+         ", not destinations / sources");
+  }
+  const auto registers = [this](std::string_view text) {
+    std::vector<std::uint16_t> list;
+    Cursor cursor{text.data(), text.data() + text.size()};
+    while (cursor.next != cursor.end) {
+      const std::uint16_t reg = vector_register(cursor, "listed register");
+      if (reg != zero_register) append_register_tuple(list, reg, 1);
+      while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+    }
+    return list;
+  };
+  listed_registers_[std::string(form)] = {registers(trim(value.substr(0, slash))),
+                                          registers(trim(value.substr(slash + 1)))};
 }
 
 void AccelSimReader::start_body() {
@@ -354,8 +390,9 @@ std::uint16_t AccelSimReader::vector_register(Cursor& cursor, const char* field)
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), number);
   if (text.front() != 'R' || text.size() < 2 || error != std::errc{} ||
-      end != text.data() + text.size() || number > zero_register) {
-    fail(std::string(field) + " " + quoted(text) + " is not a register R0 to R255");
+      end != text.data() + text.size() || number > max_register_) {
+    fail(std::string(field) + " " + quoted(text) + " is not a register R0 to R" +
+         std::to_string(max_register_));
   }
   return number;
 }
@@ -449,6 +486,13 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   if (is_new) {
     StaticInstruction instruction = make_static_instruction(
         pc, opcode, destinations, sources, source_line, static_cast<std::uint32_t>(width));
+    if (!listed_registers_.empty()) {
+      const auto listed = listed_registers_.find(hex_pc(pc) + ' ' + text);
+      if (listed != listed_registers_.end()) {
+        instruction.destinations = listed->second.destinations;
+        instruction.sources = listed->second.sources;
+      }
+    }
     const bool is_memory = instruction.is_memory();
     const bool is_async_copy = instruction.kind == MemoryKind::async_copy;
     forms_.push_back(

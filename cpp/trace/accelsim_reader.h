@@ -51,6 +51,7 @@ class AccelSimReader {
 
   void parse_line(std::string_view line);
   void parse_header_line(std::string_view line);
+  void parse_register_line(std::string_view form, std::string_view value);
   void parse_hash_line(std::string_view line);
   void parse_key_line(std::string_view line);
   void parse_instruction(std::string_view line);
@@ -89,6 +90,14 @@ class AccelSimReader {
   std::map<std::string, std::uint64_t, std::less<>> header_lines_;  ///< key -> line number
   std::uint32_t version_ = 0;
   bool has_line_info_ = false;
+
+  /// Registers that AccelSimWriter lists because no tuples stand for them, by PC and text.
+  struct ListedRegisters {
+    std::vector<std::uint16_t> destinations;
+    std::vector<std::uint16_t> sources;
+  };
+  std::unordered_map<std::string, ListedRegisters> listed_registers_;
+  std::uint64_t max_register_ = zero_register;
 
   std::optional<TraceBuilder> builder_;
   bool grouped_ = false;

@@ -1,6 +1,7 @@
 #include "trace/kernel_trace.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "common/error.h"
@@ -16,6 +17,15 @@ struct Limit {
 };
 
 }  // namespace
+
+MemorySpace KernelHeader::space_of(std::uint64_t generic_address) const {
+  const auto inside = [generic_address](std::uint64_t base) {
+    return base != 0 && generic_address >= base && generic_address - base < window_bytes;
+  };
+  if (inside(shared_window)) return MemorySpace::shared;
+  if (inside(local_window)) return MemorySpace::local;
+  return MemorySpace::global;
+}
 
 void KernelHeader::validate() const {
   // Limits of every compute capability so far (CUDA C++ Programming Guide, "Compute Capabilities"),
@@ -121,6 +131,20 @@ double KernelTrace::dpki(std::uint32_t line_bytes, const InterruptCheck& interru
     }
   }
   return 1000.0 * static_cast<double>(divergent) / static_cast<double>(totals_.instructions);
+}
+
+std::uint64_t KernelTrace::num_thread_instructions(const InterruptCheck& interrupt) const {
+  std::uint64_t count = 0;
+  std::vector<std::byte> scratch;
+  for (std::size_t b = 0; b < blocks_->size(); ++b) {
+    if (b % 1024 == 0 && interrupt) interrupt();
+    const ColumnView columns =
+        blocks_->read(b, {0, 0, 0, 0}, {blocks_->counts(b).instructions, 0, 0, 0}, scratch);
+    for (const std::uint32_t mask : columns.active_mask) {
+      count += static_cast<std::uint64_t>(std::popcount(mask));
+    }
+  }
+  return count;
 }
 
 }  // namespace warpstack

@@ -37,6 +37,8 @@ struct KernelHeader {
   [[nodiscard]] std::uint64_t warps_per_block() const {
     return (threads_per_block() + warp_size - 1) / warp_size;
   }
+  /// The space that a generic address reaches.
+  [[nodiscard]] MemorySpace space_of(std::uint64_t generic_address) const;
   /// Throws InputError on dimensions that no GPU accepts.
   void validate() const;
 
@@ -104,6 +106,9 @@ class KernelTrace {
   /// Load warp instructions that touch more than one line of `line_bytes`, per 1000 warp
   /// instructions (MDM, Section I: "DPKI").
   [[nodiscard]] double dpki(std::uint32_t line_bytes, const InterruptCheck& interrupt = {}) const;
+
+  /// Sum of the active lanes of all issued warp instructions.
+  [[nodiscard]] std::uint64_t num_thread_instructions(const InterruptCheck& interrupt = {}) const;
 
  private:
   KernelHeader header_;

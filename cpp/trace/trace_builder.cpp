@@ -154,19 +154,10 @@ void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> 
   blocks_->append(linear_index, warps, columns);
 }
 
-MemorySpace TraceBuilder::space_of_lane(std::uint64_t address) const {
-  const auto inside = [address](std::uint64_t base) {
-    return base != 0 && address >= base && address - base < window_bytes;
-  };
-  if (inside(header_.shared_window)) return MemorySpace::shared;
-  if (inside(header_.local_window)) return MemorySpace::local;
-  return MemorySpace::global;
-}
-
 std::uint32_t TraceBuilder::resolve_generic(std::uint32_t row, const LaneAddresses& lanes) {
   auto space = MemorySpace::none;
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    const MemorySpace lane = space_of_lane(lanes.address[std::countr_zero(rest)]);
+    const MemorySpace lane = header_.space_of(lanes.address[std::countr_zero(rest)]);
     space = space == MemorySpace::none || space == lane ? lane : MemorySpace::generic;
   }
   // An instruction with lanes in several spaces keeps its generic row.
@@ -190,7 +181,7 @@ LaneAddresses TraceBuilder::lanes_in(MemorySpace space, const LaneAddresses& lan
   LaneAddresses kept = lanes;
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    if (space_of_lane(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
+    if (header_.space_of(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
     // Through its window, local memory is addressed from the window's base.
     if (space == MemorySpace::local) kept.address[lane] -= header_.local_window;
   }

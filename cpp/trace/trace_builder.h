@@ -80,7 +80,6 @@ class TraceBuilder {
                               const LaneAddresses& lanes);
   std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
   [[nodiscard]] LaneAddresses lanes_in(MemorySpace space, const LaneAddresses& lanes) const;
-  [[nodiscard]] MemorySpace space_of_lane(std::uint64_t address) const;
   std::uint32_t renumber_registers();
 
   KernelHeader header_;

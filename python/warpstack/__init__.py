@@ -9,10 +9,10 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, measures, models, patterns, plot
+from warpstack import cuda, measures, models, patterns, plot, reference, workloads
 from warpstack._core import __version__
 from warpstack.ablation import ablate
-from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
+from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
 from warpstack.io import load, save
@@ -34,6 +34,7 @@ from warpstack.reuse import (
     stack_distances,
 )
 from warpstack.trace import App, KernelTrace
+from warpstack.validate import validate, validation_errors
 
 __all__ = [
     "App",
@@ -48,6 +49,7 @@ __all__ = [
     "Prediction",
     "ReuseProfile",
     "TraceWarning",
+    "UnmatchedWarning",
     "UnusedOptionWarning",
     "__version__",
     "ablate",
@@ -66,9 +68,13 @@ __all__ = [
     "plot",
     "ppt_gpu_mem",
     "predict",
+    "reference",
     "representative_warp",
     "reuse_profile",
     "save",
     "simulate_caches",
     "stack_distances",
+    "validate",
+    "validation_errors",
+    "workloads",
 ]

@@ -1,4 +1,4 @@
-"""The command line: ``warpstack info | predict | caches | convert | gpus``."""
+"""The command line: info, predict, caches, trace, convert, validate, gpus, workloads."""
 
 from __future__ import annotations
 
@@ -17,18 +17,31 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models
+from warpstack import __version__, models, workloads
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError, TraceWarning, UnusedOptionWarning
+from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
-from warpstack.io import load, save
+from warpstack.io import WRITABLE, load, save
+from warpstack.io.common import reading
 from warpstack.memory import CACHE_FIELDS, simulate_caches
 from warpstack.trace import App
+from warpstack.validate import validate, validation_errors
 
 DEFAULT_GPU = "pascal-mdm"
 #: The models that MDM compares (Table V).
 DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+_VALIDATION_TEXTS = (
+    "source",
+    "app",
+    "suite",
+    "class",
+    "name",
+    "gpu",
+    "gpu_changes",
+    "model",
+    "status",
+)
 #: More kernels than this are too many for one picture: they are added up.
 MAX_PANELS = 16
 
@@ -42,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
-            for category in (TraceWarning, UnusedOptionWarning):
+            for category in (TraceWarning, UnmatchedWarning, UnusedOptionWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = _show_warning
             arguments.run(arguments)
@@ -163,14 +176,141 @@ def _caches(arguments: argparse.Namespace) -> None:
     _print(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
 
 
+def _trace(arguments: argparse.Namespace) -> None:
+    target = as_path("--output", arguments.output)
+    if target.exists() and not arguments.overwrite:  # said before the work, not after it
+        raise InputError(
+            f"{printable(target)}: exists already; choose another name or give --overwrite"
+        )
+    app = workloads.load(arguments.workload, arguments.size, arguments.seed)
+    _save(arguments, app)
+
+
 def _convert(arguments: argparse.Namespace) -> None:
-    app = _load(arguments)
-    save(app, arguments.output, overwrite=arguments.overwrite, progress=True)
+    _save(arguments, _load(arguments), arguments.to, arguments.binary_version, arguments.xz)
+
+
+def _save(
+    arguments: argparse.Namespace,
+    app: App,
+    kind: str = "parquet",
+    binary_version: int | None = None,
+    xz: bool = False,
+) -> None:
+    save(
+        app,
+        arguments.output,
+        format=kind,
+        binary_version=binary_version,
+        compression="xz" if xz else None,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
     size = sum(file.stat().st_size for file in Path(arguments.output).rglob("*") if file.is_file())
     print(
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
+
+
+def _validate(arguments: argparse.Namespace) -> None:
+    _check_picture(arguments.plot)
+    predictions = pd.concat([_predictions(path) for path in arguments.predictions])
+    if arguments.app is not None:
+        predictions["app"] = arguments.app
+    table = validate(
+        predictions,
+        arguments.reference,
+        metric=arguments.metric,
+        match=arguments.match,
+        clock_ghz=arguments.clock_ghz,
+        suites=_pairs("--suite", arguments.suite),
+        classes=_pairs("--class", arguments.classes),
+    )
+    fractions = ["error", "mape", "max_error"]
+    formats = {
+        **dict.fromkeys(["predicted", "measured", "mae"], "{:.6g}"),
+        **dict.fromkeys([f"{name}_%" for name in fractions], "{:.1f}"),
+        **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:.3f}"),
+    }
+    shown = table
+    if arguments.by != "kernel":
+        by = None if arguments.by == "model" else arguments.by
+        shown = validation_errors(table, by, pairs=arguments.pairs)
+    if not (arguments.json or arguments.csv):
+        # What is empty or the same everywhere goes to a line above.
+        constant = ["gpu", "gpu_changes", "source", "suite", "class", "app", "metric"]
+        dull = [c for c in constant if c in shown and len(shown[c].unique()) == 1]
+        about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
+        print(f"{arguments.metric}, predicted against reference: {', '.join(about)}\n")
+        shown = shown.drop(columns=dull)
+        for name in [name for name in fractions if name in shown]:
+            shown[name] = 100 * shown[name]
+        shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
+    _print(arguments, shown, formats, _VALIDATION_TEXTS)
+    if arguments.plot:
+        _draw_validation(table, Path(arguments.plot))
+
+
+def _predictions(path: str) -> pd.DataFrame:
+    """Read what ``predict`` or ``simulate`` printed with ``--csv`` or ``--json``."""
+    place = as_path("predictions", path)
+    where = printable(place)
+    with reading(place):
+        text = place.read_bytes()
+    try:
+        if text.lstrip()[:1] == b"[":
+            records = json.loads(text)
+            if not all(isinstance(record, dict) for record in records):
+                raise ValueError("not a list of objects")
+            table = pd.DataFrame(
+                [{k: v for k, v in r.items() if not isinstance(v, dict)} for r in records]
+            )
+        else:
+            table = pd.read_csv(io.BytesIO(text))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
+    if "kernel" not in table:
+        raise InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
+    for column in ("gpu_changes", "name", "gpu", "app", "change"):
+        if column in table:
+            table[column] = table[column].fillna("").astype(str)
+    return table
+
+
+def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
+    """Read ``APP=VALUE``."""
+    pairs = {}
+    for text in values:
+        app, equals, value = text.rpartition("=")
+        if not equals or not app:
+            raise InputError(f"{option} {text}: expected APP=VALUE")
+        pairs[app] = value
+    return pairs or None
+
+
+def _draw_validation(table: pd.DataFrame, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    from warpstack.plot.validation import errors, scatter
+
+    figure, axes = plt.subplots(
+        2, 1, figsize=(9, 9), layout="constrained", gridspec_kw={"height_ratios": [1, 1.2]}
+    )
+    errors(table, axes[0])
+    scatter(table, axes[1], title="")
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"--plot {path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        plt.close("all")
+    print(f"\nErrors: {printable(path)}", file=sys.stderr)
+
+
+def _workloads(arguments: argparse.Namespace) -> None:
+    left = ("name", "suite", "class", "title")
+    _print(arguments, workloads.table(), {"launches": "{:.0f}", "dpki": "{:.1f}"}, left)
 
 
 def _gpus(arguments: argparse.Namespace) -> None:
@@ -437,14 +577,90 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
-    with _command(commands, "convert", _convert, "save a trace as Parquet files") as convert:
+    with _command(commands, "trace", _trace, "run a workload and save its trace") as trace:
+        trace.add_argument(
+            "--workload", required=True, metavar="NAME", help="one of warpstack workloads"
+        )
+        trace.add_argument(
+            "--size", default="small", help="small (seconds) or paper (near the original's input)"
+        )
+        trace.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+        trace.add_argument("--output", "-o", required=True, help="folder to write")
+        trace.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
+    with _command(commands, "convert", _convert, "save a trace in another format") as convert:
         _add_trace(convert)
         convert.add_argument("output", help="folder to write")
+        convert.add_argument(
+            "--to",
+            choices=WRITABLE,
+            default=WRITABLE[0],
+            help="parquet: quick to load; accelsim: runs in Accel-Sim (default: parquet)",
+        )
+        convert.add_argument(
+            "--binary-version",
+            type=int,
+            metavar="VERSION",
+            help="with --to accelsim: SM version whose SASS names PTX operations get (default: the "
+            "trace's, or 80)",
+        )
+        convert.add_argument("--xz", action="store_true", help="with --to accelsim: compress")
         convert.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
+    with _command(
+        commands, "validate", _validate, "errors of predictions against references"
+    ) as checking:
+        checking.add_argument(
+            "predictions", nargs="+", help="what predict or simulate printed with --csv or --json"
+        )
+        checking.add_argument(
+            "reference", help="a table of results, or what ncu --csv or nvprof --csv wrote"
+        )
+        checking.add_argument(
+            "--metric", default="cycles", help="column to compare (default: cycles)"
+        )
+        checking.add_argument(
+            "--by",
+            choices=("model", "kernel", "app", "suite", "class"),
+            default="model",
+            help="a row per this, for each model (default: model)",
+        )
+        checking.add_argument(
+            "--pairs",
+            choices=("kernel", "app"),
+            default="kernel",
+            help="what an error is of: a kernel, or the sum of an application (default: kernel)",
+        )
+        checking.add_argument(
+            "--match",
+            choices=("auto", "number", "order"),
+            default="auto",
+            help="match launches by number, or by name and order (default: what fits)",
+        )
+        checking.add_argument("--app", help="the application that the predictions are of")
+        checking.add_argument(
+            "--suite", action="append", default=[], metavar="APP=SUITE", help="may be repeated"
+        )
+        checking.add_argument(
+            "--class",
+            dest="classes",
+            action="append",
+            default=[],
+            metavar="APP=CLASS",
+            help="such as bfs=MD; may be repeated",
+        )
+        checking.add_argument(
+            "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
+        )
+        checking.add_argument("--plot", metavar="FILE", help="draw errors and values (.png, .pdf)")
+        _add_output(checking)
 
     with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
         listing.add_argument("name", nargs="?", help="show this description with its sources")
         listing.add_argument("--fields", action="store_true", help="what each field means")
+        _add_output(listing)
+
+    with _command(commands, "workloads", _workloads, "the workloads that can be traced") as listing:
         _add_output(listing)
     return parser
 
@@ -472,7 +688,7 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         "--memory-limit",
         type=float,
         metavar="MIB",
-        help="keep longer traces in a temporary file (default: a quarter of the memory)",
+        help="keep longer traces in a temporary file (default: 512, less on a small machine)",
     )
 
 

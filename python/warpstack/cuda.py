@@ -57,6 +57,7 @@ __all__ = [
     "Texture",
     "array",
     "compile",
+    "compilers",
     "default_device",
     "empty",
     "texture",
@@ -706,10 +707,10 @@ def _compile_text(
         if library is not None:
             return _compile_with_nvrtc(library, text, file, arch, options)
         if compiler == "nvrtc":
-            raise InputError(_NO_COMPILER.format(what="NVRTC"))
-    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+            raise InputError(_NO_COMPILER.format(what="NVRTC is not"))
+    nvcc = _find_nvcc()
     if nvcc is None:
-        raise InputError(_NO_COMPILER.format(what="no CUDA compiler"))
+        raise InputError(_NO_COMPILER.format(what="no CUDA compiler is"))
     return _compile_with_nvcc(nvcc, text, file, arch, options)
 
 
@@ -717,6 +718,16 @@ _NO_COMPILER = (
     "compile: {what} found; install NVIDIA's run-time compiler with: pip install 'warpstack[cuda]' "
     "(or put nvcc on the PATH, or pass ready PTX)"
 )
+
+
+def compilers() -> list[str]:
+    """Return which of the compilers of `compile` are there, in the order in which it looks."""
+    found = {"nvrtc": _find_nvrtc(), "nvcc": _find_nvcc()}
+    return [name for name, place in found.items() if place is not None]
+
+
+def _find_nvcc() -> str | None:
+    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 
 
 def _nvidia_packages() -> Iterator[Path]:

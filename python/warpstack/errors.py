@@ -2,7 +2,7 @@
 
 from warpstack._core import InputError
 
-__all__ = ["InputError", "TraceWarning", "UnusedOptionWarning"]
+__all__ = ["InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
 
 InputError.__module__ = "warpstack"
 InputError.__doc__ = """Input that its author can correct.
@@ -18,3 +18,7 @@ class TraceWarning(UserWarning):
 
 class UnusedOptionWarning(UserWarning):
     """An option that was given and has no effect."""
+
+
+class UnmatchedWarning(UserWarning):
+    """Predictions without a reference, or references without a prediction."""

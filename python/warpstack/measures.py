@@ -16,7 +16,16 @@ import pandas as pd
 
 from warpstack.errors import InputError
 
-__all__ = ["PercentageError", "error_table", "mae", "mape", "nrmse", "pearson"]
+__all__ = [
+    "PercentageError",
+    "error_table",
+    "gmean_ratio",
+    "mae",
+    "mape",
+    "nrmse",
+    "pearson",
+    "spearman",
+]
 
 _F64 = npt.NDArray[np.float64]
 
@@ -147,6 +156,68 @@ def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "r
     p, r = (values - values.mean() for values in (p, r))
     p, r = (values / np.abs(values).max() for values in (p, r))
     return float(np.clip(np.dot(p, r) / np.sqrt(np.dot(p, p) * np.dot(r, r)), -1, 1))
+
+
+def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+    """Return Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean.
+
+    Parameters
+    ----------
+    predicted, reference, nan
+        As for `mae`.
+
+    Returns
+    -------
+    float
+        From -1 to 1: whether the predictions put the pairs in the right order. NaN as for
+        `pearson`.
+
+    Raises
+    ------
+    InputError
+        As `mae`.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> ws.measures.spearman([1, 20, 300], [4, 5, 6])
+    1.0
+    """
+    p, r = _pairs(predicted, reference, nan)
+    return pearson(*(pd.Series(values).rank().to_numpy() for values in (p, r)))
+
+
+def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+    """Return the geometric mean of the ratios of prediction to reference.
+
+    It tells bias: above 1 the predictions are too large. Errors that cancel leave it at 1.
+
+    Parameters
+    ----------
+    predicted, reference, nan
+        As for `mae`. Pairs in which either is 0 have no ratio and are left out.
+
+    Returns
+    -------
+    float
+        NaN without pairs.
+
+    Raises
+    ------
+    InputError
+        As `mae`, or if a value is negative.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> round(ws.measures.gmean_ratio([200, 50], [100, 100]), 12)
+    1.0
+    """
+    p, r = _pairs(predicted, reference, nan)
+    if (p < 0).any() or (r < 0).any():
+        raise InputError("a value is negative; ratios of positive values have a geometric mean")
+    used = (p > 0) & (r > 0)
+    return float(np.exp(np.mean(np.log(p[used]) - np.log(r[used])))) if used.any() else np.nan
 
 
 def error_table(

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from warpstack import _core
 
-#: Share of the memory that the process may use that trace columns take before they go to a file.
+#: Memory that the trace columns of one application take by default before they go to a file: long
+#: traces leave room for others, and 100 million accesses are simulated within 1 GiB.
+DEFAULT_LIMIT_BYTES = 512 * 2**20
+#: On a small machine: at most this share of the memory that the process may use.
 MEMORY_SHARE = 0.25
 
 
@@ -20,8 +23,8 @@ def make_budget(limit_bytes: int) -> _core.StorageBudget:
 
 
 def default_budget() -> _core.StorageBudget:
-    """Return a budget of a share of the memory that this process may use."""
-    return make_budget(int(usable_memory_bytes() * MEMORY_SHARE))
+    """Return the budget of who asks for none: 512 MiB, or less on a small machine."""
+    return make_budget(min(DEFAULT_LIMIT_BYTES, int(usable_memory_bytes() * MEMORY_SHARE)))
 
 
 def usable_memory_bytes() -> int:

@@ -42,7 +42,7 @@ class KernelTrace:
     @cached_property
     def short_name(self) -> str:
         """Readable function name: demangled, without arguments and namespaces."""
-        return _short_name(self.name)
+        return short_name(self.name)
 
     @property
     def launch_id(self) -> int:
@@ -130,6 +130,11 @@ class KernelTrace:
     def unknown_opcodes(self) -> dict[str, int]:
         """Opcodes outside the table and how many warp instructions have them."""
         return self._core.unknown_opcodes
+
+    @cached_property
+    def num_thread_instructions(self) -> int:
+        """Sum of the active lanes of all issued warp instructions."""
+        return self._core.num_thread_instructions()
 
     def dpki(self, line_bytes: int = 128) -> float:
         """Divergent loads per kilo-instruction.
@@ -416,7 +421,7 @@ def _warn(message: str) -> None:
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 
-def _short_name(name: str) -> str:
+def short_name(name: str) -> str:
     """Return the function's own name from an Itanium-mangled or a plain name."""
     if not name.startswith("_Z"):
         return name.split("(")[0].strip() or name

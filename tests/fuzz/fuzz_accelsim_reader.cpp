@@ -1,14 +1,18 @@
-// Any bytes, in any pieces, are a kernel or an InputError; whatever is accepted can be simulated.
+// Any bytes, in any pieces, are a kernel or an InputError; whatever is accepted can be simulated,
+// and written and read again.
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "common/error.h"
 #include "interval/interval.h"
 #include "memory/memory_system.h"
 #include "trace/accelsim_reader.h"
+#include "trace/accelsim_writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;
@@ -31,6 +35,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Latencies cycles = latencies(trace, memory, ClassLatencies{}, {25, 120, 220});
     group_warps(trace, cycles, 1.0);
     build_intervals(trace, {0, 0}, cycles, memory, IntervalOptions{});
+
+    AccelSimWriter writer(trace, 0);
+    const std::string body = writer.blocks(0, trace.blocks().size());
+    AccelSimReader again("again", std::make_shared<StorageBudget>(limit, "/tmp"));
+    again.feed(writer.header());
+    again.feed(body);
+    const KernelTrace same = again.finish();
+    if (same.totals() != trace.totals() || same.num_warps() != trace.num_warps()) std::abort();
   } catch (const InputError&) {
   }
   return 0;

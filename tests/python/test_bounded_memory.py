@@ -88,3 +88,13 @@ def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):
     limits = {resource.RLIMIT_AS: (2**30, 2**30), resource.RLIMIT_DATA: (2**31, 2**31)}
     monkeypatch.setattr(storage.resource, "getrlimit", lambda kind: limits[kind])
     assert storage.usable_memory_bytes() == min(whole, 2**30)
+
+
+@pytest.mark.parametrize(("usable_mib", "limit_mib"), [(65536, 512), (2048, 512), (1024, 256)])
+def test_default_limit_is_small_on_any_machine(monkeypatch, usable_mib, limit_mib):
+    """It is 512 MiB, or a quarter of what the process may use."""
+    from warpstack import storage
+
+    monkeypatch.setattr(storage, "usable_memory_bytes", lambda: usable_mib * 2**20)
+    monkeypatch.setattr(storage, "make_budget", lambda limit_bytes: limit_bytes)
+    assert storage.default_budget() == limit_mib * 2**20

@@ -126,7 +126,7 @@ class TestOverwriting:
             assert ws.load(tmp_path / "app").digest == new.digest
             rmtree(folder, **options)
 
-        monkeypatch.setattr(parquet.shutil, "rmtree", check)
+        monkeypatch.setattr(shutil, "rmtree", check)
         ws.save(new, tmp_path / "app", overwrite=True)
         assert [p.name for p in tmp_path.iterdir()] == ["app"]
 

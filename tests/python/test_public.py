@@ -28,6 +28,7 @@ CONTRACT = {
         "predict",
         "patterns",
         "plot",
+        "workloads",
     ],
     ws.KernelTrace: [
         "name",
@@ -46,6 +47,7 @@ CONTRACT = {
     ws.models: ["names", "evaluate"],
     ws.plot: ["cpi_stack"],
     ws.patterns: ["strided"],
+    ws.workloads: ["names", "get", "load", "run", "check"],
 }
 
 GPU_FIELDS = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpstack.arguments import as_path, printable
+from warpstack.arguments import as_integer, as_path, printable
 from warpstack.errors import InputError
 from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
@@ -18,19 +18,30 @@ __all__ = ["load", "save"]
 
 @dataclass(frozen=True)
 class Format:
-    """A trace format: how to recognise it and how to read it."""
+    """A trace format: how to recognise it, how to read it, and how to write it if that is possible."""
 
     name: str
     matches: Callable[[Path], bool]
     read: Callable[[Path, LoadOptions], App]
+    write: Callable[..., None] | None = None
+    #: Options of `save` that `write` takes.
+    options: frozenset[str] = frozenset()
 
 
 #: Asked in this order.
 FORMATS: Sequence[Format] = (
-    Format("parquet", parquet.matches, parquet.read),
+    Format("parquet", parquet.matches, parquet.read, parquet.write),
     Format("pptgpu", pptgpu.matches, pptgpu.read),
-    Format("accelsim", accelsim.matches, accelsim.read),
+    Format(
+        "accelsim",
+        accelsim.matches,
+        accelsim.read,
+        accelsim.write,
+        frozenset({"binary_version", "compression"}),
+    ),
 )
+#: Formats that `save` writes, the default first.
+WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not None)
 
 
 def load(
@@ -52,8 +63,8 @@ def load(
         Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
         list, the files of other launches are not read.
     memory_limit_mib
-        Trace columns beyond this go to an unnamed temporary file. By default a quarter of the
-        memory that this process may use.
+        Trace columns beyond this go to an unnamed temporary file. By default 512 MiB, or a
+        quarter of the memory that this process may use if that is less.
     progress
         Show a progress bar on standard error.
 
@@ -95,10 +106,13 @@ def save(
     app: App | KernelTrace,
     path: str | os.PathLike[str],
     *,
+    format: str = "parquet",
+    binary_version: int | None = None,
+    compression: str | None = None,
     overwrite: bool = False,
     progress: bool = False,
 ) -> None:
-    """Save a trace as a folder of Parquet files, without loss for what the stages read.
+    """Save a trace as a folder, without loss for what the stages read.
 
     The folder appears complete or not at all. One that it replaces is deleted last.
 
@@ -108,16 +122,31 @@ def save(
         What to save: an application, or one kernel.
     path
         The folder to write.
+    format
+        ``parquet``, quick to load; or ``accelsim``: ``kernelslist.g`` and ``kernel-N.traceg``, for
+        the trace-driven mode of Accel-Sim.
+    binary_version
+        Of ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
+        90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or
+        80.
+    compression
+        Of ``accelsim``: ``xz``, or None for plain text.
     overwrite
-        Replace a folder that `save` wrote before.
+        Replace a folder that `save` wrote before in the same format.
     progress
         Show a progress bar on standard error.
 
     Raises
     ------
     InputError
-        If there is no kernel to save, or the path exists (and is no saved trace to overwrite) or
-        cannot be written.
+        If there is no kernel to save, an option is not one of the format, the path exists (and is
+        no saved trace to overwrite) or cannot be written, or ``accelsim`` has no words for an
+        instruction.
+
+    Warns
+    -----
+    TraceWarning
+        If Accel-Sim would wait forever for warps that do not end in EXIT.
     """
     if isinstance(app, KernelTrace):
         app = App([app], app.short_name)
@@ -125,4 +154,17 @@ def save(
         raise InputError(f"save: expected an App or a KernelTrace, got {type(app).__name__}")
     if not app.kernels:
         raise InputError(f"save: {app.name} has no kernels")
-    parquet.write(app, as_path("save", path), overwrite=overwrite, progress=progress)
+    if format not in WRITABLE:
+        raise InputError(f"save: format = {format!r} is none of {', '.join(WRITABLE)}")
+    chosen = next(candidate for candidate in FORMATS if candidate.name == format)
+    options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
+    for name, value in options.items():
+        if value is not None and name not in chosen.options:
+            raise InputError(f"save: {name} = {value!r} is no option of the format {format}")
+    if binary_version is not None:
+        as_integer("binary_version", binary_version, 10, 255)
+    if compression not in (None, "xz"):
+        raise InputError(f"save: compression = {compression!r} is not xz")
+    taken = {name: options[name] for name in chosen.options}
+    assert chosen.write is not None
+    chosen.write(app, as_path("save", path), overwrite=overwrite, progress=progress, **taken)

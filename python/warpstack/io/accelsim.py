@@ -1,13 +1,18 @@
-"""Accel-Sim traces: ``kernelslist.g`` and ``kernel-N.traceg``, as the NVBit tracer writes them."""
+"""Accel-Sim traces: ``kernelslist.g`` and ``kernel-N.traceg``, as the NVBit tracer writes them.
+
+`read` takes those of every tracer, `write` makes new ones of any trace.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import io
+import json
 import lzma
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +23,8 @@ import pyarrow as pa
 
 from warpstack import _core
 from warpstack.arguments import printable
-from warpstack.errors import InputError
-from warpstack.io.common import LoadOptions
+from warpstack.errors import InputError, TraceWarning
+from warpstack.io.common import LoadOptions, block_ranges, new_folder
 from warpstack.progress import Progress, progress_bar
 from warpstack.trace import App, KernelTrace, Launches
 
@@ -27,6 +32,10 @@ _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
 _KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
 _KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
 _CHUNK_BYTES = 1 << 22
+#: In folders that `write` made: what they were made from.
+MANIFEST = "warpstack-export.json"
+#: Columns that become text at a time; text is about five times as long.
+_BATCH_BYTES = 1 << 22
 
 
 def matches(path: Path) -> bool:
@@ -186,3 +195,83 @@ def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _cor
         ) from None
     except OSError as error:
         raise InputError(f"{path}: reading failed: {error}") from None
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def written_here(path: Path) -> bool:
+    """Whether the path is a folder that `write` made."""
+    return path.is_dir() and (path / MANIFEST).is_file()
+
+
+def write(
+    app: App,
+    path: Path,
+    *,
+    overwrite: bool,
+    progress: bool,
+    binary_version: int | None,
+    compression: str | None,
+) -> None:
+    """Write an application; see `warpstack.save`."""
+    total = sum(kernel.nbytes for kernel in app.kernels)
+    suffix = "" if compression is None else f".{compression}"
+    numbers = [kernel.launch_id for kernel in app.kernels]
+    if len(set(numbers)) < len(numbers):
+        numbers = list(range(1, len(numbers) + 1))
+    endless = 0
+    with (
+        new_folder(path, overwrite=overwrite, replaceable=written_here) as partial,
+        progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
+    ):
+        names = [f"kernel-{number}.traceg{suffix}" for number in numbers]
+        for name, kernel in zip(names, app.kernels, strict=True):
+            try:
+                endless += _write_kernel(kernel, partial / name, binary_version or 0, bar)
+            except InputError as error:
+                raise InputError(
+                    f"{printable(path)}: kernel {kernel.launch_id} ({kernel.short_name}) cannot be "
+                    f"written: {error}"
+                ) from None
+        (partial / "kernelslist.g").write_text("".join(f"{name}\n" for name in names))
+        about = {
+            "format": "accelsim",
+            "name": app.name,
+            "kernels": [
+                {"file": name, "source": kernel.source, "digest": kernel.digest}
+                for name, kernel in zip(names, app.kernels, strict=True)
+            ],
+        }
+        (partial / MANIFEST).write_text(json.dumps(about, indent=1), encoding="utf-8")
+    if endless:
+        warnings.warn(
+            f"{printable(path)}: {endless} warps do not end in EXIT; Accel-Sim waits for them forever",
+            TraceWarning,
+            stacklevel=3,
+        )
+
+
+def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Progress) -> int:
+    """Write one kernel and return how many of its warps do not end in EXIT."""
+    core = kernel._core
+    writer = _core.AccelSimWriter(core, binary_version)
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        # Compression of one piece overlaps with the making of the next.
+        file = (
+            stack.enter_context(lzma.open(path, "wb", preset=1))
+            if path.suffix == ".xz"
+            else stack.enter_context(path.open("wb"))
+        )
+        pending = pool.submit(file.write, writer.header())
+        done = 0
+        for first, last in block_ranges(core, _BATCH_BYTES):
+            text = writer.blocks(first, last)
+            pending.result()
+            pending = pool.submit(file.write, text)
+            share = core.bytes * last // core.num_traced_blocks
+            bar.update(share - done)
+            done = share
+        pending.result()
+    return writer.warps_without_exit

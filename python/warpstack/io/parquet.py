@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import shutil
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,7 @@ import pyarrow.parquet as pq
 from warpstack import _core
 from warpstack.arguments import as_integer, printable
 from warpstack.errors import InputError
-from warpstack.io.common import LoadOptions
+from warpstack.io.common import LoadOptions, block_ranges, new_folder
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
@@ -75,48 +71,23 @@ def matches(path: Path) -> bool:
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
     """Write an application; see `warpstack.save`."""
-    where = printable(path)
-    place = Path(os.path.realpath(path))
-    partial = place.parent / f".{uuid.uuid4().hex}.partial"
     total = sum(kernel.nbytes for kernel in app.kernels)
-    try:
-        if place.exists() and not (overwrite and matches(place)):
-            remedy = "choose another name" if overwrite else "choose another name or overwrite it"
-            raise InputError(f"{where}: exists already; {remedy}")
-        partial.mkdir(parents=True)
+    with (
+        new_folder(path, overwrite=overwrite, replaceable=matches) as partial,
+        progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
+    ):
         entries = []
-        with progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar:
-            for position, kernel in enumerate(app.kernels):
-                folder = f"kernel-{position + 1}"
-                (partial / folder).mkdir()
-                _write_kernel(kernel, partial / folder)
-                entries.append(
-                    {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
-                )
-                bar.update(kernel.nbytes)
+        for position, kernel in enumerate(app.kernels):
+            folder = f"kernel-{position + 1}"
+            (partial / folder).mkdir()
+            _write_kernel(kernel, partial / folder)
+            entries.append(
+                {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
+            )
+            bar.update(kernel.nbytes)
         manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": app.name}
         text = json.dumps({**manifest, "kernels": entries}, indent=1)
         (partial / MANIFEST).write_text(text, encoding="utf-8")
-        _put_in_place(partial, place)
-    except OSError as error:
-        raise InputError(f"{where}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _put_in_place(new: Path, place: Path) -> None:
-    """Move a folder to its place. One that is there is deleted last, so that nothing gets lost."""
-    old = new.with_suffix(".replaced") if place.exists() else None
-    if old is not None:
-        place.rename(old)
-    try:
-        new.rename(place)
-    except BaseException:
-        if old is not None:
-            old.rename(place)
-        raise
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
@@ -135,20 +106,12 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
             file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
             schema = pa.schema(list(fields.items()))
             writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
-        for first, last in _batches(core):
+        for first, last in block_ranges(core, _BATCH_BYTES):
             batch = core.read_batch(first, last)
             for name, fields in _FILES.items():
                 arrays = {field: pa.array(batch[field], dtype) for field, dtype in fields.items()}
                 part = pa.table(arrays)
                 writers[name].write_table(part, row_group_size=max(len(part), 1))
-
-
-def _batches(core: _core.KernelTrace) -> Iterator[tuple[int, int]]:
-    """Yield ranges of thread blocks of about the same size in bytes."""
-    blocks = core.num_traced_blocks
-    per_batch = max(int(_BATCH_BYTES * blocks / max(core.bytes, 1)), 1)
-    for first in range(0, blocks, per_batch):
-        yield first, min(first + per_batch, blocks)
 
 
 def read(path: Path, options: LoadOptions) -> App:

@@ -2,5 +2,6 @@
 
 from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks
 from warpstack.plot.stack_distances import stack_distances
+from warpstack.plot.validation import errors, scatter
 
-__all__ = ["cpi_stack", "cpi_stacks", "stack_distances"]
+__all__ = ["cpi_stack", "cpi_stacks", "errors", "scatter", "stack_distances"]

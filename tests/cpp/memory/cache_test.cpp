@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -150,79 +150,131 @@ TEST(Cache, FlushHandsOverDirtySectorsOnce) {
   EXPECT_EQ(read(cache, 1, 1, eviction).hit, 0);
 }
 
-TEST(TagStore, EveryAssociativityEqualsAPlainTable) {
-  std::mt19937_64 random(7);
-  for (const std::uint32_t ways : {1u, 3u, 4u, 8u, 16u, 31u, 32u, 33u, 100u, 512u}) {
-    constexpr std::uint32_t sets = 3;
-    TagStore store(sets, ways);
-    std::vector<std::uint64_t> plain(sets * ways, TagStore::no_line);
-    for (int i = 0; i < 5000; ++i) {
-      const auto set = static_cast<std::uint32_t>(random() % sets);
-      // Lines that share their low halves must not be taken for each other.
-      const std::uint64_t line = random() % (2 * ways) | (random() % 3) << 32;
-      const auto first = plain.begin() + set * ways;
-      const auto found = std::find(first, first + ways, line);
-      const int expected = found == first + ways ? -1 : static_cast<int>(found - first);
-      ASSERT_EQ(store.find(set, line), expected);
-      if (expected >= 0) continue;
-      const auto way = static_cast<std::uint32_t>(random() % ways);
-      store.replace(set, way, line);
-      first[way] = line;
-      ASSERT_EQ(store.line(set, way), line);
-    }
-  }
-}
+/// What SetStore does, as plain as can be: the lines of a set, the last to make room first.
+struct PlainSet {
+  struct Line {
+    std::uint64_t line;
+    SectorMask dirty;
+  };
+  std::vector<Line> lines;
 
-TEST(ReplacementOrder, EveryFormKeepsTheSameOrder) {
+  auto find(std::uint64_t line) { return std::ranges::find(lines, line, &Line::line); }
+};
+
+TEST(SetStore, EveryAssociativityEqualsAPlainList) {
   std::mt19937_64 random(7);
-  for (const std::uint32_t ways : {1u, 2u, 5u, 16u, 17u, 32u, 33u, 40u}) {
+  for (const std::uint32_t ways :
+       {1u, 3u, 4u, 5u, 8u, 12u, 16u, 17u, 20u, 31u, 32u, 33u, 100u, 512u}) {
     for (const Replacement policy : {Replacement::lru, Replacement::fifo}) {
-      ReplacementOrder order(2, ways, policy);
-      std::vector<std::uint32_t> plain(ways);
-      std::iota(plain.begin(), plain.end(), 0);
-      for (int i = 0; i < 1000; ++i) {
-        auto way = static_cast<std::uint32_t>(random() % ways);
-        const auto action = random() % 3;
-        std::uint32_t num_empty = 0;
-        if (action == 0) {
-          order.use(1, way);
-          if (policy == Replacement::fifo) continue;
-        } else if (action == 1) {
-          way = order.fill(1);
-          ASSERT_EQ(way, plain.back());
+      constexpr std::uint32_t num_sets = 3;
+      SetStore store(num_sets, ways, policy);
+      std::vector<PlainSet> plain(num_sets);
+      for (int i = 0; i < 6000; ++i) {
+        const auto set = static_cast<std::uint32_t>(random() % num_sets);
+        // Lines that share a half must not be taken for each other.
+        const std::uint64_t line = random() % (2 * ways) | (random() % 3) << 32;
+        PlainSet& of_set = plain[set];
+        const auto found = of_set.find(line);
+        const bool is_there = found != of_set.lines.end();
+        ASSERT_EQ(store.find(set, line) >= 0, is_there);
+
+        std::vector<PlainSet::Line> evicted;
+        const auto [way, state] = store.access(set, line, [&](std::uint32_t from) {
+          evicted.push_back({store.line(set, from), store.state(set, from).dirty});
+        });
+        PlainSet::Line used{line, is_there ? found->dirty : SectorMask{0}};
+        ASSERT_EQ(store.line(set, way), line);
+        ASSERT_EQ(store.find(set, line), static_cast<int>(way));
+        ASSERT_EQ(state.dirty, used.dirty);
+        ASSERT_EQ(state.valid, is_there ? 1 : 0) << "a new line has an empty state";
+        state.valid = 1;
+        if (random() % 2) state.dirty = used.dirty = static_cast<SectorMask>(1 + random() % 15);
+        if (!is_there && of_set.lines.size() == ways) {
+          const PlainSet::Line last = of_set.lines.back();
+          of_set.lines.pop_back();
+          ASSERT_EQ(evicted.size(), last.dirty ? 1u : 0u) << "only dirty lines are reported";
+          if (last.dirty) {
+            ASSERT_EQ(evicted[0].line, last.line);
+            ASSERT_EQ(evicted[0].dirty, last.dirty);
+          }
         } else {
-          num_empty = static_cast<std::uint32_t>(random() % ways);
-          order.place_last(1, way, num_empty);
+          ASSERT_TRUE(evicted.empty());
         }
-        std::erase(plain, way);
-        plain.insert(action == 2 ? plain.end() - num_empty : plain.begin(), way);
-        ASSERT_EQ(order.victim(1), plain.back());
-        std::vector<std::uint32_t> ways_now;
-        order.ways_of(1, ways_now);
-        ASSERT_EQ(ways_now, plain);
+        if (is_there && policy == Replacement::fifo) {
+          found->dirty = used.dirty;
+        } else {
+          if (is_there) of_set.lines.erase(found);
+          of_set.lines.insert(of_set.lines.begin(), used);
+        }
+        if (random() % 8 == 0) {
+          store.place_last(set, way);
+          of_set.lines.erase(of_set.find(line));
+          of_set.lines.push_back(used);
+        }
+
+        std::vector<std::uint32_t> order;
+        store.ways_of(set, order);
+        ASSERT_GE(order.size(), of_set.lines.size());
+        for (std::size_t place = 0; place < order.size(); ++place) {
+          ASSERT_EQ(store.line(set, order[place]),
+                    place < of_set.lines.size() ? of_set.lines[place].line : SetStore::no_line);
+        }
       }
-      EXPECT_EQ(order.victim(0), ways - 1) << "the other set is as it was";
+      store.clear();
+      EXPECT_EQ(store.find(0, plain[0].lines[0].line), -1);
+      EXPECT_EQ(store.state(0, 0).valid, 0);
     }
   }
 }
 
-TEST(ReplacementOrder, TreePointsAwayFromTheLastUses) {
+TEST(SetStore, TreePointsAwayFromTheLastUses) {
   // Four ways, all filled: 0, 1 on the left, 2, 3 on the right. After a use of 0 and then of 2 the
   // root points left, and the left half away from 0.
-  ReplacementOrder order(1, 4, Replacement::plru);
+  SetStore store(1, 4, Replacement::plru);
+  const auto access = [&store](std::uint64_t line) {
+    return store.access(0, line, [](auto) {}).way;
+  };
   for (std::uint32_t way = 0; way < 4; ++way) {
-    EXPECT_EQ(order.fill(0), way) << "empty ways come first";
+    EXPECT_EQ(access(100 + way), way) << "empty ways come first";
   }
-  order.use(0, 0);
-  order.use(0, 2);
-  EXPECT_EQ(order.victim(0), 1u);
-  order.place_last(0, 3, 0);
-  EXPECT_EQ(order.victim(0), 3u);
+  access(100);
+  access(102);
+  EXPECT_EQ(access(104), 1u);
+  store.place_last(0, 3);
+  EXPECT_EQ(access(105), 3u);
+}
+
+TEST(SetStore, TreesOfEverySizeAgreeOnFullSets) {
+  // 64 ways, kept as a list, against the same tree over plain vectors.
+  constexpr std::uint32_t ways = 64;
+  SetStore store(1, ways, Replacement::plru);
+  std::vector<std::uint64_t> lines(ways, SetStore::no_line);
+  std::vector<bool> right_makes_room(ways);
+  std::uint32_t filled = 0;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint64_t line = random() % 100;
+    const auto found = std::ranges::find(lines, line);
+    auto way = static_cast<std::uint32_t>(found - lines.begin());
+    if (found == lines.end() && filled < ways) {
+      way = filled++;
+    } else if (found == lines.end()) {
+      std::uint32_t node = 1;
+      while (node < ways) node = 2 * node + right_makes_room[node];
+      way = node - ways;
+    }
+    lines[way] = line;
+    for (std::uint32_t node = ways + way; node > 1; node /= 2) {
+      right_makes_room[node / 2] = node % 2 == 0;
+    }
+    ASSERT_EQ(store.access(0, line, [](auto) {}).way, way);
+  }
 }
 
 TEST(Divisor, EqualsDivision) {
   std::mt19937_64 random(7);
-  for (const std::uint64_t value : {1ull, 2ull, 3ull, 7ull, 24ull, 4294967295ull, 4294967297ull}) {
+  for (const std::uint64_t value :
+       {1ull, 2ull, 3ull, 7ull, 24ull, 4294967295ull, 4294967297ull, (1ull << 63) + 1, ~0ull}) {
     const Divisor divisor(value);
     for (const std::uint64_t n : std::initializer_list<std::uint64_t>{
              0, value - 1, value, 4294967294, 4294967295, 4294967296, ~std::uint64_t{0}}) {

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Run every workload at one size: check, trace and predict it, and measure how long that takes.
+
+    python benchmarks/workloads.py                  # print the table
+    python benchmarks/workloads.py --only bfs spmv
+    python benchmarks/workloads.py --write          # update data/workloads and docs/workloads.md
+
+What is written (launches, warp instructions, DPKI) is the same on every machine; times are not written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+from run import machine
+
+import warpstack as ws
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+MEASURED = REPOSITORY / "data" / "workloads" / "measured.csv"
+DOCUMENT = REPOSITORY / "docs" / "workloads.md"
+WRITTEN = ["name", "launches", "instructions", "dpki"]
+
+
+def measure(name: str, size: str, *, check: bool) -> dict[str, object]:
+    """Return a row of the table for a workload."""
+    if check:
+        ws.workloads.check(name, size)
+    start = time.perf_counter()
+    app = ws.workloads.load(name, size)
+    traced = time.perf_counter()
+    predictions = ws.predict(app, ws.gpu("pascal-mdm"), ["mdm"])
+    predicted = time.perf_counter()
+    instructions = sum(kernel.num_instructions for kernel in app)
+    divergent = sum(kernel.dpki() * kernel.num_instructions for kernel in app)
+    return {
+        "name": name,
+        "class": "MD" if ws.workloads.get(name).memory_divergent else "NMD",
+        "launches": len(app),
+        "instructions": instructions,
+        "dpki": round(divergent / instructions, 3),
+        "mdm_ipc": float(ws.application_totals(predictions)["ipc"].iloc[0]),
+        "trace_s": traced - start,
+        "predict_s": predicted - traced,
+    }
+
+
+def document(rows: pd.DataFrame) -> str:
+    """Return the table of the documentation."""
+    lines = [
+        "| workload | suite | class | launches | warp instructions | DPKI | `small` | `paper` |",
+        "|---|---|---|---:|---:|---:|---|---|",
+    ]
+    for row in rows.itertuples():
+        workload = ws.workloads.get(str(row.name))
+        sizes = [
+            ", ".join(f"{key} {value:,}" for key, value in workload.sizes[size].items())
+            for size in ("small", "paper")
+        ]
+        kind = "MD" if workload.memory_divergent else "NMD"
+        cells = [f"`{row.name}`", workload.suite, kind, row.launches, f"{row.instructions:,}"]
+        lines.append("| " + " | ".join(map(str, [*cells, f"{row.dpki:.1f}", *sizes])) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure the workloads asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", default=ws.workloads.names(), metavar="NAME")
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--no-check", action="store_true", help="do not compare with references")
+    parser.add_argument("--write", action="store_true", help="write what was measured at small")
+    arguments = parser.parse_args()
+    if arguments.write and arguments.size != "small":
+        parser.error("--write is of the size small")
+
+    rows = []
+    for name in arguments.only:
+        rows.append(measure(name, arguments.size, check=not arguments.no_check))
+        print(f"{name} done", file=sys.stderr)
+    table = pd.DataFrame(rows)
+    print(f"Measured on: {machine()}", file=sys.stderr)
+    print(table.to_string(index=False, float_format="{:.3f}".format))
+    seconds = table[["trace_s", "predict_s"]].sum()
+    print(f"\ntraced in {seconds['trace_s']:.1f} s, predicted in {seconds['predict_s']:.1f} s")
+
+    if arguments.write:
+        written = table[WRITTEN]
+        if MEASURED.exists():  # those not measured now stay
+            before = pd.read_csv(MEASURED)
+            written = pd.concat([before[~before["name"].isin(written["name"])], written])
+        written = written.sort_values("name")
+        written.to_csv(MEASURED, index=False)
+        text = DOCUMENT.read_text(encoding="utf-8")
+        marks = r"(<!-- table: begin -->\n).*(<!-- table: end -->)"
+        rows_of_text = document(written)
+        text = re.sub(marks, lambda m: f"{m[1]}{rows_of_text}\n{m[2]}", text, flags=re.DOTALL)
+        DOCUMENT.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

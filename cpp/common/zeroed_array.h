@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace warpstack {
+
+/// Values that begin as zero bytes, aligned to cache lines. The operating system hands large arrays
+/// out page by page as they are touched, so that what is never used costs nothing.
+template <typename T>
+class ZeroedArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit ZeroedArray(std::size_t size = 0) : size_(size) {
+    if (size == 0) return;
+    if (size > (SIZE_MAX - alignment) / sizeof(T)) throw std::bad_alloc();
+    memory_.reset(std::calloc(size * sizeof(T) + alignment, 1));
+    if (!memory_) throw std::bad_alloc();
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+    data_ = reinterpret_cast<T*>((address + alignment - 1) / alignment * alignment);
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] T* data() { return data_; }
+  [[nodiscard]] const T* data() const { return data_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  void clear() {
+    const std::size_t size = size_;
+    *this = ZeroedArray();  // first gives back what it has
+    *this = ZeroedArray(size);
+  }
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  std::size_t size_;
+  std::unique_ptr<void, Free> memory_;
+  T* data_ = nullptr;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,222 @@
+"""Predictions against references: errors as bars, values as points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from warpstack.errors import InputError
+from warpstack.validate import MATCHED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")
+#: For grey print, and for more sets than colours.
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
+
+
+def errors(
+    table: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    by: str | None = None,
+    limit_percent: float | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the error of each workload as bars, one per set of predictions, and their mean.
+
+    A bar above 0 is a prediction above the reference. The last group, set apart, holds the mean of
+    the absolute errors (MAPE).
+
+    Parameters
+    ----------
+    table
+        The result of `warpstack.validate`. Kernels without a counterpart have no bar.
+    ax
+        Where to draw; a new figure of a suitable size when None.
+    by
+        What a workload is: ``kernel`` or ``app`` (the sum of its kernels); by default the
+        application when there are several.
+    limit_percent
+        Cut longer bars there and write their value at the end.
+    title
+        Title of the axes; by default the metric and the references.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or the table is not of `warpstack.validate`.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = _checked(table)
+    if by is None:
+        by = "app" if len(rows["app"].unique()) > 1 else "kernel"
+    if by not in ("kernel", "app"):
+        raise InputError(f"by = {by!r} is neither kernel nor app")
+    if limit_percent is not None and not limit_percent > 0:
+        raise InputError(f"limit_percent = {limit_percent!r} is not above 0")
+    workload = rows["app"].where(rows["app"] != "", "all") if by == "app" else _kernel_labels(rows)
+    sums = rows.assign(workload=workload).pivot_table(
+        ["predicted", "measured"], "workload", "set", aggfunc="sum", sort=False
+    )
+    percent = 100 * (sums["predicted"] / sums["measured"] - 1)
+    percent = percent.loc[workload.unique(), rows["set"].unique()]
+
+    bars = len(percent.columns)
+    groups = len(percent) + 1
+    if ax is None:
+        width = float(np.clip(2.6 + 0.16 * bars * groups + 0.2 * groups, 6.4, 24))
+        _, ax = plt.subplots(figsize=(width, 4.6), layout="constrained")
+    centres = np.append(np.arange(len(percent)), len(percent) + 0.4)
+    step = 0.84 / bars
+    for i, name in enumerate(percent.columns):
+        heights = np.append(percent[name].to_numpy(), percent[name].abs().mean())
+        shown = (
+            heights if limit_percent is None else np.clip(heights, -limit_percent, limit_percent)
+        )
+        places = centres + (i - (bars - 1) / 2) * step
+        ax.bar(
+            places,
+            shown,
+            width=0.92 * step,
+            color=COLOURS[i % len(COLOURS)],
+            hatch=HATCHES[i % len(HATCHES)],
+            edgecolor="#222222",
+            linewidth=0.5,
+            label=name,
+        )
+        for x, full, end in zip(places, heights, shown, strict=True):
+            if full != end and not np.isnan(full):
+                ax.annotate(
+                    f"{full:.0f}",
+                    (x, end),
+                    xytext=(0, 2 if end > 0 else -2),
+                    textcoords="offset points",
+                    fontsize=6,
+                    rotation=90,
+                    ha="center",
+                    va="bottom" if end > 0 else "top",
+                )
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axvline(len(percent) - 0.3, color="#888888", linewidth=0.8, linestyle=":")
+    labels = [*map(str, percent.index), "mean of\n|errors|"]
+    crowded = max(map(len, labels[:-1])) * len(labels) > 60
+    turned: dict[str, Any] = (
+        {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+    )
+    ax.set_xticks(centres, labels, fontsize=8, **turned)
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylabel("error of the prediction (%)")
+    ax.set_xlim(-0.6, centres[-1] + 0.6)
+    ax.margins(y=0.12)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.yaxis.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    ax.set_title(_title(rows) if title is None else title, fontsize=10)
+    return ax
+
+
+def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Draw predicted against measured values on logarithmic axes, with the line where they agree.
+
+    Parameters
+    ----------
+    table
+        The result of `warpstack.validate`. A point is a kernel; those without a counterpart, and
+        values of 0, have none.
+    ax
+        Where to draw; a new figure when None.
+    title
+        Title of the axes; by default the metric and the references.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or the table is not of `warpstack.validate`.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = _checked(table)
+    rows = rows[(rows["predicted"] > 0) & (rows["measured"] > 0)]
+    if rows.empty:
+        raise InputError("there is no pair of positive values to draw")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 5.0), layout="constrained")
+    low = rows[["predicted", "measured"]].min().min() / 1.5
+    high = rows[["predicted", "measured"]].max().max() * 1.5
+    ends = np.array([low, high])
+    ax.plot(ends, ends, color="black", linewidth=1, label="equal")
+    for factor, style in ((2, "--"), (10, ":")):
+        for slope, label in ((factor, f"factor {factor}"), (1 / factor, None)):
+            ax.plot(
+                ends, slope * ends, color="#888888", linewidth=0.8, linestyle=style, label=label
+            )
+    for i, (name, group) in enumerate(rows.groupby("set", sort=False)):
+        ax.scatter(
+            group["measured"],
+            group["predicted"],
+            s=34,
+            marker=MARKERS[i % len(MARKERS)],
+            color=COLOURS[i % len(COLOURS)],
+            edgecolor="#222222",
+            linewidth=0.5,
+            alpha=0.75,
+            label=name,
+            zorder=3,
+        )
+    what = str(rows["metric"].iloc[0])
+    unit = f" ({_UNITS[what]})" if _UNITS.get(what, what) != what else ""
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
+    ax.set_xlabel(f"{what}{unit}, reference")
+    ax.set_ylabel(f"{what}{unit}, predicted")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    ax.set_title(_title(rows) if title is None else title, fontsize=10)
+    return ax
+
+
+def _checked(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the matched rows, with the set of predictions that each belongs to."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"expected the result of warpstack.validate, got {type(table).__name__}")
+    for column in ("source", "app", "kernel", "name", "model", "predicted", "measured", "status"):
+        if column not in table:
+            raise InputError(f"there is no column {column}; expected the result of validate")
+    rows = table[table["status"] == MATCHED].copy()
+    if rows.empty:
+        raise InputError("there are no matched kernels to draw")
+    if len(rows["metric"].unique()) > 1:
+        raise InputError("the table has several metrics; draw one at a time")
+    rows["set"] = rows["model"].astype(str)
+    gpus = rows["gpu"] + (" with " + rows["gpu_changes"]).where(rows["gpu_changes"] != "", "")
+    if len(gpus.unique()) > 1:
+        rows["set"] += ", " + gpus
+    if len(rows["source"].unique()) > 1:
+        rows["set"] += " vs " + rows["source"]
+    return rows
+
+
+def _kernel_labels(rows: pd.DataFrame) -> pd.Series[str]:
+    numbers = rows["kernel"].map(lambda number: "" if pd.isna(number) else f"{number} ")
+    apps = rows["app"] + " " if len(rows["app"].unique()) > 1 else ""
+    return (apps + numbers + rows["name"]).str.strip()
+
+
+def _title(rows: pd.DataFrame) -> str:
+    return f"{rows['metric'].iloc[0]} against {', '.join(rows['source'].unique())}"

@@ -1,0 +1,384 @@
+"""Workloads: seventeen GPU applications after Table IV of the MDM paper, with inputs and references.
+
+Each module here is one workload: its sizes, seeded inputs, the host program that launches its
+kernels, and a NumPy reference that its results are compared with. The kernels are our own CUDA
+sources, in ``data/workloads``; they run by functional simulation (`warpstack.cuda`), from PTX that
+comes with the package, so no GPU and no CUDA compiler is needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack import cuda
+from warpstack.arguments import as_integer
+from warpstack.cuda import DeviceArray
+from warpstack.errors import InputError
+from warpstack.trace import App, KernelTrace
+
+__all__ = [
+    "Arrays",
+    "DeviceArray",
+    "Parameters",
+    "ResultError",
+    "Session",
+    "Workload",
+    "check",
+    "compare",
+    "get",
+    "load",
+    "names",
+    "run",
+    "table",
+]
+
+Parameters: TypeAlias = Mapping[str, int]
+Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+_MOST = 2**31 - 1
+
+
+def _source_folder() -> Path:
+    """Return the folder of the kernels: in the package, or in the source tree it runs from."""
+    installed = Path(__file__).parents[1] / "data" / "workloads"
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "data" / "workloads"
+
+
+_FOLDER = _source_folder()
+
+
+class ResultError(RuntimeError):
+    """A workload's result differs from its reference."""
+
+
+class Session:
+    """What the host program of a workload sees: device arrays, and launches of its kernels.
+
+    Parameters
+    ----------
+    module
+        The compiled kernels.
+    trace
+        Whether launches are traced.
+
+    Notes
+    -----
+    The traces of all launches are in `traces`, in order; empty without `trace`.
+    """
+
+    def __init__(self, module: cuda.Module, *, trace: bool) -> None:
+        self._module = module
+        self._trace = trace
+        self.traces: list[KernelTrace] = []
+
+    def array(self, x: npt.ArrayLike) -> DeviceArray:
+        """Return a device array with a copy of `x`; `numpy.asarray` copies it back."""
+        return self._module.device.array(x)
+
+    def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
+        """Return a device array of zeros."""
+        return self._module.device.zeros(shape, dtype)
+
+    def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
+        """Return a ``__constant__`` or ``__device__`` variable of the kernels as a device array."""
+        return self._module.symbol(name, dtype)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        *args: Any,
+        shared_memory_bytes: int = 0,
+    ) -> None:
+        """Run a kernel to its end.
+
+        Parameters
+        ----------
+        kernel
+            Its name in the source.
+        grid, block
+            Thread blocks and threads per block: a number, or up to three.
+        *args
+            Device arrays and NumPy scalars of the parameters' types.
+        shared_memory_bytes
+            Dynamic shared memory of a thread block.
+        """
+        trace = self._module.kernel(kernel).launch(
+            grid, block, *args, shared_memory_bytes=shared_memory_bytes, trace=self._trace
+        )
+        if trace is not None:
+            self.traces.append(trace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A GPU application: kernels, inputs, host program and reference."""
+
+    #: Name that `get` knows it by.
+    name: str
+    title: str
+    #: Abbreviation and suite in MDM's Table IV.
+    abbreviation: str
+    suite: str
+    #: Class in MDM's Table IV: whether it has more than 10 divergent loads per kilo-instruction.
+    memory_divergent: bool
+    #: What is memory-divergent about it or not, and what it is modelled on.
+    description: str
+    #: Parameters by size: ``small`` runs in seconds, ``paper`` is near the original's input.
+    sizes: Mapping[str, Parameters]
+    #: Input arrays for parameters, drawn from a seeded generator.
+    make_inputs: Callable[[Parameters, np.random.Generator], dict[str, npt.NDArray[Any]]] = field(
+        repr=False
+    )
+    #: The host program: from inputs to outputs through launches.
+    run: Callable[[Session, Parameters, Arrays], dict[str, npt.NDArray[Any]]] = field(repr=False)
+    #: The same outputs by NumPy, without the kernels.
+    reference: Callable[[Parameters, Arrays], dict[str, npt.NDArray[Any]]] = field(repr=False)
+    #: Relative and absolute tolerance by output; outputs without one agree exactly.
+    tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def parameters(self, size: str | Parameters) -> Parameters:
+        """Return the parameters of a size by name, or of ``small`` with some replaced.
+
+        Raises
+        ------
+        InputError
+            If there is no such size or parameter, or a value is no positive number.
+        """
+        if isinstance(size, str):
+            if size not in self.sizes:
+                raise InputError(
+                    f"{self.name} has no size {size!r}{_near(size, self.sizes)}; its sizes are "
+                    + ", ".join(self.sizes)
+                )
+            return types.MappingProxyType(dict(self.sizes[size]))
+        if not isinstance(size, Mapping):
+            raise InputError(
+                f"{self.name}: expected the name of a size or a mapping of parameters, got "
+                f"{type(size).__name__}"
+            )
+        values = dict(self.sizes["small"])
+        for name, value in size.items():
+            if name not in values:
+                raise InputError(
+                    f"{self.name} has no parameter {name!r}{_near(str(name), values)}; its parameters "
+                    f"are {', '.join(values)}"
+                )
+            values[name] = as_integer(f"{self.name}: {name}", value, 1, _MOST)
+        return types.MappingProxyType(values)
+
+
+def names() -> list[str]:
+    """Return the names of the workloads in alphabetical order.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> "hotspot" in ws.workloads.names()
+    True
+    """
+    return sorted(_modules())
+
+
+def get(name: str) -> Workload:
+    """Return a workload by name.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name; the message lists the names.
+    """
+    return _find(name)[1]
+
+
+def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
+    """Run a workload by functional simulation and return the trace of its launches.
+
+    Parameters
+    ----------
+    name
+        One of `names`.
+    size
+        A size that the workload lists, ``small`` or ``paper``; or parameters that replace those of
+        ``small``.
+    seed
+        Seed of the inputs. The same seed gives the same trace.
+
+    Returns
+    -------
+    App
+        With the workload's name; one kernel per launch.
+
+    Raises
+    ------
+    InputError
+        If there is no such workload, size or parameter.
+    """
+    stem, workload = _find(name)
+    parameters = workload.parameters(size)
+    session = _session(stem, trace=True)
+    workload.run(session, parameters, _inputs(workload, parameters, seed))
+    return App(session.traces, name)
+
+
+def run(
+    name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
+) -> dict[str, npt.NDArray[Any]]:
+    """Run a workload by functional simulation and return its outputs.
+
+    Parameters
+    ----------
+    name, size, seed
+        As in `load`.
+    trace
+        Whether launches are traced on the way, which changes no result.
+
+    Raises
+    ------
+    InputError
+        If there is no such workload, size or parameter.
+    """
+    stem, workload = _find(name)
+    parameters = workload.parameters(size)
+    inputs = _inputs(workload, parameters, seed)
+    return workload.run(_session(stem, trace=trace), parameters, inputs)
+
+
+def check(
+    name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
+) -> None:
+    """Run a workload and compare its outputs with its reference.
+
+    Parameters
+    ----------
+    name, size, seed, trace
+        As in `run`.
+
+    Raises
+    ------
+    ResultError
+        If an output differs; the message names it and the first index.
+    InputError
+        If there is no such workload, size or parameter.
+    """
+    workload = get(name)
+    parameters = workload.parameters(size)
+    compare(
+        workload,
+        run(name, size, seed, trace=trace),
+        workload.reference(parameters, _inputs(workload, parameters, seed)),
+    )
+
+
+def compare(workload: Workload, outputs: Arrays, expected: Arrays) -> None:
+    """Compare outputs of a workload with those expected.
+
+    Raises
+    ------
+    ResultError
+        If names, shapes, types or values differ, the latter by more than the workload's tolerance.
+    """
+    if set(outputs) != set(expected):
+        raise ResultError(
+            f"{workload.name}: the outputs are {', '.join(sorted(outputs))}, the reference has "
+            + ", ".join(sorted(expected))
+        )
+    for name, reference in expected.items():
+        output = outputs[name]
+        if (output.shape, output.dtype) != (reference.shape, reference.dtype):
+            raise ResultError(
+                f"{workload.name}: {name} has the shape {output.shape} and type {output.dtype}, the "
+                f"reference {reference.shape} and {reference.dtype}"
+            )
+        relative, absolute = workload.tolerances.get(name, (0.0, 0.0))
+        if relative or absolute:
+            same = np.isclose(output, reference, relative, absolute, equal_nan=True)
+        else:
+            same = output == reference
+        if not same.all():
+            first = tuple(int(i) for i in np.argwhere(~same)[0])
+            raise ResultError(
+                f"{workload.name}: {name}{list(first)} is {output[first]}, the reference says "
+                f"{reference[first]}; {np.count_nonzero(~same)} of {same.size} values differ by more "
+                f"than {relative:g} of the value + {absolute:g}"
+            )
+
+
+def table() -> pd.DataFrame:
+    """Return what the workloads are, and what was measured of them at ``small``.
+
+    Returns
+    -------
+    DataFrame
+        A row per workload: ``name``, ``suite``, ``class`` (``NMD`` or ``MD``, memory-divergent),
+        ``launches``, ``instructions`` (warp instructions), ``dpki`` (divergent loads per
+        kilo-instruction) and ``title``.
+    """
+    rows = pd.DataFrame(
+        [
+            {
+                "name": workload.name,
+                "suite": workload.suite,
+                "class": "MD" if workload.memory_divergent else "NMD",
+                "title": workload.title,
+            }
+            for workload in map(get, names())
+        ]
+    )
+    measured = pd.read_csv(_FOLDER / "measured.csv")
+    merged = rows.merge(measured, on="name", how="left")
+    return merged[["name", "suite", "class", "launches", "instructions", "dpki", "title"]]
+
+
+@cache
+def _modules() -> dict[str, tuple[str, Workload]]:
+    """Return file stem and workload by name."""
+    found = {}
+    for info in pkgutil.iter_modules(__path__):
+        if not info.name.startswith("_"):
+            workload = importlib.import_module(f"{__name__}.{info.name}").workload
+            found[workload.name] = (info.name, workload)
+    return found
+
+
+def _find(name: str) -> tuple[str, Workload]:
+    known = _modules()
+    if not isinstance(name, str):
+        raise InputError(f"expected the name of a workload, got {type(name).__name__}")
+    if name not in known:
+        raise InputError(
+            f"there is no workload {name!r}{_near(name, known)}; the workloads are "
+            + ", ".join(sorted(known))
+        )
+    return known[name]
+
+
+def _near(name: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _session(stem: str, *, trace: bool) -> Session:
+    # A device of its own: addresses, and so traces, depend on nothing that ran before.
+    return Session(cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=cuda.Device()), trace=trace)
+
+
+def _inputs(workload: Workload, parameters: Parameters, seed: int) -> Arrays:
+    generator = np.random.default_rng(as_integer("seed", seed, 0, 2**63 - 1))
+    inputs = workload.make_inputs(parameters, generator)
+    for array in inputs.values():
+        array.setflags(write=False)  # the host program and the reference see the same values
+    return inputs
