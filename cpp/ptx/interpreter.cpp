@@ -444,8 +444,13 @@ class Machine {
       ++path.pc;
       return;
     }
-    const std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc + 1, path.mask & ~taken},
-                                                            {step.jump, taken}};
+    std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc + 1, path.mask & ~taken},
+                                                      {step.jump, taken}};
+    // The last runs first: the way that leaves, so that others need not wait for it at barriers.
+    const auto& steps = warp.frames.back().function->steps;
+    if (path.pc + 1 < steps.size() && steps[path.pc + 1].action == Action::exit) {
+      std::swap(ways[0], ways[1]);
+    }
     diverge(warp, step.reconvergence, ways);
   }
 

@@ -1882,7 +1882,7 @@ class FunctionLowering {
       // Lanes that call different functions meet behind the call.
       if (result_.steps[i].action == Action::indirect_call) result_.steps[i + 1].reconverges = true;
     }
-    const std::vector<std::uint32_t> meeting = post_dominators(without_leaving());
+    const std::vector<std::uint32_t> meeting = post_dominators(without_early_exits());
     for (std::uint32_t i = 0; i < end; ++i) {
       Step& step = result_.steps[i];
       if (step.action != Action::branch && step.action != Action::indexed_branch) continue;
@@ -1892,46 +1892,59 @@ class FunctionLowering {
     }
   }
 
-  /// The step is nothing but the end of the kernel.
-  bool exits_at(std::uint32_t step) const {
-    if (!is_kernel_ || step >= result_.steps.size()) return is_kernel_;
-    return result_.steps[step].action == Action::exit && result_.steps[step].guard == none;
-  }
-
-  /// Successors without the ways on which lanes leave on the spot, where there is another way:
-  /// lanes that are gone keep nobody from meeting.
-  Successors without_leaving() const {
-    const auto end = static_cast<std::uint32_t>(result_.steps.size());
-    const auto leaves = [&](std::uint32_t step) {
-      if (step == end) return true;
-      const Step& next = result_.steps[step];
-      return next.guard == none &&
-             (next.action == Action::exit || next.action == Action::function_return);
-    };
-    Successors result = successors_;
-    std::vector<std::vector<std::uint32_t>> previous(end + 1);
-    for (std::uint32_t i = 0; i < end; ++i) {
-      auto& next = result[i];
-      if (next.size() > 1 && !std::ranges::all_of(next, leaves)) std::erase_if(next, leaves);
-      for (const std::uint32_t target : next) previous[target].push_back(i);
-    }
-    // Endless loops but for such a way keep it: they would have no end to meet before.
-    std::vector<bool> reaches(end + 1, false);
-    std::vector<std::uint32_t> work{end};
-    reaches[end] = true;
+  /// Steps from which `to` can be reached, itself among them.
+  static std::vector<bool> leading_to(const Successors& previous, std::uint32_t to) {
+    std::vector<bool> leads(previous.size(), false);
+    std::vector<std::uint32_t> work{to};
+    leads[to] = true;
     while (!work.empty()) {
       const std::uint32_t step = work.back();
       work.pop_back();
       for (const std::uint32_t from : previous[step]) {
-        if (reaches[from]) continue;
-        reaches[from] = true;
+        if (leads[from]) continue;
+        leads[from] = true;
         work.push_back(from);
       }
     }
+    return leads;
+  }
+
+  /// Successors without the ways that lead only to early exits: lanes that are gone keep nobody from
+  /// meeting. The exit that most steps can reach is the natural one, the others are early. Steps
+  /// that cannot reach it keep all their ways.
+  Successors without_early_exits() const {
+    const auto end = static_cast<std::uint32_t>(result_.steps.size());
+    Successors previous(end);
     for (std::uint32_t i = 0; i < end; ++i) {
-      if (!reaches[i]) result[i] = successors_[i];
+      for (const std::uint32_t next : successors_[i]) {
+        if (next != end) previous[next].push_back(i);
+      }
+    }
+    std::uint32_t natural = end;
+    std::ptrdiff_t most = 0;
+    std::vector<bool> core;
+    for (std::uint32_t i = 0; i < end; ++i) {
+      if (successors_[i] != std::vector{end} || result_.steps[i].action == Action::trap) continue;
+      std::vector<bool> leads = leading_to(previous, i);
+      const std::ptrdiff_t count = std::ranges::count(leads, true);
+      if (count < most) continue;
+      natural = i;
+      most = count;
+      core = std::move(leads);
+    }
+    Successors result = successors_;
+    if (natural == end) return result;
+    for (std::uint32_t i = 0; i < end; ++i) {
+      if (!core[i] || i == natural) continue;
+      std::erase_if(result[i], [&](std::uint32_t next) { return next == end || !core[next]; });
     }
     return result;
+  }
+
+  /// The step is nothing but the end of the kernel.
+  bool exits_at(std::uint32_t step) const {
+    if (!is_kernel_ || step >= result_.steps.size()) return is_kernel_;
+    return result_.steps[step].action == Action::exit && result_.steps[step].guard == none;
   }
 
   /// Gives values their places in the frame: constants first, then registers.

@@ -139,11 +139,11 @@ def test_what_compile_refuses(device, monkeypatch, tmp_path):
     with pytest.raises(InputError, match='compiler = \'gcc\' is neither "nvrtc" nor "nvcc"'):
         cuda.compile(SAXPY, compiler="gcc", device=device)
     monkeypatch.setattr(cuda, "_find_nvrtc", lambda: None)
-    with pytest.raises(InputError, match=r"NVRTC found|pip install 'warpstack\[cuda\]'"):
+    with pytest.raises(InputError, match=r"NVRTC is found|pip install 'warpstack\[cuda\]'"):
         cuda.compile(SAXPY, compiler="nvrtc", device=device)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(
-        InputError, match=r"no CUDA compiler found; .*pip install 'warpstack\[cuda\]'"
+        InputError, match=r"no CUDA compiler is found; .*pip install 'warpstack\[cuda\]'"
     ):
         cuda.compile(SAXPY, device=device)
 

@@ -217,12 +217,11 @@ def check_program(text):
     # Rows of the trace are the instructions of the text, the kernel's first, without folded ones.
     called = any(i.opcode == "call" for i in functions["k"].code)
     listed = [
-        ((name, n), step)
+        (name, *row)
         for name in (["k", "helper"] if called else ["k"])
-        for n, step in enumerate(functions[name].code)
-        if step.has_row
+        for row in functions[name].rows()
     ]
-    assert trace.instructions.opcode.tolist() == [step.opcode for _, step in listed]
+    assert trace.instructions.opcode.tolist() == [opcode for _, _, opcode, _ in listed]
     lanes = np.zeros(len(listed), int)
     for block, warps in enumerate(w for _, w in trace.blocks()):
         for w in range(len(warps)):
@@ -232,11 +231,11 @@ def check_program(text):
             assert not (masks & ~np.uint32(full)).any()
             for row, mask in zip(rows.tolist(), masks.tolist(), strict=True):
                 lanes[row] += int(mask).bit_count()
-                assert mask != 0 or listed[row][1].guard is not None, text
+                assert mask != 0 or listed[row][3] is not None, text
             # Every thread leaves once, at the end or before.
-            assert listed[rows[-1]][1].opcode in ("ret", "exit")
-            assert listed[rows[-1]][0][0] == "k"
-    assert lanes.tolist() == [executed.get(place, 0) for place, _ in listed], text
+            assert listed[rows[-1]][0] == "k"
+            assert listed[rows[-1]][2] in ("ret", "exit")
+    assert lanes.tolist() == [executed.get((name, n), 0) for name, n, _, _ in listed], text
 
 
 @settings(max_examples=80)
@@ -380,6 +379,60 @@ def test_lanes_that_return_early_keep_nobody_from_meeting():
     )
     rest = mask_of(lambda t: t >= 8)
     assert out.tolist() == [0] * 8 + [rest] * 24 + [ALL] * 32
+
+
+def test_the_way_that_leaves_goes_first():
+    """@p bra over; exit; over: __syncthreads(): the barrier waits for nobody who is gone."""
+    (out,), trace = run(
+        "setp.lt.u32 %p0, %t, 8; @%p0 bra over; exit; over: bar.sync 0;"
+        + ADDRESS
+        + "st.global.u32 [%l0], %t;",
+        np.zeros(32, np.uint32),
+    )
+    low = mask_of(lambda t: t < 8)
+    assert masks_of(trace)[5:8] == [("bra", low), ("exit", ALL ^ low), ("bar.sync", low)]
+    assert out.tolist() == [*range(8), *[0] * 24]
+
+
+def test_branches_to_the_end_exit_on_the_spot():
+    """if (t < 16) { if (t < 8) { …; return; } … } …: the others meet behind the outer if."""
+    got = traced(
+        "setp.ge.u32 %p0, %t, 16; @%p0 bra over; setp.ge.u32 %p1, %t, 8; @%p1 bra on;"
+        "add.u32 %r0, %t, 1; bra end; on: sub.u32 %r0, %t, 1; over: xor.b32 %r1, %t, 1; end:"
+    )
+    low, middle = mask_of(lambda t: t < 8), mask_of(lambda t: 8 <= t < 16)
+    assert sorted(got[4:]) == sorted(
+        [("add.u32", low), ("exit", low), ("sub.u32", middle), ("xor.b32", ALL ^ low)]
+    )
+    assert got[-1] == ("xor.b32", ALL ^ low)
+
+
+def test_an_early_exit_at_the_end_of_the_text():
+    """Compilers put seldom taken ways last: the exit that most steps reach is the natural one."""
+    (out,), _ = run(
+        "setp.ge.u32 %p0, %t, 16; @%p0 bra over; setp.lt.u32 %p1, %t, 8; @%p1 bra early;"
+        "add.u32 %r0, %t, 1; over: bar.sync 0; activemask.b32 %r1;"
+        + ADDRESS
+        + "st.global.u32 [%l0], %r1; ret; early: "
+        + ADDRESS
+        + "st.global.u32 [%l0], %t;",
+        np.zeros(32, np.uint32),
+    )
+    rest = mask_of(lambda t: t >= 8)
+    assert out.tolist() == [*range(8), *[rest] * 24]
+
+
+def test_loops_that_only_an_exit_leaves_meet_inside():
+    """while (true) { if (…) …; …; if (done) return; }: the inner branch meets in every trip."""
+    got = traced(
+        "mov.u32 %r1, 0; again: setp.lt.u32 %p0, %t, 16; @%p0 bra on; add.u32 %r2, %r1, 1;"
+        "on: add.u32 %r1, %r1, 1; setp.eq.u32 %p1, %r1, 2; @%p1 exit; bra again;"
+    )
+    high = mask_of(lambda t: t >= 16)
+    trip = [("setp.lt.u32", ALL), ("bra", ALL ^ high), ("add.u32", high), ("add.u32", ALL)]
+    once = [*trip, ("setp.eq.u32", ALL), ("exit", 0), ("bra", ALL)]
+    # traced() takes the last instruction, the exit, for the kernel's end.
+    assert got == [("mov.u32", ALL), *once, *trip, ("setp.eq.u32", ALL)]
 
 
 def test_functions_return_lane_by_lane():

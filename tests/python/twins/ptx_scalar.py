@@ -42,16 +42,13 @@ class Instruction:
         self.opcode, _, rest = text.partition(" ")
         self.operands = [x.strip() for x in re.split(r",(?![^()]*\))", rest) if x.strip()]
 
-    @property
-    def has_row(self):
-        return not self.opcode.startswith(FOLDED)
-
 
 class Function:
     """Instructions and labels of the body between the outermost braces."""
 
-    def __init__(self, name, results, parameters, body):
+    def __init__(self, name, results, parameters, body, is_kernel):
         self.name = name
+        self.is_kernel = is_kernel
         self.results = re.findall(r"\.param \.[a-z]\d+ (\w+)", results)
         self.parameters = re.findall(r"\.param \.[a-z]\d+ (\w+)", parameters)
         self.code, self.labels = [], {}
@@ -64,17 +61,38 @@ class Function:
             else:
                 self.code.append(Instruction(text))
 
+    def leaves_at(self, label):
+        """Say whether a branch there only ends the kernel: machine code exits at the branch."""
+        place = self.labels[label]
+        step = self.code[place] if place < len(self.code) else None
+        at_end = step is None or (step.guard is None and step.opcode in ("ret", "exit"))
+        return self.is_kernel and at_end
+
+    def rows(self):
+        """Return [(place, opcode, guard)] of the instructions that take a row of a trace."""
+        found = []
+        for place, step in enumerate(self.code):
+            if step.opcode.startswith(FOLDED):
+                continue
+            leaves = step.opcode == "bra" and self.leaves_at(step.operands[0])
+            found.append((place, "exit" if leaves else step.opcode, step.guard))
+        return found
+
 
 def parse(text):
     """Return the functions of a module by name, kernels before the functions they call."""
     found = {}
     pattern = (
-        r"^\.(?:visible \.entry|func)(?P<results> \([^)]*\))? (?P<name>\w+)\((?P<parameters>[^)]*)\)"
+        r"^\.(?P<kind>visible \.entry|func)(?P<results> \([^)]*\))? (?P<name>\w+)\((?P<parameters>[^)]*)\)"
         r"\s*\{(?P<body>.*?)\n\}"
     )
     for match in re.finditer(pattern, text, re.DOTALL | re.MULTILINE):
         found[match["name"]] = Function(
-            match["name"], match["results"] or "", match["parameters"], match["body"]
+            match["name"],
+            match["results"] or "",
+            match["parameters"],
+            match["body"],
+            "entry" in match["kind"],
         )
     return found
 
@@ -120,6 +138,8 @@ class Thread:
             operands = step.operands
             match words[0]:
                 case "bra":
+                    if function.leaves_at(operands[0]):
+                        raise Exited
                     place = function.labels[operands[0]]
                 case "exit":
                     raise Exited
