@@ -72,8 +72,8 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
   ptx::LaunchResult result;
   {
     const py::gil_scoped_release unlocked;
-    result = ptx::launch(module, kernel, std::as_bytes(std::span(bytes.data(), bytes.size())),
-                         options);
+    result =
+        ptx::launch(module, kernel, std::as_bytes(std::span(bytes.data(), bytes.size())), options);
   }
   py::object traced = py::none();
   if (result.trace) traced = py::cast(std::move(*result.trace));
@@ -99,7 +99,8 @@ void bind_ptx(py::module_& module) {
       .def_property_readonly("capacity",
                              [](const Device& device) { return device.memory.capacity(); })
       .def(
-          "allocate", [](Device& device, std::uint64_t bytes) { return device.memory.allocate(bytes); },
+          "allocate",
+          [](Device& device, std::uint64_t bytes) { return device.memory.allocate(bytes); },
           py::arg("bytes"))
       .def(
           "free", [](Device& device, std::uint64_t address) { device.memory.free(address); },

@@ -89,11 +89,16 @@ u64 decrement(u64 old, u64 b, u64) { return old == 0 || old > b ? b : old - 1; }
 template <class F>
 AtomicFunction for_integer(Type type, F f) {
   switch (type) {
-    case Type::u32: return f(std::uint32_t{});
-    case Type::s32: return f(std::int32_t{});
-    case Type::u64: return f(std::uint64_t{});
-    case Type::s64: return f(std::int64_t{});
-    default: return nullptr;
+    case Type::u32:
+      return f(std::uint32_t{});
+    case Type::s32:
+      return f(std::int32_t{});
+    case Type::u64:
+      return f(std::uint64_t{});
+    case Type::s64:
+      return f(std::int64_t{});
+    default:
+      return nullptr;
   }
 }
 

@@ -8,9 +8,9 @@ namespace {
 
 /// Basic blocks: runs of steps that are entered at the first and left at the last.
 struct Blocks {
-  std::vector<std::uint32_t> first;                 ///< step; one more entry: the number of steps
-  std::vector<std::uint32_t> of_step;               ///< block of each step
-  std::vector<std::vector<std::uint32_t>> next;     ///< blocks; the number of blocks is the end
+  std::vector<std::uint32_t> first;              ///< step; one more entry: the number of steps
+  std::vector<std::uint32_t> of_step;            ///< block of each step
+  std::vector<std::vector<std::uint32_t>> next;  ///< blocks; the number of blocks is the end
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(next.size()); }
 };
 
@@ -220,8 +220,9 @@ Allocation32 allocate_registers(const Successors& successors,
       }
     }
     // The pressure counts what is live after each step, holes left out.
-    std::vector<std::uint64_t> live(live_out.begin() + static_cast<std::ptrdiff_t>(b * words),
-                                    live_out.begin() + static_cast<std::ptrdiff_t>((b + 1) * words));
+    std::vector<std::uint64_t> live(
+        live_out.begin() + static_cast<std::ptrdiff_t>(b * words),
+        live_out.begin() + static_cast<std::ptrdiff_t>((b + 1) * words));
     std::uint32_t pressure = 0;
     const auto contains = [&](std::uint32_t v) { return (live[v / 64] & bit(v)) != 0; };
     for (std::uint32_t value = 0; value < num_values; ++value) {

@@ -65,8 +65,8 @@ std::uint64_t DeviceMemory::allocate(std::uint64_t bytes, std::string name) {
       const auto [address, size] = *range;
       free_.erase(range);
       if (size > needed) free_.emplace(address + needed, size - needed);
-      Allocation allocation{.address = address, .bytes = bytes, .name = std::move(name),
-                            .written = nullptr};
+      Allocation allocation{
+          .address = address, .bytes = bytes, .name = std::move(name), .written = nullptr};
       if (bytes > 0) allocation.written = std::make_unique<std::uint8_t[]>(bytes);
       allocations_.emplace(address, std::move(allocation));
       used_ += needed;
@@ -75,10 +75,9 @@ std::uint64_t DeviceMemory::allocate(std::uint64_t bytes, std::string name) {
   }
   std::uint64_t largest = 0;
   for (const auto& [address, size] : free_) largest = std::max(largest, size);
-  throw InputError("the simulated device has no room for " + std::to_string(bytes) +
-                   " bytes: " + std::to_string(capacity_ - used_) + " of " +
-                   std::to_string(capacity_) + " bytes are free, the largest piece has " +
-                   std::to_string(largest));
+  throw InputError("the simulated device has no room for " + std::to_string(bytes) + " bytes: " +
+                   std::to_string(capacity_ - used_) + " of " + std::to_string(capacity_) +
+                   " bytes are free, the largest piece has " + std::to_string(largest));
 }
 
 void DeviceMemory::free(std::uint64_t address) {
@@ -146,8 +145,7 @@ Allocation& DeviceMemory::checked(std::uint64_t address, std::uint64_t bytes, co
   Allocation* allocation = find(address);
   if (allocation == nullptr || bytes > allocation->bytes - (address - allocation->address)) {
     throw InputError(std::string("cannot ") + what + " " + std::to_string(bytes) + " bytes at " +
-                     hexadecimal(address) + " of the simulated device: it is " +
-                     describe(address));
+                     hexadecimal(address) + " of the simulated device: it is " + describe(address));
   }
   return *allocation;
 }

@@ -70,8 +70,8 @@ class DeviceMemory {
   std::byte* arena_ = nullptr;
   std::uint64_t capacity_ = 0;
   std::uint64_t used_ = 0;
-  std::map<std::uint64_t, Allocation> allocations_;   ///< by address
-  std::map<std::uint64_t, std::uint64_t> free_;  ///< free ranges: address to bytes
+  std::map<std::uint64_t, Allocation> allocations_;  ///< by address
+  std::map<std::uint64_t, std::uint64_t> free_;      ///< free ranges: address to bytes
 };
 
 }  // namespace warpstack::ptx

@@ -49,7 +49,8 @@ std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instr
                          {"fma.rn.f32", OpClass::fp32, 6},
                          {"testp.normal.f32", OpClass::fp32, 1}});
       case Type::f64:
-        return sequence({{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 8}});
+        return sequence(
+            {{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 8}});
       case Type::u64:
       case Type::s64:
         return sequence({{"cvt.rp.f32.u64", OpClass::sfu, 1},
@@ -95,8 +96,8 @@ std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instr
   }
   if (opcode == "sqrt") {
     if (type == Type::f64) {
-      return sequence({{"rsqrt.approx.ftz.f64", OpClass::sfu, 1},
-                       {"fma.rn.f64", OpClass::fp64, 7}});
+      return sequence(
+          {{"rsqrt.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 7}});
     }
     if (approximate) {
       return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"mul.f32", OpClass::fp32, 1}});
@@ -104,8 +105,9 @@ std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instr
     return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"fma.rn.f32", OpClass::fp32, 6}});
   }
   if (opcode == "sin" || opcode == "cos") {
-    return sequence({{"mul.rz.f32", OpClass::fp32, 1},
-                     {opcode == "sin" ? "sin.approx.ftz.f32" : "cos.approx.ftz.f32", OpClass::sfu, 1}});
+    return sequence(
+        {{"mul.rz.f32", OpClass::fp32, 1},
+         {opcode == "sin" ? "sin.approx.ftz.f32" : "cos.approx.ftz.f32", OpClass::sfu, 1}});
   }
   return {{instruction.full_opcode(), row.op_class}};
 }

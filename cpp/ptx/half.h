@@ -8,8 +8,8 @@
 namespace warpstack::ptx {
 
 // binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
-// such values is exact or nearly so, and is rounded once. `static`: lanes.cpp is compiled for several
-// instruction sets, whose copies must not be merged.
+// such values is exact or nearly so, and is rounded once. `static`: lanes.cpp is compiled for
+// several instruction sets, whose copies must not be merged.
 
 static inline double half_to_double(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
@@ -34,7 +34,8 @@ enum class HalfRounding : std::uint8_t { nearest, zero, down, up };
 /// Rounds to a format of `fraction_bits` and least normal exponent `min_exponent` (of 2), largest
 /// `max_exponent`. Returns the bits without the sign.
 static inline std::uint32_t round_to_format(double magnitude, bool negative, int fraction_bits,
-                                     int min_exponent, int max_exponent, HalfRounding rounding) {
+                                            int min_exponent, int max_exponent,
+                                            HalfRounding rounding) {
   const auto bias = static_cast<std::uint32_t>(max_exponent);
   const std::uint32_t infinity = (2 * bias + 1) << fraction_bits;
   if (std::isinf(magnitude)) return infinity;
@@ -45,11 +46,10 @@ static inline std::uint32_t round_to_format(double magnitude, bool negative, int
   const double scaled = std::ldexp(magnitude, fraction_bits - exponent);  // exact
   double whole = std::floor(scaled);
   const double rest = scaled - whole;
-  const bool away = (rounding == HalfRounding::up && !negative) ||
-                    (rounding == HalfRounding::down && negative);
-  if (rounding == HalfRounding::nearest
-          ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1)
-          : away && rest > 0) {
+  const bool away =
+      (rounding == HalfRounding::up && !negative) || (rounding == HalfRounding::down && negative);
+  if (rounding == HalfRounding::nearest ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1)
+                                        : away && rest > 0) {
     whole += 1;
   }
   // The implicit bit of `whole` carries into the exponent; subnormal values have none.
@@ -60,14 +60,16 @@ static inline std::uint32_t round_to_format(double magnitude, bool negative, int
   return rounding == HalfRounding::nearest || away ? infinity : infinity - 1;
 }
 
-static inline std::uint16_t double_to_half(double value, HalfRounding rounding = HalfRounding::nearest) {
+static inline std::uint16_t double_to_half(double value,
+                                           HalfRounding rounding = HalfRounding::nearest) {
   if (std::isnan(value)) return 0x7fff;
   const bool negative = std::signbit(value);
   const std::uint32_t bits = round_to_format(std::fabs(value), negative, 10, -14, 15, rounding);
   return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
 }
 
-static inline std::uint16_t double_to_bfloat(double value, HalfRounding rounding = HalfRounding::nearest) {
+static inline std::uint16_t double_to_bfloat(double value,
+                                             HalfRounding rounding = HalfRounding::nearest) {
   if (std::isnan(value)) return 0x7fff;
   const bool negative = std::signbit(value);
   const std::uint32_t bits = round_to_format(std::fabs(value), negative, 7, -126, 127, rounding);

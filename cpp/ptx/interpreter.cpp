@@ -106,8 +106,8 @@ class Machine {
         program_(program),
         options_(options),
         parameters_(parameters.begin(), parameters.end()),
-        num_threads_(static_cast<std::uint32_t>(options.block[0] * options.block[1] *
-                                                options.block[2])),
+        num_threads_(
+            static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
         num_warps_((num_threads_ + warp_size - 1) / warp_size) {}
 
   ~Machine() {
@@ -144,9 +144,10 @@ class Machine {
     header.launch_id = options_.launch_id;
     header.grid = options_.grid;
     header.block = options_.block;
-    header.shared_memory_bytes = program_.uses_dynamic_shared
-                                     ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
-                                     : program_.shared_bytes + options_.dynamic_shared_bytes;
+    header.shared_memory_bytes =
+        program_.uses_dynamic_shared
+            ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
+            : program_.shared_bytes + options_.dynamic_shared_bytes;
     header.registers_per_thread = options_.registers_per_thread != 0
                                       ? options_.registers_per_thread
                                       : program_.registers_per_thread;
@@ -363,8 +364,12 @@ class Machine {
     const bool access = is_access(step.action);
     if (builder_ != nullptr && !access) emit(warp, step, mask);
     switch (step.action) {
-      case Action::branch: branch(warp, step, mask); return;
-      case Action::indexed_branch: indexed_branch(warp, step, registers, mask); return;
+      case Action::branch:
+        branch(warp, step, mask);
+        return;
+      case Action::indexed_branch:
+        indexed_branch(warp, step, registers, mask);
+        return;
       case Action::exit:
         ++path.pc;
         if (mask != 0) leave(warp, mask, true);
@@ -394,8 +399,11 @@ class Machine {
 
   void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
     switch (step.action) {
-      case Action::nothing: break;
-      case Action::special: read_special(warp, step, registers, mask); break;
+      case Action::nothing:
+        break;
+      case Action::special:
+        read_special(warp, step, registers, mask);
+        break;
       case Action::local_address:
         broadcast(registers, step.operands.target, step.operands.immediate, mask,
                   warp.frames.back().local_base + program_.local_offsets[step.detail]);
@@ -403,27 +411,50 @@ class Machine {
       case Action::parameter_base:
         broadcast(registers, step.operands.target, 8, mask, parameter_address());
         break;
-      case Action::kernel_parameter: load_kernel_parameter(warp, step, registers, mask); break;
-      case Action::parameter_load: access_parameter(warp, step, registers, mask, true); break;
-      case Action::parameter_store: access_parameter(warp, step, registers, mask, false); break;
+      case Action::kernel_parameter:
+        load_kernel_parameter(warp, step, registers, mask);
+        break;
+      case Action::parameter_load:
+        access_parameter(warp, step, registers, mask, true);
+        break;
+      case Action::parameter_store:
+        access_parameter(warp, step, registers, mask, false);
+        break;
       case Action::load:
       case Action::store:
       case Action::atomic:
-      case Action::async_copy: access_memory(warp, step, registers, mask); break;
-      case Action::address_query: query_address(step, registers, mask); break;
+      case Action::async_copy:
+        access_memory(warp, step, registers, mask);
+        break;
+      case Action::address_query:
+        query_address(step, registers, mask);
+        break;
       case Action::texture:
       case Action::surface_load:
       case Action::surface_store:
-      case Action::texture_query: access_texture(warp, step, registers, mask); break;
-      case Action::shuffle: shuffle(warp, step, registers, mask); break;
-      case Action::vote: vote(step, registers, mask); break;
-      case Action::match: match(step, registers, mask); break;
-      case Action::reduce: reduce(step, registers, mask); break;
+      case Action::texture_query:
+        access_texture(warp, step, registers, mask);
+        break;
+      case Action::shuffle:
+        shuffle(warp, step, registers, mask);
+        break;
+      case Action::vote:
+        vote(step, registers, mask);
+        break;
+      case Action::match:
+        match(step, registers, mask);
+        break;
+      case Action::reduce:
+        reduce(step, registers, mask);
+        break;
       case Action::active_mask:
         broadcast(registers, program_.collectives[step.detail].result, 4, mask, mask);
         break;
-      case Action::elect: elect(step, registers, mask); break;
-      default: break;
+      case Action::elect:
+        elect(step, registers, mask);
+        break;
+      default:
+        break;
     }
   }
 
@@ -539,8 +570,8 @@ class Machine {
       --siblings;
     }
     if (siblings < size - 1) {
-      std::rotate(warp.paths.begin() + static_cast<std::ptrdiff_t>(siblings),
-                  warp.paths.end() - 1, warp.paths.end());
+      std::rotate(warp.paths.begin() + static_cast<std::ptrdiff_t>(siblings), warp.paths.end() - 1,
+                  warp.paths.end());
       return;
     }
     PathEntry& below = warp.paths[size - 2];
@@ -713,7 +744,8 @@ class Machine {
           }
           cached_ = nullptr;
           break;
-        case Call::BuiltIn::none: break;
+        case Call::BuiltIn::none:
+          break;
       }
     }
   }
@@ -780,15 +812,33 @@ class Machine {
       case Special::tid:
         per_lane([&](std::uint32_t lane) { return c < 3 ? thread_index(warp, lane)[c] : 0; });
         break;
-      case Special::ntid: uniform(c < 3 ? options_.block[c] : 0); break;
-      case Special::ctaid: uniform(c < 3 ? block_index_[c] : 0); break;
-      case Special::nctaid: uniform(c < 3 ? options_.grid[c] : 0); break;
-      case Special::laneid: per_lane([](std::uint32_t lane) { return std::uint64_t{lane}; }); break;
-      case Special::warpid: uniform(warp.number); break;
-      case Special::nwarpid: uniform(num_warps_); break;
-      case Special::smid: uniform(0); break;
-      case Special::nsmid: uniform(1); break;
-      case Special::gridid: uniform(options_.launch_id); break;
+      case Special::ntid:
+        uniform(c < 3 ? options_.block[c] : 0);
+        break;
+      case Special::ctaid:
+        uniform(c < 3 ? block_index_[c] : 0);
+        break;
+      case Special::nctaid:
+        uniform(c < 3 ? options_.grid[c] : 0);
+        break;
+      case Special::laneid:
+        per_lane([](std::uint32_t lane) { return std::uint64_t{lane}; });
+        break;
+      case Special::warpid:
+        uniform(warp.number);
+        break;
+      case Special::nwarpid:
+        uniform(num_warps_);
+        break;
+      case Special::smid:
+        uniform(0);
+        break;
+      case Special::nsmid:
+        uniform(1);
+        break;
+      case Special::gridid:
+        uniform(options_.launch_id);
+        break;
       case Special::lanemask_eq:
         per_lane([](std::uint32_t lane) { return std::uint64_t{1} << lane; });
         break;
@@ -799,25 +849,33 @@ class Machine {
         per_lane([](std::uint32_t lane) { return (std::uint64_t{1} << lane) - 1; });
         break;
       case Special::lanemask_ge:
-        per_lane([](std::uint32_t lane) {
-          return 0xffffffffu & ~((std::uint64_t{1} << lane) - 1);
-        });
+        per_lane(
+            [](std::uint32_t lane) { return 0xffffffffu & ~((std::uint64_t{1} << lane) - 1); });
         break;
       case Special::lanemask_gt:
-        per_lane([](std::uint32_t lane) {
-          return 0xffffffffu & ~((std::uint64_t{2} << lane) - 1);
-        });
+        per_lane(
+            [](std::uint32_t lane) { return 0xffffffffu & ~((std::uint64_t{2} << lane) - 1); });
         break;
       // Time is the number of executed warp instructions: it grows, and is the same in every run.
       case Special::clock:
       case Special::clock64:
       case Special::globaltimer:
-      case Special::globaltimer_lo: uniform(warp_instructions_); break;
+      case Special::globaltimer_lo:
+        uniform(warp_instructions_);
+        break;
       case Special::clock_hi:
-      case Special::globaltimer_hi: uniform(warp_instructions_ >> 32); break;
-      case Special::dynamic_smem_size: uniform(options_.dynamic_shared_bytes); break;
-      case Special::total_smem_size: uniform(shared_.size()); break;
-      default: uniform(0); break;
+      case Special::globaltimer_hi:
+        uniform(warp_instructions_ >> 32);
+        break;
+      case Special::dynamic_smem_size:
+        uniform(options_.dynamic_shared_bytes);
+        break;
+      case Special::total_smem_size:
+        uniform(shared_.size());
+        break;
+      default:
+        uniform(0);
+        break;
     }
   }
 
@@ -917,10 +975,14 @@ class Machine {
 
   static const char* verb_of(const Step& step) {
     switch (step.action) {
-      case Action::store: return "store";
-      case Action::atomic: return "atomic operation";
-      case Action::async_copy: return "copy";
-      default: return "load";
+      case Action::store:
+        return "store";
+      case Action::atomic:
+        return "atomic operation";
+      case Action::async_copy:
+        return "copy";
+      default:
+        return "load";
     }
   }
 
@@ -955,8 +1017,8 @@ class Machine {
           if (written[b] != 0) continue;
           fault(warp, step, lane,
                 std::string(verb_of(step)) + " of " + std::to_string(bytes) + " bytes at " +
-                    hexadecimal(address) + ", which nobody has written: " +
-                    memory_.describe(address) +
+                    hexadecimal(address) +
+                    ", which nobody has written: " + memory_.describe(address) +
                     " (copy data there first, or launch with check_uninitialized off)");
         }
       }
@@ -977,9 +1039,9 @@ class Machine {
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                    std::uint32_t bytes) {
     if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
-      out_of_bounds(warp, step, lane, address, bytes,
-                    "the thread has " + std::to_string(program_.local_bytes) +
-                        " bytes of local memory");
+      out_of_bounds(
+          warp, step, lane, address, bytes,
+          "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
     }
     return warp.local.data() + lane * program_.local_bytes + address;
   }
@@ -993,10 +1055,14 @@ class Machine {
   std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
                      std::uint64_t address, std::uint32_t bytes, bool reads, bool writes) {
     switch (space) {
-      case AddressSpace::shared: return shared(warp, step, lane, address, bytes);
-      case AddressSpace::local: return local(warp, step, lane, address, bytes);
-      case AddressSpace::global: return global(warp, step, lane, address, bytes, reads, writes);
-      case AddressSpace::generic: break;
+      case AddressSpace::shared:
+        return shared(warp, step, lane, address, bytes);
+      case AddressSpace::local:
+        return local(warp, step, lane, address, bytes);
+      case AddressSpace::global:
+        return global(warp, step, lane, address, bytes, reads, writes);
+      case AddressSpace::generic:
+        break;
     }
     if (inside(address, shared_window)) {
       return shared(warp, step, lane, address - shared_window, bytes);
@@ -1014,8 +1080,8 @@ class Machine {
       if (lanes.address[lane] % bytes != 0) {
         fault(warp, step, static_cast<std::uint32_t>(lane),
               std::string("misaligned ") + verb_of(step) + " of " + std::to_string(bytes) +
-                  " bytes at " + hexadecimal(lanes.address[lane]) +
-                  ", which is no multiple of " + std::to_string(bytes));
+                  " bytes at " + hexadecimal(lanes.address[lane]) + ", which is no multiple of " +
+                  std::to_string(bytes));
       }
     }
   }
@@ -1097,10 +1163,18 @@ class Machine {
   template <class F>
   static void for_width(std::uint32_t bytes, F f) {
     switch (bytes) {
-      case 1: f(std::uint8_t{}); break;
-      case 2: f(std::uint16_t{}); break;
-      case 4: f(std::uint32_t{}); break;
-      default: f(std::uint64_t{}); break;
+      case 1:
+        f(std::uint8_t{});
+        break;
+      case 2:
+        f(std::uint16_t{});
+        break;
+      case 4:
+        f(std::uint32_t{});
+        break;
+      default:
+        f(std::uint64_t{});
+        break;
     }
   }
 
@@ -1148,8 +1222,9 @@ class Machine {
           const int lane = std::countr_zero(rest);
           one.mask = 1u << lane;
           one.address[lane] = 0;
-          std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                                           lanes.address[lane], bytes, is_load, !is_load);
+          std::byte* const place =
+              pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                      lanes.address[lane], bytes, is_load, !is_load);
           move_elements(registers, access, one, place, is_load);
         }
       }
@@ -1169,8 +1244,7 @@ class Machine {
       greatest = std::max(greatest, address);
       any |= address;
     }
-    if ((any & (bytes - 1)) != 0 || shared_.size() < bytes ||
-        greatest > shared_.size() - bytes) {
+    if ((any & (bytes - 1)) != 0 || shared_.size() < bytes || greatest > shared_.size() - bytes) {
       return nullptr;
     }
     return shared_.data();
@@ -1198,8 +1272,8 @@ class Machine {
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
                   const LaneAddresses& to) {
     LaneAddresses from;
-    read_addresses(registers, access.second_address, access.second_is_64_bits,
-                   access.second_offset, to.mask, from);
+    read_addresses(registers, access.second_address, access.second_is_64_bits, access.second_offset,
+                   to.mask, from);
     check_alignment(warp, step, to, access.bytes);
     check_alignment(warp, step, from, access.bytes);
     for (std::uint32_t rest = to.mask; rest != 0; rest &= rest - 1) {
@@ -1208,8 +1282,8 @@ class Machine {
       if (access.source_bytes != none) {
         bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
       }
-      std::byte* const target = shared(warp, step, static_cast<std::uint32_t>(lane),
-                                       to.address[lane], access.bytes);
+      std::byte* const target =
+          shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes);
       std::memset(target, 0, access.bytes);
       if (bytes == 0) continue;
       const std::byte* const source = global(warp, step, static_cast<std::uint32_t>(lane),
@@ -1311,10 +1385,9 @@ class Machine {
       }
       address = surface_address(texture, access.dimensions, position, bytes);
     }
-    std::byte* const place =
-        address ? global(warp, step, static_cast<std::uint32_t>(lane), *address, bytes, is_load,
-                         !is_load)
-                : nullptr;
+    std::byte* const place = address ? global(warp, step, static_cast<std::uint32_t>(lane),
+                                              *address, bytes, is_load, !is_load)
+                                     : nullptr;
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       const std::uint32_t width = access.element_bytes == 8 ? 8 : access.element_bytes < 4 ? 2 : 4;
       if (is_load) {
@@ -1383,12 +1456,18 @@ class Machine {
     const std::uint32_t yes = pack(registers + c.a) & voters;
     std::uint64_t result = 0;
     switch (static_cast<VoteMode>(c.mode)) {
-      case VoteMode::all: result = yes == voters ? ~std::uint64_t{0} : 0; break;
-      case VoteMode::any: result = yes != 0 ? ~std::uint64_t{0} : 0; break;
+      case VoteMode::all:
+        result = yes == voters ? ~std::uint64_t{0} : 0;
+        break;
+      case VoteMode::any:
+        result = yes != 0 ? ~std::uint64_t{0} : 0;
+        break;
       case VoteMode::uniform:
         result = yes == voters || yes == 0 ? ~std::uint64_t{0} : 0;
         break;
-      case VoteMode::ballot: result = yes; break;
+      case VoteMode::ballot:
+        result = yes;
+        break;
     }
     broadcast(registers, c.result, 4, mask, result);
   }
@@ -1431,7 +1510,8 @@ class Machine {
   void elect(const Step& step, std::byte* registers, std::uint32_t mask) const {
     const Collective& c = program_.collectives[step.detail];
     const std::uint32_t group = members(c, registers, mask);
-    const std::uint32_t leader = group == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(group));
+    const std::uint32_t leader =
+        group == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(group));
     broadcast(registers, c.result, 4, mask, leader);
     if (c.predicate == none) return;
     broadcast(registers, c.predicate, 4, mask, 0);
@@ -1508,7 +1588,8 @@ class Machine {
         if (warp.barrier_result == none) continue;
         std::uint64_t value = barrier.count;
         if (warp.barrier_kind == BarrierKind::all) value = barrier.all ? ~std::uint64_t{0} : 0;
-        if (warp.barrier_kind == BarrierKind::any) value = barrier.count > 0 ? ~std::uint64_t{0} : 0;
+        if (warp.barrier_kind == BarrierKind::any)
+          value = barrier.count > 0 ? ~std::uint64_t{0} : 0;
         broadcast(registers_of(warp), warp.barrier_result, 4, warp.live, value);
       }
       barrier = {};

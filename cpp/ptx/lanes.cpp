@@ -172,9 +172,8 @@ inline constexpr int width_of = static_cast<int>(sizeof(T) * 8);
 template <class T>
 using Wide = std::conditional_t<
     sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
-    std::conditional_t<
-        sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, s64, u64>,
-        std::conditional_t<std::is_signed_v<T>, s32, u32>>>;
+    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, s64, u64>,
+                       std::conditional_t<std::is_signed_v<T>, s32, u32>>>;
 
 /// Wrapping arithmetic of T.
 template <class T>
@@ -280,7 +279,8 @@ struct SumOfDifferences {
   static T apply(T a, T b, T c) {
     const auto x = static_cast<Unsigned<T>>(a);
     const auto y = static_cast<Unsigned<T>>(b);
-    return static_cast<T>(static_cast<Unsigned<T>>(c) + static_cast<Unsigned<T>>(a < b ? y - x : x - y));
+    return static_cast<T>(static_cast<Unsigned<T>>(c) +
+                          static_cast<Unsigned<T>>(a < b ? y - x : x - y));
   }
 };
 struct Divide {
@@ -550,13 +550,27 @@ struct PermuteBytes {
       u32 selector = 0;
       const u32 n = c & 3;
       switch (mode) {
-        case Permute::index: selector = (c >> (4 * i)) & 15; break;
-        case Permute::f4e: selector = n + i; break;
-        case Permute::b4e: selector = (n - i) & 7; break;
-        case Permute::rc8: selector = n; break;
-        case Permute::ecl: selector = std::max(i, n); break;
-        case Permute::ecr: selector = std::min(i, n); break;
-        case Permute::rc16: selector = (n & 1) * 2 + (i & 1); break;
+        case Permute::index:
+          selector = (c >> (4 * i)) & 15;
+          break;
+        case Permute::f4e:
+          selector = n + i;
+          break;
+        case Permute::b4e:
+          selector = (n - i) & 7;
+          break;
+        case Permute::rc8:
+          selector = n;
+          break;
+        case Permute::ecl:
+          selector = std::max(i, n);
+          break;
+        case Permute::ecr:
+          selector = std::min(i, n);
+          break;
+        case Permute::rc16:
+          selector = (n & 1) * 2 + (i & 1);
+          break;
       }
       u32 byte = static_cast<u32>(both >> (8 * (selector & 7))) & 255;
       if ((selector & 8) != 0) byte = (byte & 128) != 0 ? 255 : 0;
@@ -767,8 +781,8 @@ struct RealExtreme {
   template <class T>
   static T apply(T a, T b) {
     using Bits = Stored<T>;
-    const Bits signs = (std::bit_cast<Bits>(a) ^ std::bit_cast<Bits>(b)) &
-                       (Bits{1} << (sizeof(T) * 8 - 1));
+    const Bits signs =
+        (std::bit_cast<Bits>(a) ^ std::bit_cast<Bits>(b)) & (Bits{1} << (sizeof(T) * 8 - 1));
     if constexpr (xor_sign) {
       a = std::fabs(a);
       b = std::fabs(b);
@@ -790,12 +804,24 @@ struct TestProperty {
   static predicate apply(T a) {
     bool holds = false;
     switch (property) {
-      case Property::finite: holds = std::isfinite(a); break;
-      case Property::infinite: holds = std::isinf(a); break;
-      case Property::number: holds = !std::isnan(a); break;
-      case Property::not_a_number: holds = std::isnan(a); break;
-      case Property::normal: holds = std::isnormal(a); break;
-      case Property::subnormal: holds = std::fpclassify(a) == FP_SUBNORMAL; break;
+      case Property::finite:
+        holds = std::isfinite(a);
+        break;
+      case Property::infinite:
+        holds = std::isinf(a);
+        break;
+      case Property::number:
+        holds = !std::isnan(a);
+        break;
+      case Property::not_a_number:
+        holds = std::isnan(a);
+        break;
+      case Property::normal:
+        holds = std::isnormal(a);
+        break;
+      case Property::subnormal:
+        holds = std::fpclassify(a) == FP_SUBNORMAL;
+        break;
     }
     return {holds ? ~0u : 0u};
   }
@@ -875,20 +901,34 @@ struct Compare {
   template <class T>
   static bool compare(T a, T b) {
     switch (comparison) {
-      case Comparison::eq: return a == b;
-      case Comparison::ne: return a < b || a > b;
-      case Comparison::lt: return a < b;
-      case Comparison::le: return a <= b;
-      case Comparison::gt: return a > b;
-      case Comparison::ge: return a >= b;
-      case Comparison::equ: return !(a < b || a > b);
-      case Comparison::neu: return !(a == b);
-      case Comparison::ltu: return !(a >= b);
-      case Comparison::leu: return !(a > b);
-      case Comparison::gtu: return !(a <= b);
-      case Comparison::geu: return !(a < b);
-      case Comparison::num: return a == a && b == b;
-      case Comparison::nan: return a != a || b != b;
+      case Comparison::eq:
+        return a == b;
+      case Comparison::ne:
+        return a < b || a > b;
+      case Comparison::lt:
+        return a < b;
+      case Comparison::le:
+        return a <= b;
+      case Comparison::gt:
+        return a > b;
+      case Comparison::ge:
+        return a >= b;
+      case Comparison::equ:
+        return !(a < b || a > b);
+      case Comparison::neu:
+        return !(a == b);
+      case Comparison::ltu:
+        return !(a >= b);
+      case Comparison::leu:
+        return !(a > b);
+      case Comparison::gtu:
+        return !(a <= b);
+      case Comparison::geu:
+        return !(a < b);
+      case Comparison::num:
+        return a == a && b == b;
+      case Comparison::nan:
+        return a != a || b != b;
     }
     return false;
   }
@@ -906,10 +946,14 @@ struct CompareFlushed {
 /// Rounds to an integral value.
 inline double to_integral(double value, Rounding rounding) {
   switch (rounding) {
-    case Rounding::nearest: return std::nearbyint(value);  // ties to even
-    case Rounding::zero: return std::trunc(value);
-    case Rounding::down: return std::floor(value);
-    case Rounding::up: return std::ceil(value);
+    case Rounding::nearest:
+      return std::nearbyint(value);  // ties to even
+    case Rounding::zero:
+      return std::trunc(value);
+    case Rounding::down:
+      return std::floor(value);
+    case Rounding::up:
+      return std::ceil(value);
   }
   return value;
 }
@@ -1061,18 +1105,27 @@ template <class F>
 LaneFunction for_integer(Type type, F f) {
   switch (type) {
     case Type::b8:
-    case Type::u8: return f(u8{});
-    case Type::s8: return f(s8{});
+    case Type::u8:
+      return f(u8{});
+    case Type::s8:
+      return f(s8{});
     case Type::b16:
-    case Type::u16: return f(u16{});
-    case Type::s16: return f(s16{});
+    case Type::u16:
+      return f(u16{});
+    case Type::s16:
+      return f(s16{});
     case Type::b32:
-    case Type::u32: return f(u32{});
-    case Type::s32: return f(s32{});
+    case Type::u32:
+      return f(u32{});
+    case Type::s32:
+      return f(s32{});
     case Type::b64:
-    case Type::u64: return f(u64{});
-    case Type::s64: return f(s64{});
-    default: return nullptr;
+    case Type::u64:
+      return f(u64{});
+    case Type::s64:
+      return f(s64{});
+    default:
+      return nullptr;
   }
 }
 /// 16, 32 and 64 bits, the widths of arithmetic.
@@ -1092,10 +1145,14 @@ template <class F>
 LaneFunction for_bits(Type type, F f) {
   if (type == Type::pred) return f(u32{});
   switch (bytes_of(type)) {
-    case 2: return f(u16{});
-    case 4: return f(u32{});
-    case 8: return f(u64{});
-    default: return nullptr;
+    case 2:
+      return f(u16{});
+    case 4:
+      return f(u32{});
+    case 8:
+      return f(u64{});
+    default:
+      return nullptr;
   }
 }
 template <class F>
@@ -1182,11 +1239,16 @@ LaneFunction short_function(const LaneForm& form) {
     if constexpr (operands == 3) return pair_function_of<F, T, P, P>(form);
   };
   switch (form.type) {
-    case Type::f16: return choose(f16{});
-    case Type::bf16: return choose(bf16{});
-    case Type::f16x2: return choose_pair(f16{});
-    case Type::bf16x2: return choose_pair(bf16{});
-    default: return nullptr;
+    case Type::f16:
+      return choose(f16{});
+    case Type::bf16:
+      return choose(bf16{});
+    case Type::f16x2:
+      return choose_pair(f16{});
+    case Type::bf16x2:
+      return choose_pair(bf16{});
+    default:
+      return nullptr;
   }
 }
 
@@ -1267,13 +1329,16 @@ LaneFunction comparison_of(const LaneForm& form) {
 
 LaneFunction comparison(const LaneForm& form) {
   switch (form.type) {
-    case Type::f16: return comparison_of<f16, true>(form);
-    case Type::bf16: return comparison_of<bf16, true>(form);
-    case Type::f32: return comparison_of<f32, true>(form);
-    case Type::f64: return comparison_of<f64, true>(form);
+    case Type::f16:
+      return comparison_of<f16, true>(form);
+    case Type::bf16:
+      return comparison_of<bf16, true>(form);
+    case Type::f32:
+      return comparison_of<f32, true>(form);
+    case Type::f64:
+      return comparison_of<f64, true>(form);
     default:
-      return for_arithmetic(form.type,
-                            [&]<class T>(T) { return comparison_of<T, false>(form); });
+      return for_arithmetic(form.type, [&]<class T>(T) { return comparison_of<T, false>(form); });
   }
 }
 
@@ -1319,10 +1384,14 @@ LaneFunction conversion_from_real(const LaneForm& form) {
                          : choose.template operator()<false, false>();
   };
   switch (form.type) {
-    case Type::f16: return to_short(f16{});
-    case Type::bf16: return to_short(bf16{});
-    case Type::f32: return to_real(f32{});
-    case Type::f64: return to_real(f64{});
+    case Type::f16:
+      return to_short(f16{});
+    case Type::bf16:
+      return to_short(bf16{});
+    case Type::f32:
+      return to_real(f32{});
+    case Type::f64:
+      return to_real(f64{});
     case Type::tf32:
       if constexpr (std::is_same_v<S, f32>) return cheap<ConvertToTf32, f32, f32>();
       return nullptr;
@@ -1338,17 +1407,23 @@ LaneFunction conversion_from_real(const LaneForm& form) {
                          : &run_with_immediate<ConvertToPair<bf16, false>, Pair<bf16>, f32, f32>;
       }
       return nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
 LaneFunction conversion(const LaneForm& form) {
   switch (form.source) {
-    case Type::f16: return conversion_from_real<f16>(form);
-    case Type::bf16: return conversion_from_real<bf16>(form);
-    case Type::f32: return conversion_from_real<f32>(form);
-    case Type::f64: return conversion_from_real<f64>(form);
-    default: break;
+    case Type::f16:
+      return conversion_from_real<f16>(form);
+    case Type::bf16:
+      return conversion_from_real<bf16>(form);
+    case Type::f32:
+      return conversion_from_real<f32>(form);
+    case Type::f64:
+      return conversion_from_real<f64>(form);
+    default:
+      break;
   }
   return for_integer(form.source, [&]<class S>(S) -> LaneFunction {
     const auto to_real = [&]<class D>(D) -> LaneFunction {
@@ -1560,22 +1635,31 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
       if (real) return sign_function<RealNegate, ShortNegate>(form);
       return for_arithmetic(form.type,
                             []<class T>(T) -> LaneFunction { return cheap<Negate, T, T>(); });
-    case Operation::minimum: return extreme<true>(form);
-    case Operation::maximum: return extreme<false>(form);
+    case Operation::minimum:
+      return extreme<true>(form);
+    case Operation::maximum:
+      return extreme<false>(form);
     case Operation::fused_multiply_add:
       if (form.type == Type::f32) return real_function<RealFused, f32, f32, f32>(form);
       if (form.type == Type::f64) return real_function<RealFused, f64, f64, f64>(form);
       return short_function<ShortFused, 3>(form);
-    case Operation::reciprocal: return processor<RealReciprocal, int>(form);
-    case Operation::root: return processor<RealRoot, int>(form);
+    case Operation::reciprocal:
+      return processor<RealReciprocal, int>(form);
+    case Operation::root:
+      return processor<RealRoot, int>(form);
     case Operation::reciprocal_root:
       if (form.type == Type::f64) return library_function<RealReciprocalRoot, f64>(form);
       return library<RealReciprocalRoot>(form);
-    case Operation::sine: return library<RealSine>(form);
-    case Operation::cosine: return library<RealCosine>(form);
-    case Operation::exponential_2: return library<RealExponential>(form);
-    case Operation::logarithm_2: return library<RealLogarithm>(form);
-    case Operation::tangent_hyperbolic: return library<RealTangentHyperbolic>(form);
+    case Operation::sine:
+      return library<RealSine>(form);
+    case Operation::cosine:
+      return library<RealCosine>(form);
+    case Operation::exponential_2:
+      return library<RealExponential>(form);
+    case Operation::logarithm_2:
+      return library<RealLogarithm>(form);
+    case Operation::tangent_hyperbolic:
+      return library<RealTangentHyperbolic>(form);
     case Operation::copy_sign:
       if (form.type == Type::f32) return cheap<RealCopySign, f32, f32, f32>();
       if (form.type == Type::f64) return cheap<RealCopySign, f64, f64, f64>();
@@ -1595,7 +1679,8 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
         return form.high ? costly<FindLeading<true>, u32, T>()
                          : costly<FindLeading<false>, u32, T>();
       });
-    case Operation::find_nth_set: return costly<FindNthSet, u32, u32, u32, s32>();
+    case Operation::find_nth_set:
+      return costly<FindNthSet, u32, u32, u32, s32>();
     case Operation::bit_reverse:
       return bytes_of(form.type) == 8 ? cheap<BitReverse, u64, u64>()
                                       : cheap<BitReverse, u32, u32>();
@@ -1619,30 +1704,33 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
     case Operation::dot_product_2:
     case Operation::dot_product_4:
       return is_signed(form.type) ? dot_product<s8>(form) : dot_product<u8>(form);
-    case Operation::bit_and: return bitwise<And>(form.type);
-    case Operation::bit_or: return bitwise<Or>(form.type);
-    case Operation::bit_xor: return bitwise<Xor>(form.type);
+    case Operation::bit_and:
+      return bitwise<And>(form.type);
+    case Operation::bit_or:
+      return bitwise<Or>(form.type);
+    case Operation::bit_xor:
+      return bitwise<Xor>(form.type);
     case Operation::bit_not:
       return for_bits(form.type, []<class T>(T) -> LaneFunction { return cheap<Not, T, T>(); });
     case Operation::logical_not:
       return for_bits(form.type,
                       []<class T>(T) -> LaneFunction { return cheap<LogicalNot, T, T>(); });
-    case Operation::lookup_3: return &run_lookup_3;
+    case Operation::lookup_3:
+      return &run_lookup_3;
     case Operation::shift_left:
-      return for_bits(form.type, []<class T>(T) -> LaneFunction {
-        return cheap<ShiftLeft, T, T, u32>();
-      });
+      return for_bits(form.type,
+                      []<class T>(T) -> LaneFunction { return cheap<ShiftLeft, T, T, u32>(); });
     case Operation::shift_right:
-      return for_arithmetic(form.type, []<class T>(T) -> LaneFunction {
-        return cheap<ShiftRight, T, T, u32>();
-      });
+      return for_arithmetic(
+          form.type, []<class T>(T) -> LaneFunction { return cheap<ShiftRight, T, T, u32>(); });
     case Operation::shift_funnel_left:
       return form.clamp ? cheap<ShiftFunnel<true, true>, u32, u32, u32, u32>()
                         : cheap<ShiftFunnel<true, false>, u32, u32, u32, u32>();
     case Operation::shift_funnel_right:
       return form.clamp ? cheap<ShiftFunnel<false, true>, u32, u32, u32, u32>()
                         : cheap<ShiftFunnel<false, false>, u32, u32, u32, u32>();
-    case Operation::permute: return permute(form);
+    case Operation::permute:
+      return permute(form);
     case Operation::select:
       return for_bits(form.type, []<class T>(T) -> LaneFunction {
         return cheap<Select, T, T, T, predicate>();
@@ -1653,8 +1741,10 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
         return form.source == Type::f32 ? costly<SelectSign<f32>, T, T, T, f32>()
                                         : costly<SelectSign<s32>, T, T, T, s32>();
       });
-    case Operation::compare: return comparison(form);
-    case Operation::convert: return conversion(form);
+    case Operation::compare:
+      return comparison(form);
+    case Operation::convert:
+      return conversion(form);
   }
   return nullptr;
 }

@@ -39,7 +39,7 @@ using LaneFunction = void (*)(std::byte* registers, const LaneOperands& operands
 enum class Operation : std::uint8_t {
   absolute,
   add,
-  add_with_carry,     ///< source[2] is the carry in, target2 the carry out (0 or 1)
+  add_with_carry,  ///< source[2] is the carry in, target2 the carry out (0 or 1)
   bit_and,
   bit_field_extract,
   bit_field_insert,
@@ -48,60 +48,71 @@ enum class Operation : std::uint8_t {
   bit_or,
   bit_reverse,
   bit_xor,
-  compare,            ///< setp without a second predicate
-  convert,            ///< cvt: from `source` to `type`
+  compare,  ///< setp without a second predicate
+  convert,  ///< cvt: from `source` to `type`
   copy,
   copy_sign,
   cosine,
   count_leading_zeros,
   divide,
-  dot_product_2,      ///< dp2a; `high`
+  dot_product_2,  ///< dp2a; `high`
   dot_product_4,
   exponential_2,
-  find_leading,       ///< bfind; `high`: .shiftamt
+  find_leading,  ///< bfind; `high`: .shiftamt
   find_nth_set,
   fused_multiply_add,
   logarithm_2,
-  logical_not,        ///< cnot
-  lookup_3,           ///< lop3
+  logical_not,  ///< cnot
+  lookup_3,     ///< lop3
   maximum,
   minimum,
   multiply_add_high,
   multiply_add_low,
   multiply_add_wide,
-  multiply_add_24,    ///< `high`: .hi
+  multiply_add_24,  ///< `high`: .hi
   multiply_high,
   multiply_low,
   multiply_wide,
-  multiply_24,        ///< `high`: .hi
+  multiply_24,  ///< `high`: .hi
   negate,
-  permute,            ///< prmt; `mode`
+  permute,  ///< prmt; `mode`
   population_count,
   reciprocal,
   reciprocal_root,
   remainder,
   root,
-  select,             ///< selp
-  select_sign,        ///< slct; the sign of `source`
+  select,       ///< selp
+  select_sign,  ///< slct; the sign of `source`
   shift_funnel_left,
   shift_funnel_right,
   shift_left,
   shift_right,
-  sign_extend,        ///< szext
+  sign_extend,  ///< szext
   sine,
   subtract,
   subtract_with_borrow,
-  sum_of_differences, ///< sad
+  sum_of_differences,  ///< sad
   tangent_hyperbolic,
-  test_property,      ///< testp; `mode`
+  test_property,  ///< testp; `mode`
 };
 
 enum class Rounding : std::uint8_t { nearest, zero, down, up };
 
 enum class Comparison : std::uint8_t {
-  eq, ne, lt, le, gt, ge,        // ordered; signed, unsigned or float by type
-  equ, neu, ltu, leu, gtu, geu,  // true when an operand is NaN
-  num, nan,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,  // ordered; signed, unsigned or float by type
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,  // true when an operand is NaN
+  num,
+  nan,
 };
 
 /// prmt
@@ -117,15 +128,15 @@ struct LaneForm {
   Type source = Type::none;  ///< cvt: of the source; dp4a: of b; slct: of the selector
   Rounding rounding = Rounding::nearest;
   Comparison comparison = Comparison::eq;
-  std::uint8_t mode = 0;        ///< Permute or Property
+  std::uint8_t mode = 0;          ///< Permute or Property
   bool integer_rounding = false;  ///< cvt .rni .rzi .rmi .rpi, to a float
-  bool flush = false;           ///< .ftz
-  bool saturate = false;        ///< .sat
-  bool clamp = false;           ///< .clamp (else .wrap) of shf, bmsk, szext
+  bool flush = false;             ///< .ftz
+  bool saturate = false;          ///< .sat
+  bool clamp = false;             ///< .clamp (else .wrap) of shf, bmsk, szext
   bool high = false;
-  bool propagate_nan = false;   ///< min.NaN, max.NaN
-  bool xor_sign = false;        ///< .xorsign.abs
-  bool relu = false;            ///< .relu
+  bool propagate_nan = false;  ///< min.NaN, max.NaN
+  bool xor_sign = false;       ///< .xorsign.abs
+  bool relu = false;           ///< .relu
 };
 
 /// The function of a form, or null when there is none. The results are those of the PTX ISA;

@@ -84,8 +84,8 @@ std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view 
   std::vector<ParameterSlot> slots;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const Variable& parameter = function->parameters[i];
-    slots.push_back({parameter.name, parameter.type, parameter.is_array, offsets[i],
-                     parameter.size});
+    slots.push_back(
+        {parameter.name, parameter.type, parameter.is_array, offsets[i], parameter.size});
   }
   return slots;
 }

@@ -112,14 +112,18 @@ struct PendingRow {
 
 OpClass arithmetic_class(Type type) {
   switch (type) {
-    case Type::f64: return OpClass::fp64;
+    case Type::f64:
+      return OpClass::fp64;
     case Type::f32:
-    case Type::tf32: return OpClass::fp32;
+    case Type::tf32:
+      return OpClass::fp32;
     case Type::f16:
     case Type::f16x2:
     case Type::bf16:
-    case Type::bf16x2: return OpClass::fp16;
-    default: return OpClass::integer;
+    case Type::bf16x2:
+      return OpClass::fp16;
+    default:
+      return OpClass::integer;
   }
 }
 
@@ -186,8 +190,8 @@ class FunctionLowering {
   }
 
   std::uint32_t temporary(std::uint32_t bytes, bool is_predicate = false) {
-    values_.push_back({.units = static_cast<std::uint8_t>(bytes == 8 ? 2 : 1),
-                       .is_predicate = is_predicate});
+    values_.push_back(
+        {.units = static_cast<std::uint8_t>(bytes == 8 ? 2 : 1), .is_predicate = is_predicate});
     return static_cast<std::uint32_t>(values_.size() - 1);
   }
 
@@ -283,7 +287,8 @@ class FunctionLowering {
       case Operand::Kind::integer:
         if (is_float(type) && bytes > 2) break;
         return constant(static_cast<std::uint64_t>(source.integer), bytes);
-      case Operand::Kind::floating: return float_constant(source, type);
+      case Operand::Kind::floating:
+        return float_constant(source, type);
       case Operand::Kind::predicate_constant: {
         const bool set = (source.integer != 0) != source.negated;
         return constant(set ? 0xffffffffu : 0, 4);
@@ -293,8 +298,10 @@ class FunctionLowering {
         read_special(source, value);
         return value;
       }
-      case Operand::Kind::variable: return address_of(source, bytes);
-      default: break;
+      case Operand::Kind::variable:
+        return address_of(source, bytes);
+      default:
+        break;
     }
     throw Unsupported{"it has an operand of a kind that is not supported"};
   }
@@ -429,8 +436,10 @@ class FunctionLowering {
       case Special::is_explicit_cluster:
         throw Unsupported{"thread block clusters are not supported"};
       case Special::pm:
-      case Special::envreg: throw Unsupported{"this special register is not supported"};
-      default: break;
+      case Special::envreg:
+        throw Unsupported{"this special register is not supported"};
+      default:
+        break;
     }
     program_.specials.push_back({source.special, source.component});
     Step& step = emit(Action::special, {target}, {});
@@ -603,11 +612,16 @@ class FunctionLowering {
 
   static Type wide(Type type) {
     switch (type) {
-      case Type::u16: return Type::u32;
-      case Type::s16: return Type::s32;
-      case Type::u32: return Type::u64;
-      case Type::s32: return Type::s64;
-      default: throw Unsupported{"there is no wider type"};
+      case Type::u16:
+        return Type::u32;
+      case Type::s16:
+        return Type::s32;
+      case Type::u32:
+        return Type::u64;
+      case Type::s32:
+        return Type::s64;
+      default:
+        throw Unsupported{"there is no wider type"};
     }
   }
 
@@ -679,8 +693,8 @@ class FunctionLowering {
   void lower_copysign(Words& words) { uniform(words, Operation::copy_sign, 2); }
 
   void lower_testp(Words& words) {
-    const auto property = words.take_one_of(
-        {"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+    const auto property =
+        words.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
     if (!property) throw Unsupported{"it names no property"};
     const Type type = words.need_type();
     const std::uint32_t a = in(1, type);
@@ -822,8 +836,8 @@ class FunctionLowering {
     const std::uint32_t b = in(2, Type::u32);
     const std::uint32_t c = in(3, Type::u32);
     set_class(OpClass::integer);
-    lanes({.operation = operation, .type = type, .source = second, .high = high},
-          out(0, Type::u32), {a, b, c});
+    lanes({.operation = operation, .type = type, .source = second, .high = high}, out(0, Type::u32),
+          {a, b, c});
   }
 
   void lower_prmt(Words& words) {
@@ -1101,9 +1115,10 @@ class FunctionLowering {
     const std::uint32_t narrow = temporary(bytes_of(form.type));
     convert(narrow);
     const bool to_64 = target_bytes == 8;
-    const Type whole = is_signed(form.type)
-                           ? (to_64 ? Type::s64 : target_bytes == 4 ? Type::s32 : Type::s16)
-                           : Type::u64;
+    const Type whole = is_signed(form.type) ? (to_64               ? Type::s64
+                                               : target_bytes == 4 ? Type::s32
+                                                                   : Type::s16)
+                                            : Type::u64;
     lanes({.operation = Operation::convert, .type = whole, .source = form.type},
           out(0, bits_type(target_bytes)), {narrow});
   }
@@ -1188,8 +1203,11 @@ class FunctionLowering {
         }
         result.offset += static_cast<std::int64_t>(static_address(base.name)) + base.integer;
         return result;
-      case Operand::Kind::integer: result.offset += base.integer; return result;
-      default: throw Unsupported{"an address operand of this kind is not supported"};
+      case Operand::Kind::integer:
+        result.offset += base.integer;
+        return result;
+      default:
+        throw Unsupported{"an address operand of this kind is not supported"};
     }
   }
 
@@ -1205,10 +1223,9 @@ class FunctionLowering {
                                           "shared::cta", "param::entry", "param::func"});
     if (words.take("shared::cluster")) throw Unsupported{"thread block clusters are not supported"};
     if (space) {
-      static constexpr AddressSpace spaces[] = {AddressSpace::global, AddressSpace::global,
-                                                AddressSpace::shared, AddressSpace::local,
-                                                AddressSpace::local,  AddressSpace::shared,
-                                                AddressSpace::local,  AddressSpace::local};
+      static constexpr AddressSpace spaces[] = {
+          AddressSpace::global, AddressSpace::global, AddressSpace::shared, AddressSpace::local,
+          AddressSpace::local,  AddressSpace::shared, AddressSpace::local,  AddressSpace::local};
       result.space = spaces[*space];
       result.constant = *space == 1;
       result.parameter = *space == 4 || *space >= 6;
@@ -1240,10 +1257,14 @@ class FunctionLowering {
 
   static MemorySpace memory_space(AddressSpace space) {
     switch (space) {
-      case AddressSpace::global: return MemorySpace::global;
-      case AddressSpace::shared: return MemorySpace::shared;
-      case AddressSpace::local: return MemorySpace::local;
-      case AddressSpace::generic: return MemorySpace::generic;
+      case AddressSpace::global:
+        return MemorySpace::global;
+      case AddressSpace::shared:
+        return MemorySpace::shared;
+      case AddressSpace::local:
+        return MemorySpace::local;
+      case AddressSpace::generic:
+        return MemorySpace::generic;
     }
     return MemorySpace::generic;
   }
@@ -1390,8 +1411,8 @@ class FunctionLowering {
     access.sign_extend = is_signed(type);
     const Operand& from = operand(1);
     const Operand& base = from.elements.at(0);
-    const bool own = is_kernel_ && (base.kind == Operand::Kind::reg ||
-                                    kernel_parameters_.contains(base.name));
+    const bool own =
+        is_kernel_ && (base.kind == Operand::Kind::reg || kernel_parameters_.contains(base.name));
     place_parameter(access, from, own ? kernel_parameters_ : parameter_offsets_);
     const auto targets = load_targets(access, operand(0), type);
     program_.parameter_accesses.push_back(access);
@@ -1421,8 +1442,8 @@ class FunctionLowering {
   void atomic(Words& words, bool returns) {
     const SpaceWords space = take_space(words);
     words.take("noftz");
-    static constexpr std::string_view names[] = {"add", "min", "max", "inc", "dec",
-                                                 "exch", "cas", "and", "or", "xor"};
+    static constexpr std::string_view names[] = {"add",  "min", "max", "inc", "dec",
+                                                 "exch", "cas", "and", "or",  "xor"};
     std::string_view name;
     for (const std::string_view candidate : names) {
       if (words.take(candidate)) name = candidate;
@@ -1480,9 +1501,8 @@ class FunctionLowering {
     }
     if (instruction_->operands.size() > 3) access.source_bytes = in(3, Type::u32);
     program_.memory.push_back(access);
-    emit(Action::async_copy, {},
-         {access.address, access.second_address, access.source_bytes}).detail =
-        last(program_.memory);
+    emit(Action::async_copy, {}, {access.address, access.second_address, access.source_bytes})
+        .detail = last(program_.memory);
     set_memory_row(AddressSpace::global, MemoryKind::async_copy, access.bytes);
     if (bypass) pending_.cache_operator = CacheOperator::bypass_l1;
   }
@@ -1539,8 +1559,9 @@ class FunctionLowering {
   }
 
   void read_level(const Operand& level) {
-    const bool zero = (level.kind == Operand::Kind::floating ||
-                       level.kind == Operand::Kind::integer) && level.integer == 0;
+    const bool zero =
+        (level.kind == Operand::Kind::floating || level.kind == Operand::Kind::integer) &&
+        level.integer == 0;
     if (!zero) in(level, Type::b32);  // one level exists, whatever is asked for
   }
 
@@ -1788,8 +1809,7 @@ class FunctionLowering {
     };
     if (operand(0).kind == Operand::Kind::arguments) call.results = pieces(operand(next++));
     const Operand& callee = operand(next++);
-    if (instruction_->operands.size() > next &&
-        operand(next).kind == Operand::Kind::arguments) {
+    if (instruction_->operands.size() > next && operand(next).kind == Operand::Kind::arguments) {
       call.arguments = pieces(operand(next));
     }
     if (callee.kind == Operand::Kind::reg) {
@@ -1875,7 +1895,9 @@ class FunctionLowering {
           next.push_back(end);
           if (guarded && i + 1 != end) next.push_back(i + 1);
           break;
-        default: next.push_back(i + 1); break;
+        default:
+          next.push_back(i + 1);
+          break;
       }
     }
     for (std::uint32_t i = 0; i + 1 < end; ++i) {
@@ -1909,9 +1931,9 @@ class FunctionLowering {
     return leads;
   }
 
-  /// Successors without the ways that lead only to early exits: lanes that are gone keep nobody from
-  /// meeting. The exit that most steps can reach is the natural one, the others are early. Steps
-  /// that cannot reach it keep all their ways.
+  /// Successors without the ways that lead only to early exits: lanes that are gone keep nobody
+  /// from meeting. The exit that most steps can reach is the natural one, the others are early.
+  /// Steps that cannot reach it keep all their ways.
   Successors without_early_exits() const {
     const auto end = static_cast<std::uint32_t>(result_.steps.size());
     Successors previous(end);
@@ -2002,9 +2024,9 @@ class FunctionLowering {
         case Action::async_copy: {
           MemoryAccess& access = program_.memory[step.detail];
           for (std::uint32_t e = 0; e < access.elements; ++e) place(access.values[e]);
-          for (std::uint32_t* value : {&access.address, &access.result, &access.operand_b,
-                                       &access.operand_c, &access.second_address,
-                                       &access.source_bytes}) {
+          for (std::uint32_t* value :
+               {&access.address, &access.result, &access.operand_b, &access.operand_c,
+                &access.second_address, &access.source_bytes}) {
             place(*value);
           }
           break;
@@ -2051,8 +2073,11 @@ class FunctionLowering {
         case Action::indexed_branch:
           place(program_.indexed_branches[step.detail].index);
           break;
-        case Action::indirect_call: place(program_.calls[step.detail].address); break;
-        default: break;
+        case Action::indirect_call:
+          place(program_.calls[step.detail].address);
+          break;
+        default:
+          break;
       }
     }
   }
@@ -2088,7 +2113,8 @@ class FunctionLowering {
     };
     const auto base = static_cast<std::uint32_t>(program_.rows.size());
     for (PendingRow& row : rows_) {
-      for (const std::uint32_t value : row.destinations) append(row.instruction.destinations, value);
+      for (const std::uint32_t value : row.destinations)
+        append(row.instruction.destinations, value);
       for (const std::uint32_t value : row.sources) append(row.instruction.sources, value);
       row.instruction.pc = static_cast<std::uint32_t>(program_.rows.size() * 16);
       program_.rows.push_back(std::move(row.instruction));
@@ -2290,8 +2316,8 @@ void place_shared(const Module& module, KernelLayout& layout, KernelProgram& pro
     for (const Variable& variable : function->variables) place(function, variable);
   }
   program.shared_bytes = end;
-  program.dynamic_shared_offset = (end + dynamic_alignment - 1) / dynamic_alignment *
-                                  dynamic_alignment;
+  program.dynamic_shared_offset =
+      (end + dynamic_alignment - 1) / dynamic_alignment * dynamic_alignment;
   program.uses_dynamic_shared = !dynamic.empty();
   for (const auto& name : dynamic) layout.shared[name] = program.dynamic_shared_offset;
 }
@@ -2389,8 +2415,8 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   program.local_bytes = needs.local_bytes + (program.recursive ? std::uint64_t{64} << 10 : 0);
   // ptxas never gives a kernel of compute capability 7.0 and later fewer than 16.
   program.registers_per_thread = std::clamp(needs.registers, 16u, 255u);
-  const auto& limit = entry->required_threads[0] != 0 ? entry->required_threads
-                                                      : entry->max_threads;
+  const auto& limit =
+      entry->required_threads[0] != 0 ? entry->required_threads : entry->max_threads;
   if (limit[0] != 0) {
     program.max_threads = std::max(limit[0], 1u) * std::max(limit[1], 1u) * std::max(limit[2], 1u);
   }

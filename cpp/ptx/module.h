@@ -80,21 +80,21 @@ std::string_view name_of(Space space);
 
 /// A part of a variable's initial value that is the address of another variable.
 struct AddressInitializer {
-  std::uint32_t offset = 0;     ///< where in the variable
-  std::string symbol;           ///< whose address
-  std::int64_t addend = 0;      ///< added to it
-  bool generic = false;         ///< `generic(symbol)`: a generic address
-  std::uint32_t bytes = 8;      ///< size of the field
-  std::uint32_t byte_shift = 0; ///< `mask(symbol)` forms keep one byte: bits to shift right by
+  std::uint32_t offset = 0;      ///< where in the variable
+  std::string symbol;            ///< whose address
+  std::int64_t addend = 0;       ///< added to it
+  bool generic = false;          ///< `generic(symbol)`: a generic address
+  std::uint32_t bytes = 8;       ///< size of the field
+  std::uint32_t byte_shift = 0;  ///< `mask(symbol)` forms keep one byte: bits to shift right by
 };
 
 /// A variable outside the registers: module scope, function scope, or a parameter.
 struct Variable {
   std::string name;
-  Space space = Space::none;     ///< none: a parameter in a register (`.reg`) of that name
-  Type type = Type::none;        ///< of one element
-  std::uint32_t alignment = 0;   ///< bytes, a power of two, at least the element's natural one
-  std::uint64_t size = 0;        ///< bytes; 0 for an array without a size (`.extern .shared x[]`)
+  Space space = Space::none;    ///< none: a parameter in a register (`.reg`) of that name
+  Type type = Type::none;       ///< of one element
+  std::uint32_t alignment = 0;  ///< bytes, a power of two, at least the element's natural one
+  std::uint64_t size = 0;       ///< bytes; 0 for an array without a size (`.extern .shared x[]`)
   bool is_extern = false;
   bool is_array = false;
   /// For `.texref`, `.samplerref` and `.surfref` variables: that word; else empty.
@@ -152,14 +152,15 @@ enum class Special : std::uint8_t {
 /// One operand of an instruction.
 struct Operand {
   enum class Kind : std::uint8_t {
-    reg,        ///< `index`: register of the function; `component`: element of a vector register
-    special,    ///< `special`, `component` (0 to 3 for x, y, z, w; the number of envreg and pm)
-    integer,    ///< `integer`: a constant, as 64 bits
-    floating,   ///< `integer`: the bits of a constant; `literal`: f32 (0f…), f64 (0d… or decimal)
+    reg,       ///< `index`: register of the function; `component`: element of a vector register
+    special,   ///< `special`, `component` (0 to 3 for x, y, z, w; the number of envreg and pm)
+    integer,   ///< `integer`: a constant, as 64 bits
+    floating,  ///< `integer`: the bits of a constant; `literal`: f32 (0f…), f64 (0d… or decimal)
     predicate_constant,  ///< `integer`: 0 or 1 (`PT` forms, `!PT`)
     variable,   ///< `name` of a variable, function or parameter, `integer`: offset added to it
     label,      ///< `index`: instruction of the body, or its size for a label at the end
-    address,    ///< `[base + offset]`: `elements[0]` is a reg, variable or integer; `integer` the offset
+    address,    ///< `[base + offset]`: `elements[0]` is a reg, variable or integer; `integer` the
+                ///< offset
     vector,     ///< `{a, b, c, d}`: `elements`
     texture,    ///< `[t, {x, y}]` and `[t, s, {x, y}]`: `elements` hold t, s (or none), coordinates
     sink,       ///< `_`: the result is dropped
@@ -168,7 +169,7 @@ struct Operand {
     prototype,  ///< `index`: entry in Function::prototypes, of an indirect call
   };
   Kind kind = Kind::sink;
-  bool negated = false;        ///< `!p` of a predicate register
+  bool negated = false;  ///< `!p` of a predicate register
   std::uint8_t component = 0;
   Special special = Special::tid;
   Type literal = Type::none;
@@ -237,8 +238,8 @@ struct Function {
 
 /// A parsed PTX file.
 struct Module {
-  std::uint32_t version = 0;       ///< 85 for 8.5
-  std::string target;              ///< "sm_75"
+  std::uint32_t version = 0;  ///< 85 for 8.5
+  std::string target;         ///< "sm_75"
   std::uint32_t address_size = 64;
   std::string file;                ///< name for messages
   std::vector<std::string> files;  ///< of `.file` directives; entry 0 is empty

@@ -43,8 +43,8 @@ std::string format_text(
     }
     std::size_t j = i + 1;
     std::string specification = "%";
-    while (j < format.size() && std::string_view("-+ #0123456789.*").find(format[j]) !=
-                                    std::string_view::npos) {
+    while (j < format.size() &&
+           std::string_view("-+ #0123456789.*").find(format[j]) != std::string_view::npos) {
       if (format[j] == '*') {
         specification += std::to_string(static_cast<std::int32_t>(next(4)));
       } else {
@@ -79,7 +79,9 @@ std::string format_text(
           append(text, specification + conversion, static_cast<unsigned>(next(4)));
         }
         break;
-      case 'c': append(text, specification + "c", static_cast<int>(next(4))); break;
+      case 'c':
+        append(text, specification + "c", static_cast<int>(next(4)));
+        break;
       case 'a':
       case 'A':
       case 'e':
@@ -93,7 +95,9 @@ std::string format_text(
       case 'p':
         append(text, "%#llx", static_cast<unsigned long long>(next(8)));
         break;
-      case 's': append(text, specification + "s", read_text(next(8)).c_str()); break;
+      case 's':
+        append(text, specification + "s", read_text(next(8)).c_str());
+        break;
       default:
         text += format.substr(i, j - i);
         i = j;

@@ -8,10 +8,11 @@
 namespace warpstack::ptx {
 
 /// The text that printf makes of a format and the argument buffer of vprintf: each argument at a
-/// multiple of its size, 4 or 8 bytes. `read_argument` copies bytes of the buffer, `read_text` reads
-/// a string argument. Conversions that printf does not know are copied.
-std::string format_text(std::string_view format,
-                        const std::function<std::uint64_t(std::uint64_t, std::uint32_t)>& read_argument,
-                        const std::function<std::string(std::uint64_t)>& read_text);
+/// multiple of its size, 4 or 8 bytes. `read_argument` copies bytes of the buffer, `read_text`
+/// reads a string argument. Conversions that printf does not know are copied.
+std::string format_text(
+    std::string_view format,
+    const std::function<std::uint64_t(std::uint64_t, std::uint32_t)>& read_argument,
+    const std::function<std::string(std::uint64_t)>& read_text);
 
 }  // namespace warpstack::ptx

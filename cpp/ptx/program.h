@@ -63,10 +63,10 @@ struct Step {
   bool begins = false;  ///< first step of its instruction
   /// Lanes may wait for others here: it is the reconvergence point of a branch.
   bool reconverges = false;
-  std::uint32_t jump = none;         ///< branch target
+  std::uint32_t jump = none;           ///< branch target
   std::uint32_t reconvergence = none;  ///< of a branch: its immediate post-dominator
-  std::uint32_t detail = none;       ///< entry in the table of its action
-  std::uint32_t instruction = 0;     ///< in the text's body, for messages
+  std::uint32_t detail = none;         ///< entry in the table of its action
+  std::uint32_t instruction = 0;       ///< in the text's body, for messages
 };
 
 enum class AddressSpace : std::uint8_t { global, shared, local, generic };
@@ -77,18 +77,18 @@ using AtomicFunction = std::uint64_t (*)(std::uint64_t old, std::uint64_t b, std
 /// A load, store, atomic or asynchronous copy.
 struct MemoryAccess {
   AddressSpace space = AddressSpace::global;
-  bool constant = false;           ///< ld.const: no access of the memory stage
-  std::uint8_t bytes = 4;          ///< of an element
-  std::uint8_t elements = 1;       ///< 1, 2, 4 or 8
-  bool sign_extend = false;        ///< of loaded elements, to the register's width
-  std::uint32_t address = none;    ///< slot; none: the address is `offset` alone
+  bool constant = false;         ///< ld.const: no access of the memory stage
+  std::uint8_t bytes = 4;        ///< of an element
+  std::uint8_t elements = 1;     ///< 1, 2, 4 or 8
+  bool sign_extend = false;      ///< of loaded elements, to the register's width
+  std::uint32_t address = none;  ///< slot; none: the address is `offset` alone
   bool address_is_64_bits = true;
   std::int64_t offset = 0;
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
-  bool takes_locks = false;      ///< compare-and-swap or exchange: loops of these may be spinning
-  std::uint32_t result = none;   ///< of an atomic; none: reduction
+  bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
+  std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
   std::uint32_t operand_c = none;
   std::uint32_t second_address = none;  ///< async_copy: where from; `address` is where to
@@ -103,7 +103,7 @@ enum class BarrierKind : std::uint8_t { sync, arrive, count, all, any };
 
 /// Shuffles, votes, matches, reductions: slots by role.
 struct Collective {
-  std::uint8_t mode = 0;       ///< ShuffleMode, VoteMode; match: 1 for .all
+  std::uint8_t mode = 0;  ///< ShuffleMode, VoteMode; match: 1 for .all
   Type type = Type::b32;
   bool negate_predicate = false;
   std::uint32_t result = none;
@@ -131,7 +131,7 @@ struct SpecialRead {
 
 /// Loads or stores of `.param` variables of functions, per lane.
 struct ParameterAccess {
-  std::uint32_t offset = 0;  ///< in the frame's parameter area, or in the kernel's buffer
+  std::uint32_t offset = 0;      ///< in the frame's parameter area, or in the kernel's buffer
   std::uint32_t address = none;  ///< slot of a computed offset
   bool address_is_64_bits = true;
   std::uint8_t bytes = 4;
@@ -164,9 +164,9 @@ struct TextureAccess {
   std::uint8_t dimensions = 2;
   bool array = false;
   bool cube = false;
-  bool fetch = false;            ///< tex1Dfetch and friends: integer coordinates
-  Type type = Type::f32;         ///< of the result
-  std::uint32_t object = none;   ///< slot of the handle
+  bool fetch = false;              ///< tex1Dfetch and friends: integer coordinates
+  Type type = Type::f32;           ///< of the result
+  std::uint32_t object = none;     ///< slot of the handle
   std::uint32_t reference = none;  ///< or the number of a `.texref` variable
   std::array<std::uint32_t, 4> coordinates{};
   std::array<std::uint32_t, 4> values{};
@@ -209,7 +209,7 @@ struct KernelProgram {
   std::vector<Call> calls;
   std::vector<IndexedBranch> indexed_branches;
   std::vector<TextureAccess> textures;
-  std::vector<std::uint64_t> local_offsets;  ///< of Action::local_address
+  std::vector<std::uint64_t> local_offsets;                   ///< of Action::local_address
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
 };
 

@@ -43,8 +43,7 @@ Texel texel_at(const DeviceMemory& memory, const Texture& texture, const Positio
                                 static_cast<std::uint64_t>(at[1]) * texture.row_bytes +
                                 static_cast<std::uint64_t>(at[0]) * texel_bytes;
   const Allocation* allocation = memory.find(address);
-  if (allocation == nullptr ||
-      address - allocation->address + texel_bytes > allocation->bytes) {
+  if (allocation == nullptr || address - allocation->address + texel_bytes > allocation->bytes) {
     throw TextureFault("the texture reaches beyond its memory: " + memory.describe(address));
   }
   Texel texel{};
@@ -64,9 +63,12 @@ std::optional<std::int64_t> resolve(std::int64_t index, std::uint64_t size, Addr
     mode = AddressMode::clamp;
   }
   switch (mode) {
-    case AddressMode::border: return std::nullopt;
-    case AddressMode::clamp: return index < 0 ? 0 : n - 1;
-    case AddressMode::wrap: return ((index % n) + n) % n;
+    case AddressMode::border:
+      return std::nullopt;
+    case AddressMode::clamp:
+      return index < 0 ? 0 : n - 1;
+    case AddressMode::wrap:
+      return ((index % n) + n) % n;
     case AddressMode::mirror: {
       const std::int64_t folded = ((index % (2 * n)) + 2 * n) % (2 * n);
       return folded < n ? folded : 2 * n - 1 - folded;
@@ -100,8 +102,8 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
                                     std::uint32_t dimensions,
                                     const std::array<float, 3>& coordinates) {
   if (dimensions != texture.dimensions) {
-    throw TextureFault("a " + std::to_string(texture.dimensions) +
-                       "D texture is read with " + std::to_string(dimensions) + " coordinates");
+    throw TextureFault("a " + std::to_string(texture.dimensions) + "D texture is read with " +
+                       std::to_string(dimensions) + " coordinates");
   }
   const bool filter = texture.linear_filter && reads_floats(texture);
   std::array<std::int64_t, 3> base{};
@@ -122,8 +124,8 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
     for (std::uint32_t d = 0; d < dimensions; ++d) {
       const bool next = ((corner >> d) & 1) != 0;
       if (filter) share *= next ? weight[d] : 1 - weight[d];
-      const auto index = resolve(base[d] + (next ? 1 : 0), texture.size[d],
-                                 texture.address_mode[d], texture.normalized_coordinates);
+      const auto index = resolve(base[d] + (next ? 1 : 0), texture.size[d], texture.address_mode[d],
+                                 texture.normalized_coordinates);
       if (!index) {
         border = true;
         break;
@@ -140,8 +142,8 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
 std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
                                    std::uint32_t dimensions, const Position& position) {
   if (dimensions != texture.dimensions) {
-    throw TextureFault("a " + std::to_string(texture.dimensions) +
-                       "D texture is read with " + std::to_string(dimensions) + " coordinates");
+    throw TextureFault("a " + std::to_string(texture.dimensions) + "D texture is read with " +
+                       std::to_string(dimensions) + " coordinates");
   }
   for (std::uint32_t d = 0; d < dimensions; ++d) {
     if (position[d] < 0 || static_cast<std::uint64_t>(position[d]) >= texture.size[d]) return {};

@@ -100,8 +100,7 @@ std::uint32_t coalesce_simple(const LaneAddresses& lanes, std::uint32_t width,
     const std::uint64_t from = std::max(first, sector * sector_bytes) % sector_bytes;
     const std::uint64_t length =
         std::min(end, (sector + 1) * sector_bytes) - (sector * sector_bytes + from);
-    store_bytes->push_back(
-        static_cast<std::uint32_t>(((std::uint64_t{1} << length) - 1) << from));
+    store_bytes->push_back(static_cast<std::uint32_t>(((std::uint64_t{1} << length) - 1) << from));
   }
   return static_cast<std::uint32_t>(end_sector - begin_sector);
 }

@@ -1,6 +1,6 @@
-// The strided kernel of Listing 1 of the MDM paper (Wang et al., MICRO 2020): each thread squares 16
-// elements that lie GS apart from its neighbours'. With GS = 1 a warp's loads share a cache line or
-// two, with GS = 32 every lane loads a line of its own.
+// The strided kernel of Listing 1 of the MDM paper (Wang et al., MICRO 2020): each thread squares
+// 16 elements that lie GS apart from its neighbours'. With GS = 1 a warp's loads share a cache line
+// or two, with GS = 32 every lane loads a line of its own.
 
 constexpr int N = 16;
 constexpr int THREADS = 256;

@@ -504,8 +504,9 @@ done:
 
 def test_a_simulated_kernel(tmp_path, pascal):
     """A trace of the functional simulator goes to Accel-Sim and comes back."""
-    x, y = (ws.cuda.array(np.arange(256, dtype=np.float32)) for _ in range(2))
-    kernel = ws.cuda.compile(SCALE).kernel("scale").launch(1, 64, x, y)
+    device = ws.cuda.Device(1)
+    x, y = (device.array(np.arange(256, dtype=np.float32)) for _ in range(2))
+    kernel = ws.cuda.compile(SCALE, device=device).kernel("scale").launch(1, 64, x, y)
     again = round_trip(kernel, tmp_path)
     assert_same_inputs(kernel, again)
     assert_same_results(kernel, again, pascal)

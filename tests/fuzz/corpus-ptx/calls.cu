@@ -1,4 +1,5 @@
-// Calls of every kind, classes, printf and assert, structures by value, initial values of all kinds.
+// Calls of every kind, classes, printf and assert, structures by value, initial values of all
+// kinds.
 #include <cassert>
 #include <cstdio>
 

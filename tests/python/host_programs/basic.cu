@@ -6,13 +6,13 @@
 #include <cstring>
 #include <vector>
 
-#define CHECK(call)                                                                       \
-  do {                                                                                    \
-    const cudaError_t error = (call);                                                     \
-    if (error != cudaSuccess) {                                                           \
-      std::printf("%s: %s\n", #call, cudaGetErrorName(error));                            \
-      std::exit(1);                                                                       \
-    }                                                                                     \
+#define CHECK(call)                                            \
+  do {                                                         \
+    const cudaError_t error = (call);                          \
+    if (error != cudaSuccess) {                                \
+      std::printf("%s: %s\n", #call, cudaGetErrorName(error)); \
+      std::exit(1);                                            \
+    }                                                          \
   } while (0)
 
 __global__ void add(const float* a, const float* b, float* c, int n) {
@@ -268,11 +268,9 @@ static int boxes() {
   std::size_t pitch;
   CHECK(cudaMallocPitch(&data, &pitch, sizeof host[0], 5));
   CHECK(cudaMemset2D(data, pitch, 0, pitch, 5));
-  CHECK(cudaMemcpy2D(data, pitch, host, sizeof host[0], sizeof host[0], 5,
-                     cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy2D(data, pitch, host, sizeof host[0], sizeof host[0], 5, cudaMemcpyHostToDevice));
   scale<float><<<1, 1024>>>(data, 2.0f, static_cast<int>(5 * pitch / sizeof(float)));
-  CHECK(cudaMemcpy2D(host, sizeof host[0], data, pitch, sizeof host[0], 5,
-                     cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy2D(host, sizeof host[0], data, pitch, sizeof host[0], 5, cudaMemcpyDeviceToHost));
   std::printf("%zu %g %g\n", pitch, host[4][2], host[1][0]);
   // The same through a 3D copy into the upper corner of a volume.
   cudaPitchedPtr volume;

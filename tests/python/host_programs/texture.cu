@@ -74,9 +74,9 @@ int main() {
   CHECK(cudaMemcpy2DFromArray(part, sizeof part[0], array, 2 * sizeof(float), 1, sizeof part[0], 2,
                               cudaMemcpyDeviceToHost));
   std::printf("%g %g\n", part[0][0], part[1][2]);  // 12, 24
-  std::printf("%s\n", cudaGetErrorName(cudaMemcpy2DFromArray(part, sizeof part[0], array, 0, 3,
-                                                             sizeof part[0], 2,
-                                                             cudaMemcpyDeviceToHost)));
+  std::printf("%s\n",
+              cudaGetErrorName(cudaMemcpy2DFromArray(part, sizeof part[0], array, 0, 3,
+                                                     sizeof part[0], 2, cudaMemcpyDeviceToHost)));
   CHECK(cudaDestroyTextureObject(plane));
   CHECK(cudaFreeArray(array));
   return 0;
