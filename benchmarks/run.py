@@ -162,6 +162,22 @@ def caches() -> Iterator[Row]:
                 yield "caches", what_on, *rates, "M sector accesses/s"
 
 
+def timing() -> Iterator[Row]:
+    """Yield rates of cycle-level simulation, one thread, and how much faster MDM is."""
+    gpu = ws.gpu("pascal-mdm")
+    for what, kernel in kernels().items():
+        rates = timed(lambda k=kernel: ws.simulate(k, gpu), kernel.num_instructions)
+        yield "simulation", what, *rates, "M warp instructions/s"
+    for what, kernel in kernels().items():
+        warp = ws.representative_warp(kernel)
+        memory = ws.simulate_caches(kernel, gpu, num_threads=1)
+        profile = ws.interval_profile(kernel, gpu, memory, representative=warp)
+        model = timed(lambda p=profile: [ws.models.evaluate(p, gpu) for _ in range(50)], 50)
+        whole = timed(lambda k=kernel: ws.simulate(k, gpu), 1)
+        ratios = (model[0] / whole[0], model[1] / whole[2], model[2] / whole[1])
+        yield "simulation", f"{what}: one MDM evaluation is faster by", *ratios, "times"
+
+
 def models() -> Iterator[Row]:
     """Yield rates of evaluating models, one call each from Python."""
     gpu = ws.gpu("pascal-mdm")
@@ -189,6 +205,7 @@ GROUPS = {
     "simulation": simulation,
     "intervals": intervals,
     "caches": caches,
+    "timing": timing,
     "models": models,
     "pipeline": pipeline,
 }

@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "bindings/memory_config.h"
 #include "memory/memory_system.h"
 
 namespace warpstack::bindings {
@@ -18,15 +19,6 @@ constexpr CounterField counter_fields[] = {
 };
 constexpr const char* event_fields[num_miss_events] = {"l1_hit_events", "l2_hit_events",
                                                        "dram_events"};
-
-py::dict totals_to_dict(const MemoryTotals& totals) {
-  py::dict result;
-  for (std::size_t i = 0; i < num_totals; ++i) {
-    const auto total = static_cast<Total>(i);
-    result[py::str(std::string(name_of(total)))] = totals[total];
-  }
-  return result;
-}
 
 py::dict counters_to_dict(const MemoryProfile& profile) {
   py::dict result;
@@ -76,6 +68,27 @@ SmLimits sm_limits(const py::dict& fields) {
   return sm;
 }
 
+/// Line, dirty sectors, their valid bytes and writer; None without dirty sectors.
+py::object eviction_to_tuple(const Cache::Eviction& eviction) {
+  if (!eviction.dirty) return py::none();
+  py::dict bytes;
+  for (std::uint32_t s = 0; s < max_sectors_per_line; ++s) {
+    if (eviction.dirty >> s & 1) bytes[py::int_(s)] = eviction.bytes[s];
+  }
+  return py::make_tuple(eviction.line, bytes, eviction.writer);
+}
+
+}  // namespace
+
+py::dict totals_to_dict(const MemoryTotals& totals) {
+  py::dict result;
+  for (std::size_t i = 0; i < num_totals; ++i) {
+    const auto total = static_cast<Total>(i);
+    result[py::str(std::string(name_of(total)))] = totals[total];
+  }
+  return result;
+}
+
 MemoryConfig memory_config(const py::dict& fields) {
   MemoryConfig config;
   config.num_sms = fields["num_sms"].cast<std::uint32_t>();
@@ -102,18 +115,6 @@ py::dict occupancy_to_dict(const Occupancy& occupancy) {
   result["limit"] = name_of(occupancy.limit);
   return result;
 }
-
-/// Line, dirty sectors, their valid bytes and writer; None without dirty sectors.
-py::object eviction_to_tuple(const Cache::Eviction& eviction) {
-  if (!eviction.dirty) return py::none();
-  py::dict bytes;
-  for (std::uint32_t s = 0; s < max_sectors_per_line; ++s) {
-    if (eviction.dirty >> s & 1) bytes[py::int_(s)] = eviction.bytes[s];
-  }
-  return py::make_tuple(eviction.line, bytes, eviction.writer);
-}
-
-}  // namespace
 
 void bind_memory(py::module_& module) {
   py::class_<MemoryProfile>(module, "MemoryProfile")

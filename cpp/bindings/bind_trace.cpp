@@ -7,6 +7,7 @@
 #include "trace/column_batch.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
+#include "trace/trace_file.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -322,6 +323,11 @@ void bind_trace(py::module_& module) {
       .def("append_program", &append_program_from_list)
       .def("add_batch", &add_batch_from_dict)
       .def("finish", &TraceBuilder::finish);
+
+  module.def("write_trace_file", &write_trace_file, py::arg("trace"), py::arg("path"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("read_trace_file", &read_trace_file, py::arg("path"), py::arg("budget"),
+             py::call_guard<py::gil_scoped_release>());
 
   module.def(
       "decode_opcode",

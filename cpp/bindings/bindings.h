@@ -21,6 +21,7 @@ void bind_memory(py::module_& module);
 void bind_interval(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reuse(py::module_& module);
+void bind_timing(py::module_& module);
 void bind_blocks(py::module_& module);
 void bind_ptx(py::module_& module);
 

@@ -130,6 +130,17 @@ class Cache {
   [[nodiscard]] bool contains(std::uint32_t set, std::uint64_t line) const {
     return sets_.find(set, line) >= 0;
   }
+  /// What read() would fetch now.
+  [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
+    const int way = sets_.find(set, line);
+    const SectorMask valid =
+        way < 0 ? SectorMask{0} : sets_.state(set, static_cast<std::uint32_t>(way)).valid;
+    return widen(mask & ~valid) & ~valid;
+  }
+  /// The slice of a set.
+  [[nodiscard]] std::uint32_t slice_of(std::uint32_t set) const {
+    return static_cast<std::uint32_t>(set / sets_per_slice_);
+  }
   /// Forgets sectors without writing them back.
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
   /// Dirty sectors that the cache holds now.

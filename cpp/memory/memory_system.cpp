@@ -1,7 +1,6 @@
 #include "memory/memory_system.h"
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "common/meeting.h"
 #include "common/threads.h"
 #include "memory/line_grouper.h"
+#include "memory/line_parts.h"
 
 namespace warpstack {
 namespace {
@@ -327,26 +327,12 @@ class alignas(128) Sm {
   /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
   void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
              const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
-    if (l1_sectors_ == l2_sectors_) {
-      note(l1_line, mask, kind, evict_first, bytes, writer, false);
-      return;
-    }
     bool continues = false;
-    while (mask != 0) {
-      const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
-      const std::uint64_t l2_line = (l1_line * l1_sectors_ + first) / l2_sectors_;
-      SectorMask part = 0;
-      ByteMasks part_bytes{};
-      for (std::uint32_t s = first; s < l1_sectors_; ++s) {
-        const std::uint64_t sector = l1_line * l1_sectors_ + s;
-        if (!(mask >> s & 1) || sector / l2_sectors_ != l2_line) continue;
-        part |= static_cast<SectorMask>(1u << sector % l2_sectors_);
-        if (bytes) part_bytes[sector % l2_sectors_] = (*bytes)[s];
-        mask &= static_cast<SectorMask>(~(1u << s));
-      }
-      note(l2_line, part, kind, evict_first, bytes ? &part_bytes : nullptr, writer, continues);
-      continues = true;
-    }
+    for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+                  [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
+                    note(line, part, kind, evict_first, part_bytes, writer, continues);
+                    continues = true;
+                  });
   }
 
   void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
@@ -575,16 +561,6 @@ CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
   return l1;
 }
 
-/// The L1 of a kernel: beside the smallest carve-out that costs no resident block (cache paper, Eq.
-/// 7).
-CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
-                  std::uint32_t blocks_per_sm) {
-  if (config.carve_outs.empty()) return config.l1;
-  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
-  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
-  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
-}
-
 /// Issued and active instructions of each memory row in some blocks.
 std::vector<RowCounts> count_rows(const KernelTrace& trace, const RowFlags& flags,
                                   const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
@@ -607,6 +583,14 @@ std::vector<RowCounts> count_rows(const KernelTrace& trace, const RowFlags& flag
 }
 
 }  // namespace
+
+CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+                  std::uint32_t blocks_per_sm) {
+  if (config.carve_outs.empty()) return config.l1;
+  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
+  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
+  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
+}
 
 std::string_view name_of(Total total) {
   static constexpr std::string_view names[num_totals] = {

@@ -33,6 +33,11 @@ struct MemoryConfig {
   void validate() const;
 };
 
+/// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
+/// no resident block (cache paper, Eq. 7).
+CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+                  std::uint32_t blocks_per_sm);
+
 /// Where the slowest request of an instruction was served (GPUMech, Section V-B).
 enum class MissEvent : std::uint8_t { l1_hit, l2_hit, dram };
 inline constexpr std::size_t num_miss_events = 3;

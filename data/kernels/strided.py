@@ -3,8 +3,8 @@
     python data/kernels/strided.py FOLDER
     warpstack predict FOLDER
 
-A template for kernels of your own: compile, copy arrays, launch, save. Without a CUDA compiler, or with --ptx, it takes
-the ready PTX beside it, made by: nvcc -ptx -O3 -arch=sm_75 -lineinfo strided.cu
+A template for kernels of your own: compile, copy arrays, launch, save. Without a CUDA compiler, or
+with --ptx, it takes the ready PTX beside it, made by: nvcc -ptx -O3 -arch=sm_75 -lineinfo strided.cu
 """
 
 import argparse

@@ -9,7 +9,7 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, measures, models, patterns, plot, reference, workloads
+from warpstack import cuda, host, measures, models, patterns, plot, reference, timing, workloads
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
@@ -33,6 +33,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 from warpstack.validate import validate, validation_errors
 
@@ -48,6 +49,8 @@ __all__ = [
     "PptGpuMem",
     "Prediction",
     "ReuseProfile",
+    "SimulationResult",
+    "Simulator",
     "TraceWarning",
     "UnmatchedWarning",
     "UnusedOptionWarning",
@@ -58,6 +61,7 @@ __all__ = [
     "cuda",
     "gpu",
     "gpus",
+    "host",
     "interval_profile",
     "line_stream",
     "load",
@@ -72,8 +76,10 @@ __all__ = [
     "representative_warp",
     "reuse_profile",
     "save",
+    "simulate",
     "simulate_caches",
     "stack_distances",
+    "timing",
     "validate",
     "validation_errors",
     "workloads",

@@ -1,4 +1,4 @@
-"""The command line: info, predict, caches, trace, convert, validate, gpus, workloads."""
+"""The command line, one function per command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, models, workloads
+from warpstack import __version__, host, models, timing, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
@@ -177,6 +177,14 @@ def _caches(arguments: argparse.Namespace) -> None:
 
 
 def _trace(arguments: argparse.Namespace) -> None:
+    if bool(arguments.command) == (arguments.workload is not None):
+        raise InputError(
+            "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
+            "--workload NAME"
+        )
+    if arguments.command:
+        _trace_program(arguments)
+        return
     target = as_path("--output", arguments.output)
     if target.exists() and not arguments.overwrite:  # said before the work, not after it
         raise InputError(
@@ -184,6 +192,52 @@ def _trace(arguments: argparse.Namespace) -> None:
         )
     app = workloads.load(arguments.workload, arguments.size, arguments.seed)
     _save(arguments, app)
+
+
+def _simulate(arguments: argparse.Namespace) -> None:
+    target = _gpu(arguments)
+    _report_unused(arguments, target, timing.fields_used(target), "the simulation")
+    app = _load(arguments)
+    results = timing.simulate(
+        app,
+        target,
+        flush_l2=arguments.flush_l2,
+        sample_cycles=arguments.sample_cycles,
+        max_cycles=arguments.max_cycles,
+        progress=True,
+    )
+    if arguments.sample_cycles is not None:
+        tables = []
+        for result in results:
+            samples = result.timeline
+            samples.insert(0, "kernel", result.kernel.launch_id)
+            tables.append(samples)
+        _print(arguments, pd.concat(tables, ignore_index=True))
+        return
+    table = timing.as_table(results)
+    if arguments.json:
+        print(json.dumps(timing.as_records(results), indent=1))
+    elif arguments.csv:
+        print(table.to_csv(index=False), end="")
+    else:
+        about = f": {target.description}" if target.description else ""
+        print(f"{app.name} on {target.title}{about}\n")
+        print(_stack_table(table, ["kernel", "name"]))
+        if len(app) > 1:
+            print("\nAll kernels: sum of instructions / sum of cycles\n")
+            print(_stack_table(models.application_totals(table), ["kernels"]))
+        print("\nLatency of the loads' L1 misses, mean cycles by part\n")
+        rows = [
+            {
+                "kernel": result.kernel.launch_id,
+                "misses": result.misses,
+                **result.miss_latency["mean"].to_dict(),
+                "sum": result.miss_latency["mean"].sum(skipna=False),
+            }
+            for result in results
+        ]
+        formats = dict.fromkeys([*timing.LATENCY_PARTS, "sum"], "{:.1f}")
+        print(_text_table(pd.DataFrame(rows), formats, ()))
 
 
 def _convert(arguments: argparse.Namespace) -> None:
@@ -211,6 +265,26 @@ def _save(
         f"{printable(arguments.output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
+
+
+def _trace_program(arguments: argparse.Namespace) -> None:
+    run = host.trace_program(
+        arguments.command,
+        arguments.output,
+        gpu=_gpu(arguments),
+        kernel=arguments.kernel,
+        limit_launches=arguments.limit_launches,
+        device_memory_mib=arguments.device_memory,
+        allow_uninitialized=arguments.allow_uninitialized,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
+    # Standard output is the program's.
+    output = printable(arguments.output)
+    what = f"{run.traced} of {run.launches} launches, {run.instructions:,} warp instructions"
+    _say("note", f"{output}: {what}")
+    if run.problem():
+        raise InputError(f"{run.problem()}; {output} has what was traced")
 
 
 def _validate(arguments: argparse.Namespace) -> None:
@@ -577,16 +651,37 @@ def _parser() -> argparse.ArgumentParser:
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
-    with _command(commands, "trace", _trace, "run a workload and save its trace") as trace:
-        trace.add_argument(
-            "--workload", required=True, metavar="NAME", help="one of warpstack workloads"
+    with _command(
+        commands,
+        "simulate",
+        _simulate,
+        "cycles of kernels, cycle by cycle, and what they are lost to",
+    ) as simulate:
+        _add_trace(simulate)
+        _add_gpu(simulate)
+        simulate.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+        simulate.add_argument(
+            "--sample-cycles",
+            type=int,
+            metavar="CYCLES",
+            help="print the state of MSHRs and queues every so many cycles instead",
         )
+        simulate.add_argument(
+            "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
+        )
+        _add_output(simulate)
+
+    with _command(
+        commands, "trace", _trace, "run a workload or a CUDA program, without a GPU"
+    ) as trace:
+        trace.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
         trace.add_argument(
             "--size", default="small", help="small (seconds) or paper (near the original's input)"
         )
         trace.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
         trace.add_argument("--output", "-o", required=True, help="folder to write")
         trace.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+        _add_trace_program(trace)
 
     with _command(commands, "convert", _convert, "save a trace in another format") as convert:
         _add_trace(convert)
@@ -690,6 +785,38 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help="keep longer traces in a temporary file (default: 512, less on a small machine)",
     )
+
+
+def _add_trace_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="-- PROGRAM ARGUMENT",
+        help="a CUDA program, built with nvcc -cudart shared and with PTX in it, and its arguments",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="trace only kernels whose name matches (as grep -E does); the others run untraced",
+    )
+    parser.add_argument(
+        "--limit-launches",
+        type=int,
+        metavar="N",
+        help="trace the first N launches (that match); later ones run untraced",
+    )
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="MIB",
+        help="memory of the simulated device (default: 16384)",
+    )
+    parser.add_argument(
+        "--allow-uninitialized",
+        action="store_true",
+        help="let kernels read device memory that nobody has written",
+    )
+    _add_gpu(parser)
 
 
 def _add_gpu(parser: argparse.ArgumentParser) -> None:

@@ -30,8 +30,8 @@ _INTEGER = re.compile(r"[0-9]{1,10}")
 _CACHE = re.compile(
     r"(?P<kind>[A-Za-z]):(?P<sets>[0-9]{1,9}):(?P<line>[0-9]{1,9}):(?P<ways>[0-9]{1,9}),"
     r"(?P<replacement>\w):(?P<write>\w):(?P<allocate>\w):(?P<write_miss>\w):(?P<index>\w),"
-    r"(?P<mshr>\w):(?P<mshrs>[0-9]{1,9}):[0-9]{1,9}"
-    r"(?:,[0-9]{1,9}(?::[0-9]{1,9})?(?:,[0-9]{1,9})?)?"
+    r"(?P<mshr>\w):(?P<mshrs>[0-9]{1,9}):(?P<targets>[0-9]{1,9})"
+    r"(?:,(?P<queue>[0-9]{1,9})(?::[0-9]{1,9})?(?:,[0-9]{1,9})?)?"
 )
 _CACHE_FORM = (
     "<S or N>:<sets>:<line bytes>:<ways>,<replacement>:<write>:<allocate>:<write miss>:<index>,"
@@ -219,6 +219,8 @@ class _Cache:
     line: int
     ways: int
     mshrs: int
+    targets: int
+    queue: int | None
     letters: dict[str, str]
 
     @classmethod
@@ -247,7 +249,9 @@ class _Cache:
             raise option.error(
                 f"lines of {line} bytes", "give lines of a multiple of 32 bytes up to 256"
             )
-        return cls(option, sets, line, ways, mshrs, letters)
+        targets = max(int(match["targets"]), 1)
+        queue = max(int(match["queue"]), 1) if match["queue"] else None
+        return cls(option, sets, line, ways, mshrs, targets, queue, letters)
 
     def approximations(self) -> list[str]:
         name, notes = self.option.name, []
@@ -256,6 +260,27 @@ class _Cache:
         if self.letters["index"] in _INEXACT_INDICES:
             notes.append(f"{name} ({_INEXACT_INDICES[self.letters['index']]})")
         return notes
+
+
+#: Defaults of the fields that only the timing stage reads, most of which no option gives.
+_TIMING_DEFAULTS = {
+    field.name: field.default
+    for field in dataclasses.fields(Gpu)
+    if field.name
+    in (
+        "schedulers_per_sm",
+        "lsu_queue_entries",
+        "l1_miss_queue_entries",
+        "l2_queue_entries",
+        "noc_control_bytes",
+        "dram_clock_ghz",
+        "dram_queue_entries",
+        "dram_row_bytes",
+        "dram_banks",
+        "dram_row_miss_cycles",
+    )
+    or field.name.endswith("_interval")
+}
 
 
 class _Description:
@@ -285,6 +310,7 @@ class _Description:
         self._noc(noc_mhz)
         self._dram(dram_mhz)
         self._latencies()
+        self._timing()
 
     def _clocks(self) -> tuple[float, float]:
         """Put the core clock; return those of the interconnect and of DRAM in MHz."""
@@ -496,6 +522,12 @@ class _Description:
         bandwidth = self.values["num_sms"] * flit.integer() * mhz / 1000
         source = f"{flit.where}: a flit per SM and cycle at the interconnect's {mhz:g} MHz"
         self.put("noc_bandwidth_gbs", bandwidth, source)
+        clock = self.values["l2_clock_ghz"] or self.values["clock_ghz"]
+        self.put(
+            "noc_sm_bytes_per_cycle",
+            round(flit.integer() * mhz / (1000 * clock), 9),
+            f"{flit.where}, per cycle of L2's {1000 * clock:g} MHz",
+        )
 
     def _dram(self, mhz: float) -> None:
         options = self.options
@@ -541,6 +573,45 @@ class _Description:
             if len(numbers) > 5:
                 self.put("shuffle_latency", numbers[5], f"{ptx.where}: SHFL")
         self._as("shuffle_latency", integer, "integer_latency", "an ALU instruction")
+
+    def _timing(self) -> None:
+        """Put what only the timing stage reads; defaults where there is no option."""
+        options = self.options
+        for level, example in (("l1", "S:4:128:64,..."), ("l2", "S:32:128:24,...")):
+            cache = _Cache.parse(options.need(f"-gpgpu_cache:d{level}", example))
+            self.put(f"{level}_mshr_targets", cache.targets, cache.option.where)
+            if level == "l2":
+                self.put("l2_mshrs", cache.mshrs, cache.option.where)
+            elif cache.queue is not None:
+                self.put("l1_miss_queue_entries", cache.queue, cache.option.where)
+        channels = options.need("-gpgpu_n_mem", 32)
+        self.put("dram_channels", channels.integer(), channels.where)
+        schedulers = options.find("-gpgpu_num_sched_per_core")
+        if schedulers is not None:
+            self.put("schedulers_per_sm", schedulers.integer(), schedulers.where)
+        queues = options.find("-gpgpu_dram_partition_queues")
+        if queues is not None:
+            form = "<NoC to L2>:<L2 to DRAM>:<DRAM to L2>:<L2 to NoC>"
+            entries = queues.integers(":", form, at_least=1)
+            self.put("l2_queue_entries", entries[0], queues.where)
+        for machine, fields in (
+            ("int", ["integer"]),
+            ("sp", ["fp32", "fp16"]),
+            ("dp", ["fp64"]),
+            ("sfu", ["sfu"]),
+            ("tensor", ["tensor"]),
+        ):
+            name = f"-trace_opcode_latency_initiation_{machine}"
+            # One that gives no latency, of a unit that another option replaces, gives no interval.
+            if name not in self.sources[f"{fields[0]}_latency"]:
+                continue
+            option = options.need(name, "4,2")
+            interval = option.integers(",", "<latency>,<initiation interval>", at_least=0)[1]
+            for field in fields:
+                self.put(f"{field}_interval", interval, option.where)
+        for name, default in _TIMING_DEFAULTS.items():
+            if name not in self.values:
+                self.put(name, default, "no option; this package's default")
 
     def _as(self, field: str, value: float, other: str, why: str) -> None:
         if field not in self.values:

@@ -62,6 +62,15 @@ def _choice(doc: str, *choices: str, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def _interval(what: str) -> Any:
+    return _number(
+        f"cycles from one {what} instruction of a scheduler to the next",
+        "cycles",
+        at_most=4096,
+        default=1,
+    )
+
+
 _WRITE_MISSES = ("no_allocate", "fetch_on_write", "write_validate")
 _REPLACEMENTS = ("lru", "fifo", "plru")
 _INDEXINGS = ("modulo", "xor", "ipoly")
@@ -97,7 +106,16 @@ class Gpu:
     clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6, at_most=1000)
     issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-6)
     scheduler: str = _choice(
-        "warp scheduler: greedy then oldest, or loose round robin", "gto", "lrr"
+        "warp scheduler: greedy then oldest, loose round robin, or oldest first (which the models take "
+        "for greedy then oldest)",
+        "gto",
+        "lrr",
+        "oldest",
+    )
+    schedulers_per_sm: int = _number(
+        "warp schedulers of an SM, each with its share of the warps; 0: issue_width, rounded up",
+        at_most=1024,
+        default=0,
     )
 
     warps_per_sm: int = _number("warp slots per SM", at_least=1)
@@ -125,6 +143,7 @@ class Gpu:
         "L1 fill unit; equal to the line: not sectored", "bytes", at_least=32
     )
     l1_mshrs: int = _number("L1 miss status holding registers per SM", at_least=1)
+    l1_mshr_targets: int = _number("requests that wait for one MSHR of L1", at_least=1, default=8)
     l1_latency: float = _number("load-to-use latency of an L1 hit", "cycles")
     l1_write_policy: str = _choice(
         "what a store does to lower levels", "write_through", "write_back", default="write_through"
@@ -170,6 +189,18 @@ class Gpu:
         "is a streaming cache (MDM, footnote 2); 0: L1 is not a streaming cache",
         default=0,
     )
+    l1_miss_queue_entries: int = _number(
+        "requests of an SM that wait for the NoC where noc_queue_entries is 0",
+        at_least=1,
+        at_most=1 << 20,
+        default=16,
+    )
+    lsu_queue_entries: int = _number(
+        "memory instructions in the load-store unit of an SM",
+        at_least=1,
+        at_most=1 << 16,
+        default=2,
+    )
 
     l2_size_kib: float = _number("L2 cache, all slices together", "KiB", at_least=1e-6)
     l2_ways: int = _number("L2 associativity", at_least=1)
@@ -205,11 +236,61 @@ class Gpu:
         default="modulo",
     )
 
+    l2_mshrs: int = _number("miss status holding registers of an L2 slice", at_least=1, default=128)
+    l2_mshr_targets: int = _number("requests that wait for one MSHR of L2", at_least=1, default=8)
+    l2_queue_entries: int = _number(
+        "requests that wait for an L2 slice, and replies that wait in it",
+        at_least=1,
+        at_most=1 << 20,
+        default=32,
+    )
+
     dram_latency: float = _number("what a DRAM access adds to an L2 hit", "cycles")
     noc_bandwidth_gbs: float = _number(
         "between all SMs and L2, one direction", "GB/s", at_least=1e-6
     )
+    noc_sm_bytes_per_cycle: float = _number(
+        "what one SM can send and receive per cycle of l2_clock_ghz; 0: no limit of its own",
+        "bytes",
+        default=0,
+    )
+    noc_control_bytes: int = _number(
+        "what a packet without data, a read request, takes of the NoC bandwidth",
+        "bytes",
+        at_most=4096,
+        default=8,
+    )
     dram_bandwidth_gbs: float = _number("of all channels", "GB/s", at_least=1e-6)
+    dram_channels: int = _number(
+        "DRAM channels, each of as many L2 slices; 0: one per slice", at_most=65536, default=0
+    )
+    dram_clock_ghz: float = _number(
+        "clock at whose edges DRAM transfers start; 0: the clock of L2", "GHz", default=0
+    )
+    dram_queue_entries: int = _number(
+        "requests that wait for a DRAM channel", at_least=1, at_most=1 << 20, default=64
+    )
+    dram_row_bytes: int = _number(
+        "row buffer of a DRAM bank; 0: no row-buffer model, every access takes the same time",
+        "bytes",
+        at_most=1 << 24,
+        default=0,
+    )
+    dram_banks: int = _number(
+        "banks of a DRAM channel, for the row-buffer model", at_least=1, at_most=4096, default=16
+    )
+    dram_row_miss_cycles: float = _number(
+        "SM cycles that it takes to open another row of a bank, for the row-buffer model",
+        "cycles",
+        default=28,
+    )
+
+    integer_interval: int = _interval("integer and move")
+    fp32_interval: int = _interval("single precision")
+    fp16_interval: int = _interval("half precision")
+    fp64_interval: int = _interval("double precision")
+    sfu_interval: int = _interval("special function and conversion")
+    tensor_interval: int = _interval("matrix")
 
     integer_latency: float = _number("integer and move instructions", "cycles")
     fp32_latency: float = _number("single precision", "cycles")
@@ -294,6 +375,11 @@ class Gpu:
                     f"GPU {self.name}: {level}_ways = {ways} is not a power of two, which "
                     f"{level}_replacement = plru needs"
                 )
+        if self.dram_channels and self.l2_slices % self.dram_channels:
+            raise InputError(
+                f"GPU {self.name}: dram_channels = {self.dram_channels} does not divide l2_slices = "
+                f"{self.l2_slices}"
+            )
         self._check_carve_outs()
 
     def _check_carve_outs(self) -> None:
@@ -371,7 +457,9 @@ class Gpu:
         sources = {k: v for k, v in self.sources.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
-            constant = ("dram_latency", "l2_latency") if changed.l2_clock_ghz else ("dram_latency",)
+            constant = ["dram_latency", "dram_row_miss_cycles"]
+            if changed.l2_clock_ghz:
+                constant.append("l2_latency")
             for field in constant:
                 if field not in changes:
                     cycles = getattr(self, field)
@@ -473,6 +561,39 @@ class Gpu:
 
 #: What functions take for a GPU: a description, the name of one, or the path of one.
 GpuLike = Union[Gpu, str, "os.PathLike[str]"]
+
+
+def class_latencies(gpu: Gpu) -> dict[str, float]:
+    """Return the latencies of the operation classes by the names that the core uses."""
+    return {
+        "integer": gpu.integer_latency,
+        "fp32": gpu.fp32_latency,
+        "fp16": gpu.fp16_latency,
+        "fp64": gpu.fp64_latency,
+        "sfu": gpu.sfu_latency,
+        "tensor": gpu.tensor_latency,
+        "uniform": gpu.uniform_latency,
+        "control": gpu.control_latency,
+        "barrier": gpu.barrier_latency,
+        "shuffle": gpu.shuffle_latency,
+        "constant_load": gpu.constant_latency,
+        "texture": gpu.texture_latency,
+        "unknown": gpu.integer_latency,
+        "shared_memory": gpu.shared_memory_latency,
+    }
+
+
+def class_intervals(gpu: Gpu) -> dict[str, int]:
+    """Return the initiation intervals of the operation classes that have one, by the core's names."""
+    return {
+        "integer": gpu.integer_interval,
+        "fp32": gpu.fp32_interval,
+        "fp16": gpu.fp16_interval,
+        "fp64": gpu.fp64_interval,
+        "sfu": gpu.sfu_interval,
+        "tensor": gpu.tensor_interval,
+        "unknown": gpu.integer_interval,
+    }
 
 
 @cache

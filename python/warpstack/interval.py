@@ -13,7 +13,7 @@ from scipy.cluster.vq import vq
 
 from warpstack import _core
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu, GpuLike, as_gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem, occupancy
 from warpstack.trace import KernelTrace
 
@@ -462,26 +462,6 @@ def _check_memory(memory: MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
                 f"the memory profile was made with {field} = {theirs}, GPU {gpu.name} has {ours}; "
                 "simulate the caches of this GPU"
             )
-
-
-def class_latencies(gpu: Gpu) -> dict[str, float]:
-    """Return the latencies of the operation classes by the names that the core uses."""
-    return {
-        "integer": gpu.integer_latency,
-        "fp32": gpu.fp32_latency,
-        "fp16": gpu.fp16_latency,
-        "fp64": gpu.fp64_latency,
-        "sfu": gpu.sfu_latency,
-        "tensor": gpu.tensor_latency,
-        "uniform": gpu.uniform_latency,
-        "control": gpu.control_latency,
-        "barrier": gpu.barrier_latency,
-        "shuffle": gpu.shuffle_latency,
-        "constant_load": gpu.constant_latency,
-        "texture": gpu.texture_latency,
-        "unknown": gpu.integer_latency,
-        "shared_memory": gpu.shared_memory_latency,
-    }
 
 
 def _unit_bytes(line: int, sector: int) -> float:

@@ -32,9 +32,14 @@ CACHE_FIELDS = frozenset(
 ) - {
     "shared_memory_latency",
     "l1_latency",
+    "l1_mshr_targets",
     "l1_mshrs",
-    "l2_latency",
+    "l1_miss_queue_entries",
     "l2_clock_ghz",
+    "l2_latency",
+    "l2_mshr_targets",
+    "l2_mshrs",
+    "l2_queue_entries",
 }
 
 
@@ -98,28 +103,7 @@ class MemoryProfile:
             ``l1_read``, ``l1_write``, ``l2`` (reads, writes and atomics), ``l2_read``,
             ``l2_write``.
         """
-
-        def rate(*counts: tuple[int, int]) -> float:
-            hits, accesses = (sum(values) for values in zip(*counts, strict=True))
-            return hits / accesses if accesses else float("nan")
-
-        def of(name: str) -> tuple[int, int]:
-            return self.totals[f"{name}_sector_hits"], self.totals[f"{name}_sectors"]
-
-        def without_local(kind: str) -> tuple[int, int]:
-            (hits, accesses), (local_hits, local) = of(f"l1_{kind}"), of(f"l1_local_{kind}")
-            return hits - local_hits, accesses - local
-
-        return {
-            "l1": rate(of("l1_read"), of("l1_write")),
-            "l1_global": rate(without_local("read"), without_local("write")),
-            "l1_global_load": rate(without_local("read")),
-            "l1_read": rate(of("l1_read")),
-            "l1_write": rate(of("l1_write")),
-            "l2": rate(of("l2_read"), of("l2_write"), of("l2_atomic")),
-            "l2_read": rate(of("l2_read")),
-            "l2_write": rate(of("l2_write")),
-        }
+        return hit_rates(self.totals)
 
     def divergence(self) -> dict[str, float]:
         """Return lines and sectors per active warp instruction of global and local memory.
@@ -215,8 +199,8 @@ class MemorySystem:
         self.gpu = gpu = as_gpu(gpu)
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
         threads = as_integer("num_threads", num_threads, 0, _MOST_THREADS)
-        with _named_memory_error(gpu):
-            config = _config(gpu, schedule, filter_l1_hits=filter_l1_hits)
+        with named_memory_error(gpu):
+            config = memory_config(gpu, schedule, filter_l1_hits=filter_l1_hits)
             self._core = _core.MemorySystem(config, threads)
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
@@ -235,7 +219,7 @@ class MemorySystem:
         InputError
             If a thread block does not fit on an SM.
         """
-        with _named_memory_error(self.gpu):
+        with named_memory_error(self.gpu):
             return MemoryProfile(self._core.run(kernel._core, observe), kernel, self.gpu)
 
     def flush_l2(self) -> None:
@@ -343,8 +327,34 @@ def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     return _core.occupancy(kernel._core, _sm_limits(as_gpu(gpu)))
 
 
+def hit_rates(totals: dict[str, int]) -> dict[str, float]:
+    """Return the hit rates of sectors that the counters of a kernel give; NaN without accesses."""
+
+    def rate(*counts: tuple[int, int]) -> float:
+        hits, accesses = (sum(values) for values in zip(*counts, strict=True))
+        return hits / accesses if accesses else float("nan")
+
+    def of(name: str) -> tuple[int, int]:
+        return totals[f"{name}_sector_hits"], totals[f"{name}_sectors"]
+
+    def without_local(kind: str) -> tuple[int, int]:
+        (hits, accesses), (local_hits, local) = of(f"l1_{kind}"), of(f"l1_local_{kind}")
+        return hits - local_hits, accesses - local
+
+    return {
+        "l1": rate(of("l1_read"), of("l1_write")),
+        "l1_global": rate(without_local("read"), without_local("write")),
+        "l1_global_load": rate(without_local("read")),
+        "l1_read": rate(of("l1_read")),
+        "l1_write": rate(of("l1_write")),
+        "l2": rate(of("l2_read"), of("l2_write"), of("l2_atomic")),
+        "l2_read": rate(of("l2_read")),
+        "l2_write": rate(of("l2_write")),
+    }
+
+
 @contextlib.contextmanager
-def _named_memory_error(gpu: Gpu) -> Iterator[None]:
+def named_memory_error(gpu: Gpu) -> Iterator[None]:
     """Say which GPU is too large when its caches do not fit into memory."""
     try:
         yield
@@ -368,7 +378,7 @@ def _sm_limits(gpu: Gpu) -> dict[str, int]:
     }
 
 
-def _config(
+def memory_config(
     gpu: Gpu, blocks: BlockSchedule | None = None, *, filter_l1_hits: bool = True
 ) -> dict[str, Any]:
     """Return the memory system of a GPU as the core wants it."""

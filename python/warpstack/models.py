@@ -97,7 +97,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
     waves = [wave._to_core() for wave in profile.waves(gpu)]
     parameters = {
         "issue_width": gpu.issue_width,
-        "scheduler": gpu.scheduler,
+        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
         "clock_ghz": gpu.clock_ghz,
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
         "l1_sector_bytes": gpu.l1_sector_bytes,

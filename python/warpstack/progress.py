@@ -18,10 +18,16 @@ class Progress(Protocol):
     def update(self, n: float | None = 1, /) -> bool | None:
         """Advance by `n` units."""
 
+    def set_description(self, desc: str | None = None) -> None:
+        """Say what is being done."""
+
 
 @contextlib.contextmanager
-def progress_bar(show: bool, total: float, what: str, unit: str) -> Iterator[Progress]:
-    """Show a bar on standard error when asked to and when that is a terminal."""
+def progress_bar(show: bool, total: float | None, what: str, unit: str) -> Iterator[Progress]:
+    """Show a bar on standard error when asked to and when that is a terminal.
+
+    Without a `total` it counts.
+    """
     with tqdm(
         total=total,
         desc=what,

@@ -24,7 +24,12 @@ def make_budget(limit_bytes: int) -> _core.StorageBudget:
 
 def default_budget() -> _core.StorageBudget:
     """Return the budget of who asks for none: 512 MiB, or less on a small machine."""
-    return make_budget(min(DEFAULT_LIMIT_BYTES, int(usable_memory_bytes() * MEMORY_SHARE)))
+    return make_budget(default_limit_bytes())
+
+
+def default_limit_bytes() -> int:
+    """Return the bytes of `default_budget`."""
+    return min(DEFAULT_LIMIT_BYTES, int(usable_memory_bytes() * MEMORY_SHARE))
 
 
 def usable_memory_bytes() -> int:

@@ -298,7 +298,8 @@ class TestClock:
         base = gpu("pascal-mdm")
         fast = base.replace(clock_ghz=2.8)
         assert fast.dram_latency == 440
-        others = base.values().keys() - {"clock_ghz", "dram_latency"}
+        assert fast.dram_row_miss_cycles == 2 * base.dram_row_miss_cycles
+        others = base.values().keys() - {"clock_ghz", "dram_latency", "dram_row_miss_cycles"}
         assert all(getattr(fast, field) == getattr(base, field) for field in others)
         assert fast.sources["dram_latency"] == "MDM, Table III; 220 cycles at 1.4 GHz"
         assert "clock_ghz" not in fast.sources
@@ -413,7 +414,7 @@ class TestDigest:
             {"l1_size_kib": 32},
             {"unified_l1_kib": 128},
             {"shared_memory_carve_outs_kib": (32,)},
-            {"l2_slices": 32},
+            {"l2_slices": 48},
             {"clock_ghz": 1.133},
             {"dram_latency": 101},
             {"noc_queue_entries": 8},

@@ -10,7 +10,8 @@ from accelsim_text import Instruction, grouped
 from strategies import gpus, kernels
 from twins import interval as plain
 from warpstack import _core
-from warpstack.interval import class_latencies, warp_groups
+from warpstack.gpu import class_latencies
+from warpstack.interval import warp_groups
 
 
 def warp_program(kernel, block, warp, latencies):

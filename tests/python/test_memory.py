@@ -10,7 +10,7 @@ from accelsim_text import Instruction, grouped
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
-from warpstack.memory import _config
+from warpstack.memory import memory_config
 
 COUNTERS = [
     "sectors",
@@ -26,7 +26,7 @@ COUNTERS = [
 
 
 def plain_system(gpu):
-    return PlainMemorySystem(_config(gpu))
+    return PlainMemorySystem(memory_config(gpu))
 
 
 def assert_same(profile, plain):
@@ -190,7 +190,7 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
 def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filtered, seed):
     schedule = ws.BlockSchedule(policy, seed, first_occupancy_only=first)
     profile = ws.simulate_caches(kernel, gpu, blocks=schedule, filter_l1_hits=filtered)
-    config = _config(gpu, schedule, filter_l1_hits=filtered)
+    config = memory_config(gpu, schedule, filter_l1_hits=filtered)
     assert_same(profile, PlainMemorySystem(config).run(kernel))
     if first:
         per_sm = profile.occupancy["blocks_per_sm"]

@@ -43,6 +43,22 @@ def test_real_trace(bfs, tmp_path, pascal):
     assert [k.launch_id for k in ws.load(tmp_path / "bfs", kernels=[9, 3])] == [3, 9]
 
 
+def test_more_registers_than_machine_code_has(tmp_path):
+    # PTX has virtual registers; number 255 is one like the others.
+    loads = "".join(f"ld.global.u32 %r{i}, [%rd1+{4 * i}];\n" for i in range(300))
+    stores = "".join(f"st.global.u32 [%rd1+{4 * i}], %r{i};\n" for i in range(300))
+    text = (
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry copy(.param .u64 x)\n{\n"
+        f".reg .b32 %r<300>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [x];\n{loads}{stores}ret;\n}}\n"
+    )
+    data = ws.cuda.array(np.arange(300, dtype=np.uint32))
+    kernel = ws.cuda.compile(text).kernel("copy").launch(1, 1, data)
+    assert kernel._core.num_registers > 256
+    ws.save(kernel, tmp_path / "copy")
+    (again,) = ws.load(tmp_path / "copy")
+    assert again.digest == kernel.digest
+
+
 def test_several_row_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "_BATCH_BYTES", 5000)
     kernel = ws.patterns.gather(blocks=40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,21 +74,46 @@ def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
     """Write an application; see `warpstack.save`."""
     total = sum(kernel.nbytes for kernel in app.kernels)
     with (
-        new_folder(path, overwrite=overwrite, replaceable=matches) as partial,
+        writer(path, app.name, overwrite=overwrite) as folder,
         progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
     ):
-        entries = []
-        for position, kernel in enumerate(app.kernels):
-            folder = f"kernel-{position + 1}"
-            (partial / folder).mkdir()
-            _write_kernel(kernel, partial / folder)
-            entries.append(
-                {"folder": folder, "header": kernel._core.header, "digest": kernel.digest}
-            )
+        for kernel in app.kernels:
+            folder.add(kernel)
             bar.update(kernel.nbytes)
-        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": app.name}
-        text = json.dumps({**manifest, "kernels": entries}, indent=1)
-        (partial / MANIFEST).write_text(text, encoding="utf-8")
+
+
+class Writer:
+    """A trace folder that grows kernel by kernel; see `writer`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: list[dict[str, Any]] = []
+
+    def add(self, kernel: KernelTrace) -> None:
+        """Write a kernel, which need not be kept afterwards."""
+        name = f"kernel-{len(self._entries) + 1}"
+        (self._folder / name).mkdir()
+        _write_kernel(kernel, self._folder / name)
+        self._entries.append(
+            {"folder": name, "header": kernel._core.header, "digest": kernel.digest}
+        )
+
+    def _finish(self, name: str) -> None:
+        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
+        text = json.dumps({**manifest, "kernels": self._entries}, indent=1)
+        (self._folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
+    """Write an application whose kernels come one after the other.
+
+    The folder appears at its place, complete, when the block ends, and not at all when it raises.
+    """
+    with new_folder(path, overwrite=overwrite, replaceable=matches) as partial:
+        folder = Writer(partial)
+        yield folder
+        folder._finish(name)
 
 
 def _write_kernel(kernel: KernelTrace, folder: Path) -> None:

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Hold the simulator against Accel-Sim on the same traces with the same resources.
+
+    python benchmarks/validate_accelsim.py REFERENCE TRACES            # print the table
+    python benchmarks/validate_accelsim.py REFERENCE TRACES --write    # also write docs/timing.md
+
+REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds
+rodinia-bfs-graph4096. The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py
+writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from run import REPOSITORY, write_between_marks
+from validate_bfs import markdown
+
+import warpstack as ws
+
+PAGE = REPOSITORY / "docs" / "timing.md"
+
+#: The GPU that the reference's README describes; the rest is MDM's Table III.
+RESOURCES = {
+    "issue_width": 4,
+    "schedulers_per_sm": 4,
+    "l1_latency": 36,
+    "l2_latency": 123,
+    "l1_mshr_targets": 8,
+    "l2_clock_ghz": 1.172,
+    "noc_sm_bytes_per_cycle": 32,
+    "l2_slice_interleave_bytes": 256,
+}
+#: What it does not say. Memory instructions in front of L1, from Accel-Sim's Volta configuration:
+#: 8 operand collectors, 4 pipeline registers before and 4 after them, one in the unit.
+QUEUE = {"lsu_queue_entries": 17}
+
+
+def arithmetic_latencies(name: str) -> dict[str, float]:
+    """Return the latencies of another description's arithmetic and shared memory."""
+    other = ws.gpu(name)
+    own = ("l1_latency", "l2_latency", "dram_latency")
+    fields = [field for field in ws.Gpu.fields() if field.endswith("_latency") and field not in own]
+    return {field: getattr(other, field) for field in fields}
+
+
+#: What stands for it; the first is the one whose cycles are shown in full.
+CHOICES = {
+    "latencies of Pascal hardware (`gtx1080`), 17 memory instructions before L1": {
+        **QUEUE,
+        **arithmetic_latencies("gtx1080"),
+    },
+    "latencies of GPUMech's Table I (`pascal-mdm`), 17": QUEUE,
+    "latencies of Accel-Sim's Volta configuration (`qv100`), 17": {
+        **QUEUE,
+        **arithmetic_latencies("qv100"),
+    },
+    "latencies of Pascal hardware, 2 memory instructions before L1": arithmetic_latencies(
+        "gtx1080"
+    ),
+    "latencies of GPUMech's Table I, 2": {},
+}
+#: What Accel-Sim's rows change, by the text of their column.
+CHANGES = {
+    "": {},
+    "DRAM 960 GB/s": {"dram_bandwidth_gbs": 960},
+    "15 SMs": {"num_sms": 15, "noc_bandwidth_gbs": 1050 * 15 / 28},
+}
+
+
+def simulate(reference: pd.DataFrame, traces: Path, choice: dict[str, Any]) -> pd.DataFrame:
+    """Return the reference with the columns of the simulator beside it."""
+    gpu = ws.gpu("pascal-mdm").replace(**RESOURCES, **choice)
+    bfs = ws.simulate(ws.load(traces / "rodinia-bfs-graph4096"), gpu)
+    rows = []
+    for row in reference.itertuples():
+        if row.trace.startswith("strided"):
+            stride = int(row.trace.partition("GS=")[2])
+            kernel = ws.patterns.strided(gs=stride, iterations=16, blocks=448, warps_per_block=8)
+            result = ws.simulate(kernel, gpu.replace(**CHANGES[row.change]))
+        else:
+            result = bfs[row.kernel - 1]
+        lines = 4  # sectors of a line
+        totals = result.totals
+        misses = totals["l1_read_requests"] - totals["l1_read_request_hits"]
+        misses += totals["l1_pending_sector_hits"] // lines  # as Accel-Sim counts
+        rows.append(
+            {
+                "trace": row.trace.replace("rodinia-bfs-graph4096", "bfs"),
+                "kernel": row.kernel,
+                "change": row.change,
+                "cycles": result.cycles,
+                "Accel-Sim": row.cycles,
+                "error %": 100 * (result.cycles / row.cycles - 1),
+                "L1 misses": misses,
+                "Accel-Sim ": row.l1_misses,
+                "L2 misses": totals["dram_read_sectors"] // lines,
+                "Accel-Sim  ": row.l2_misses,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Print the table and write it where asked to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("traces", type=Path)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    reference = pd.read_csv(arguments.reference, keep_default_na=False)
+    tables = {
+        name: simulate(reference, arguments.traces, choice) for name, choice in CHOICES.items()
+    }
+    summary = pd.DataFrame(
+        [
+            {
+                "choice": name,
+                "mean absolute error %": table["error %"].abs().mean(),
+                "median %": table["error %"].abs().median(),
+                "rank correlation": f"{table['cycles'].corr(table['Accel-Sim'], method='spearman'):.3f}",
+            }
+            for name, table in tables.items()
+        ]
+    )
+    text = f"{markdown(next(iter(tables.values())))}\n\n{markdown(summary)}"
+    print(text)
+    if arguments.write:
+        write_between_marks(PAGE, "accelsim", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+// Registration of fat binaries and launches: the functions that nvcc calls, and their public kin.
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "cudart/abi_version.h"
+#include "cudart/runtime.h"
+#include "memory/occupancy.h"
+
+using namespace warpstack::cudart;
+
+namespace {
+
+/// Launch configurations between <<<>>> and the call of the host stub, per thread.
+std::vector<Runtime::Call>& configurations() {
+  static thread_local std::vector<Runtime::Call> stack;
+  return stack;
+}
+
+/// Grid-wide synchronization works through a workspace whose address is in these registers.
+bool synchronizes_grid(Runtime& runtime, const void* stub) {
+  using warpstack::ptx::Operand;
+  const KernelEntry& entry = runtime.kernel(stub);
+  const auto* function = runtime.load(*entry.module).module().function(entry.name);
+  if (function == nullptr) return false;
+  return std::ranges::any_of(function->body, [](const auto& instruction) {
+    return std::ranges::any_of(instruction.operands, [](const Operand& operand) {
+      return operand.kind == Operand::Kind::special &&
+             operand.special == warpstack::ptx::Special::envreg;
+    });
+  });
+}
+
+void launch_cooperative(Runtime& runtime, const void* stub, const Runtime::Call& call,
+                        void** arguments) {
+  if (synchronizes_grid(runtime, stub)) {
+    throw Failure(Error::not_supported,
+                  "kernel " + runtime.kernel(stub).name +
+                      " synchronizes its grid; thread blocks run one after the other here",
+                  true);
+  }
+  runtime.launch(stub, call, arguments);
+}
+
+}  // namespace
+
+// --- hooks of nvcc's host code ------------------------------------------------------------------
+
+CUDART_EXPORT void** __cudaRegisterFatBinary(const FatBinaryWrapper* wrapper) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  return reinterpret_cast<void**>(runtime.add_module(wrapper));
+}
+
+CUDART_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
+
+CUDART_EXPORT void __cudaUnregisterFatBinary(void** handle) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.remove_module(reinterpret_cast<FatModule*>(handle));
+}
+
+CUDART_EXPORT void __cudaRegisterFunction(void** handle, const char* stub, char*, const char* name,
+                                          int, void*, void*, void*, void*, int*) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.add_kernel(stub, reinterpret_cast<FatModule*>(handle), name);
+}
+
+CUDART_EXPORT void __cudaRegisterVar(void** handle, char* shadow, char*, const char* name, int,
+                                     std::size_t, int, int) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.add_variable(shadow, reinterpret_cast<FatModule*>(handle), name);
+}
+
+CUDART_EXPORT void __cudaRegisterHostVar(void** handle, const char* name, char* shadow,
+                                         std::size_t) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.add_variable(shadow, reinterpret_cast<FatModule*>(handle), name);
+}
+
+CUDART_EXPORT void __cudaRegisterManagedVar(void** handle, void** pointer, char*, const char* name,
+                                            int, std::size_t, int, int) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  auto* module = reinterpret_cast<FatModule*>(handle);
+  module->managed.emplace_back(pointer, name);
+  // cudaMemcpyToSymbol and its kin get either address.
+  runtime.add_variable(pointer, module, name);
+}
+
+CUDART_EXPORT void __cudaRegisterTexture(void** handle, const void* reference, const void**,
+                                         const char* name, int, int, int) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.texture_references[reference] = {reinterpret_cast<FatModule*>(handle), name};
+}
+
+CUDART_EXPORT void __cudaRegisterSurface(void** handle, const void* reference, const void**,
+                                         const char* name, int, int) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex());
+  runtime.texture_references[reference] = {reinterpret_cast<FatModule*>(handle), name};
+}
+
+/// Gives managed variables their addresses. Programs call it before they touch one.
+CUDART_EXPORT char __cudaInitModule(void** handle) {
+  return call(__func__,
+              [&](Runtime& runtime) { runtime.load(*reinterpret_cast<FatModule*>(handle)); }) ==
+                 Error::success
+             ? 1
+             : 0;
+}
+
+CUDART_EXPORT unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, std::size_t shared_bytes,
+                                                   StreamHandle stream) {
+  configurations().push_back({grid, block, shared_bytes, stream});
+  return 0;
+}
+
+CUDART_EXPORT Error __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t* shared_bytes,
+                                               StreamHandle* stream) {
+  if (configurations().empty()) return last_error() = Error::missing_configuration;
+  const Runtime::Call top = configurations().back();
+  configurations().pop_back();
+  *grid = top.grid;
+  *block = top.block;
+  *shared_bytes = top.dynamic_shared_bytes;
+  *stream = top.stream;
+  return Error::success;
+}
+
+/// CUDA 13: a kernel's handle is the address of its stub here.
+CUDART_EXPORT Error __cudaGetKernel(const void** kernel, const void* stub) {
+  *kernel = stub;
+  return Error::success;
+}
+CUDART_ALIAS(cudaGetKernel, __cudaGetKernel);
+CUDART_ALIAS(cudaGetFuncBySymbol, __cudaGetKernel);
+
+// --- launches -----------------------------------------------------------------------------------
+
+CUDART_EXPORT Error cudaLaunchKernel(const void* stub, Dim3 grid, Dim3 block, void** arguments,
+                                     std::size_t shared_bytes, StreamHandle stream) {
+  return call(__func__, [&](Runtime& runtime) {
+    runtime.launch(stub, {grid, block, shared_bytes, stream}, arguments);
+  });
+}
+CUDART_ALIAS(cudaLaunchKernel_ptsz, cudaLaunchKernel);
+CUDART_ALIAS(__cudaLaunchKernel, cudaLaunchKernel);
+CUDART_ALIAS(__cudaLaunchKernel_ptsz, cudaLaunchKernel);
+
+CUDART_EXPORT Error cudaLaunchCooperativeKernel(const void* stub, Dim3 grid, Dim3 block,
+                                                void** arguments, std::size_t shared_bytes,
+                                                StreamHandle stream) {
+  return call(__func__, [&](Runtime& runtime) {
+    launch_cooperative(runtime, stub, {grid, block, shared_bytes, stream}, arguments);
+  });
+}
+CUDART_ALIAS(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
+
+CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration, const void* stub,
+                                        void** arguments) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(configuration != nullptr, "no configuration");
+    constexpr int cooperative = 2;
+    constexpr int cluster_dimension = 4;
+    constexpr std::size_t attribute_bytes = 72;
+    bool is_cooperative = false;
+    for (unsigned i = 0; i < configuration->num_attributes; ++i) {
+      const auto* attribute =
+          static_cast<const std::byte*>(configuration->attributes) + i * attribute_bytes;
+      int id = 0;
+      std::uint32_t values[3];
+      std::memcpy(&id, attribute, sizeof id);
+      std::memcpy(values, attribute + 8, sizeof values);
+      if (id == cooperative) is_cooperative = values[0] != 0;
+      if (id == cluster_dimension && (values[0] > 1 || values[1] > 1 || values[2] > 1)) {
+        throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
+      }
+    }
+    const Runtime::Call launch{configuration->grid, configuration->block,
+                               configuration->dynamic_shared_bytes, configuration->stream};
+    if (is_cooperative) {
+      launch_cooperative(runtime, stub, launch, arguments);
+    } else {
+      runtime.launch(stub, launch, arguments);
+    }
+  });
+}
+CUDART_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
+
+/// Everything before has happened already, so that the function runs at once.
+CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle, void (*function)(void*), void* data) {
+  function(data);
+  return Error::success;
+}
+CUDART_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
+
+CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
+                                          void (*function)(StreamHandle, Error, void*), void* data,
+                                          unsigned) {
+  function(stream, Runtime::get().sticky(), data);
+  return Error::success;
+}
+CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
+
+// --- kernels ------------------------------------------------------------------------------------
+
+namespace {
+
+int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t dynamic_bytes) {
+  KernelEntry& entry = runtime.kernel(stub);
+  const DeviceDescription& device = runtime.description();
+  const auto& program = runtime.program(entry);
+  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
+  warpstack::KernelHeader header;
+  header.name = entry.name;
+  header.block = {static_cast<std::uint64_t>(threads), 1, 1};
+  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
+  header.registers_per_thread = program.registers_per_thread;
+  warpstack::SmLimits limits;
+  limits.warps = device.warps_per_sm;
+  limits.threads = device.threads_per_sm;
+  limits.blocks = device.blocks_per_sm;
+  limits.registers = device.registers_per_sm;
+  limits.shared_memory_bytes = std::max<std::uint64_t>(
+      device.shared_bytes_per_sm,
+      entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
+  if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
+  return static_cast<int>(warpstack::occupancy(header, limits).blocks_per_sm);
+}
+
+}  // namespace
+
+CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const void* stub) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(attributes != nullptr, "nowhere to put the attributes");
+    KernelEntry& entry = runtime.kernel(stub);
+    const auto& module = runtime.load(*entry.module).module();
+    const auto& program = runtime.program(entry);
+    const std::uint64_t shared = program.shared_bytes;
+    constexpr std::size_t reserved_bytes = 88;  // since CUDA 12
+    if (abi_version() >= 12) std::memset(attributes + 1, 0, reserved_bytes);
+    *attributes = {};
+    attributes->shared_bytes = shared;
+    attributes->max_threads_per_block = static_cast<int>(program.max_threads);
+    attributes->local_bytes = program.local_bytes;
+    attributes->registers = static_cast<int>(program.registers_per_thread);
+    // "sm_75" and "sm_90a"
+    const std::string digits =
+        module.target.substr(std::min(module.target.find('_') + 1, module.target.size()));
+    attributes->ptx_version = std::atoi(digits.c_str());
+    attributes->binary_version = DeviceDescription::capability;
+    const std::uint64_t bound = entry.max_dynamic_shared_bytes > 0
+                                    ? entry.max_dynamic_shared_bytes
+                                    : DeviceDescription::shared_bytes_per_block;
+    attributes->max_dynamic_shared_bytes = static_cast<int>(bound - std::min(bound, shared));
+    attributes->preferred_shared_carveout = -1;
+  });
+}
+
+CUDART_EXPORT Error cudaFuncSetAttribute(const void* stub, int attribute, int value) {
+  return call(__func__, [&](Runtime& runtime) {
+    KernelEntry& entry = runtime.kernel(stub);
+    constexpr int max_dynamic_shared = 8;
+    if (attribute != max_dynamic_shared) return;  // preferences change nothing
+    require(value >= 0 && static_cast<std::uint32_t>(value) <=
+                              DeviceDescription::shared_bytes_per_block_optin,
+            "no thread block has so much shared memory");
+    entry.max_dynamic_shared_bytes = static_cast<std::uint64_t>(value);
+  });
+}
+
+CUDART_EXPORT Error cudaFuncSetCacheConfig(const void*, int) {
+  return call(__func__, [](Runtime&) {});
+}
+CUDART_ALIAS(cudaFuncSetSharedMemConfig, cudaFuncSetCacheConfig);
+
+CUDART_EXPORT Error cudaFuncGetName(const char** name, const void* stub) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(name != nullptr, "nowhere to put the name");
+    *name = runtime.kernel(stub).name.c_str();
+  });
+}
+
+CUDART_EXPORT Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* stub,
+                                                                  int threads,
+                                                                  std::size_t dynamic_bytes) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(blocks != nullptr, "nowhere to put the number");
+    *blocks = blocks_per_sm(runtime, stub, threads, dynamic_bytes);
+  });
+}
+
+CUDART_EXPORT Error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* stub, int threads, std::size_t dynamic_bytes, unsigned) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, stub, threads, dynamic_bytes);
+}
+
+CUDART_EXPORT Error cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* stub,
+                                                              int blocks, int) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(bytes != nullptr && blocks > 0, "nowhere to put the number, or no block");
+    const std::uint64_t each =
+        runtime.description().shared_bytes_per_sm / static_cast<std::uint64_t>(blocks);
+    const std::uint64_t bound =
+        std::min<std::uint64_t>(each, DeviceDescription::shared_bytes_per_block_optin);
+    *bytes = bound - std::min(bound, runtime.program(runtime.kernel(stub)).shared_bytes);
+  });
+}

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpstack::cudart {
+
+/// Bytes before the entries of a fat binary container.
+inline constexpr std::size_t fat_binary_header_bytes = 16;
+
+/// One image in a container: PTX text or machine code for one target.
+struct FatBinaryEntry {
+  enum class Kind : std::uint8_t { ptx, machine_code, other };
+  enum class Compression : std::uint8_t { none, lz4, zstd };
+
+  Kind kind = Kind::other;
+  Compression compression = Compression::none;
+  std::uint32_t target = 0;              ///< 75 for sm_75 and compute_75
+  std::span<const std::byte> payload;    ///< as stored, in the container
+  std::uint64_t uncompressed_bytes = 0;  ///< 0 without compression
+};
+
+/// Size of a container in bytes, from its header. Throws InputError when it is no container.
+std::uint64_t fat_binary_bytes(std::span<const std::byte, fat_binary_header_bytes> header);
+
+/// Lists the images of a container. Throws InputError when it is cut or damaged.
+std::vector<FatBinaryEntry> fat_binary_entries(std::span<const std::byte> container);
+
+/// Unpacks a PTX image. Throws InputError when it is damaged, or packed with zstd where this
+/// system has no libzstd.
+std::string unpack(const FatBinaryEntry& entry);
+
+/// The PTX that the simulator runs best, unpacked: of the highest target up to `max_target`, else
+/// of the lowest beyond it, as a GPU of that compute capability would choose. Throws InputError,
+/// with the remedy, when the container has no PTX.
+std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target);
+
+/// Unpacks a block of the LZ4 format. Throws InputError unless it has exactly `bytes` bytes.
+std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes);
+
+}  // namespace warpstack::cudart

@@ -1,0 +1,421 @@
+#include "cudart/runtime.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "cudart/fat_binary.h"
+
+namespace warpstack::cudart {
+namespace {
+
+constexpr int wrapper_magic = 0x466243b1;
+/// Least time of a launch or a copy, in nanoseconds.
+constexpr std::uint64_t call_time = 1000;
+/// Rows of arrays begin at multiples of this.
+constexpr std::uint64_t array_row_alignment = 128;
+constexpr unsigned array_flags_layered_or_cubemap = 0x01 | 0x04;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::string text_of(const Dim3& extent) {
+  return "(" + std::to_string(extent.x) + ", " + std::to_string(extent.y) + ", " +
+         std::to_string(extent.z) + ")";
+}
+
+/// The code that a GPU gives for a kernel's fault.
+Error fault_code(const std::string& what) {
+  const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
+  if (says("): misaligned ")) return Error::misaligned_address;
+  if (says("): out-of-bounds ")) return Error::illegal_address;
+  if (says("): assertion ")) return Error::assertion;
+  if (says("raise step_limit")) return Error::launch_timeout;
+  return Error::launch_failure;
+}
+
+}  // namespace
+
+Error& last_error() {
+  static thread_local Error error = Error::success;
+  return error;
+}
+
+Error note(const char* function, const std::exception& error) {
+  const std::string what = std::string(function) + ": " + error.what();
+  Error code = Error::invalid_value;
+  if (const auto* failure = dynamic_cast<const Failure*>(&error)) {
+    code = failure->code();
+    if (failure->incomplete()) {
+      report(what);
+    } else {
+      say("note", what);
+    }
+  } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    code = Error::memory_allocation;
+    say("note", std::string(function) + ": the host has not enough memory");
+  } else {
+    say("note", what);
+  }
+  return last_error() = code;
+}
+
+Runtime& Runtime::get() {
+  static Runtime* const runtime = [] {
+    try {
+      return new Runtime;
+    } catch (const std::exception& error) {
+      // The environment cannot be used; there is no caller who could be told.
+      report(error.what());
+      std::_Exit(2);
+    }
+  }();
+  return *runtime;
+}
+
+Runtime::Runtime()
+    : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))) {}
+
+ptx::Device& Runtime::device() {
+  if (device_ == nullptr) {
+    device_ = std::make_unique<ptx::Device>(description_.memory_bytes);
+    device_->print = [](std::string_view text) {
+      std::fwrite(text.data(), 1, text.size(), stdout);  // in order with what the program prints
+    };
+  }
+  return *device_;
+}
+
+// --- registration -------------------------------------------------------------------------------
+
+FatModule* Runtime::add_module(const FatBinaryWrapper* wrapper) {
+  auto module = std::make_unique<FatModule>();
+  module->name = std::string(program_invocation_short_name) + " (PTX of its fat binary " +
+                 std::to_string(modules_.size() + 1) + ")";
+  if (wrapper == nullptr || wrapper->magic != wrapper_magic) {
+    module->failure = "the program registers a fat binary of an unknown kind";
+  } else {
+    module->container = wrapper->container;
+  }
+  return modules_.insert(std::move(module)).first->get();
+}
+
+void Runtime::remove_module(FatModule* module) {
+  const auto of_module = [module](const auto& entry) { return entry.second.module == module; };
+  std::erase_if(kernels_, of_module);
+  std::erase_if(variables_, of_module);
+  std::erase_if(texture_references, of_module);
+  std::erase_if(modules_, [module](const auto& entry) { return entry.get() == module; });
+}
+
+ptx::LoadedModule& Runtime::load(FatModule& module) {
+  if (module.loaded != nullptr) return *module.loaded;
+  if (module.failure.empty()) {
+    try {
+      const std::span<const std::byte, fat_binary_header_bytes> header(module.container,
+                                                                       fat_binary_header_bytes);
+      const std::string text =
+          best_ptx({module.container, fat_binary_bytes(header)}, DeviceDescription::capability);
+      auto parsed = std::make_shared<const ptx::Module>(ptx::parse(text, module.name));
+      auto loaded = std::make_unique<ptx::LoadedModule>(std::move(parsed), device());
+      for (const auto& [pointer, name] : module.managed) {
+        if (!unified()) {
+          throw InputError("the program has managed variables, which need device memory at " +
+                           std::string("its own address in this process; run it without others ") +
+                           "that occupy it");
+        }
+        const ptx::LoadedModule::Symbol symbol = loaded->symbol(name);
+        memory().find(symbol.address)->written.reset();  // the host may write it at any time
+        *pointer = pointer_to(symbol.address);
+      }
+      module.loaded = std::move(loaded);
+      return *module.loaded;
+    } catch (const InputError& error) {
+      module.failure = error.what();
+    }
+  }
+  throw Failure(Error::no_kernel_image_for_device, module.failure,
+                !std::exchange(module.reported, true));
+}
+
+void Runtime::add_kernel(const void* stub, FatModule* module, std::string name) {
+  kernels_[stub] = {module, std::move(name)};
+}
+
+void Runtime::add_variable(const void* shadow, FatModule* module, std::string name) {
+  variables_[shadow] = {module, std::move(name)};
+}
+
+KernelEntry& Runtime::kernel(const void* stub) {
+  const auto found = kernels_.find(stub);
+  if (found == kernels_.end()) {
+    throw Failure(Error::invalid_device_function, "the program has registered no such kernel");
+  }
+  return found->second;
+}
+
+VariableEntry& Runtime::variable(const void* shadow) {
+  const auto found = variables_.find(shadow);
+  if (found == variables_.end()) {
+    throw Failure(Error::invalid_symbol, "the program has registered no such device variable");
+  }
+  return found->second;
+}
+
+ptx::LoadedModule::Symbol Runtime::symbol(const void* shadow) {
+  const VariableEntry& entry = variable(shadow);
+  ptx::LoadedModule& module = load(*entry.module);
+  try {
+    return module.symbol(entry.name);
+  } catch (const InputError& error) {
+    throw Failure(Error::invalid_symbol, error.what());
+  }
+}
+
+// --- memory -------------------------------------------------------------------------------------
+
+std::uint64_t Runtime::allocate(std::uint64_t bytes) {
+  try {
+    return memory().allocate(bytes);
+  } catch (const InputError& error) {
+    throw Failure(Error::memory_allocation, error.what());
+  }
+}
+
+std::uint64_t Runtime::allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind) {
+  if (!unified()) {
+    throw Failure(Error::not_supported,
+                  "managed and pinned memory need device memory at its own address in this "
+                  "process, which is taken",
+                  true);
+  }
+  const std::uint64_t address = allocate(bytes);
+  memory().find(address)->written.reset();  // the host may write it at any time
+  shared_allocations_[address] = kind;
+  return address;
+}
+
+void Runtime::free(std::uint64_t address) {
+  memory().free(address);
+  shared_allocations_.erase(address);
+}
+
+bool Runtime::on_device(std::uint64_t address) {
+  return address >= ptx::device_base && address - ptx::device_base < memory().capacity();
+}
+
+bool Runtime::unified() { return address_of(memory().data(ptx::device_base)) == ptx::device_base; }
+
+PointerAttributes::Kind Runtime::kind_of(std::uint64_t address) {
+  const ptx::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
+  if (allocation == nullptr) return PointerAttributes::Kind::unregistered;
+  const auto shared = shared_allocations_.find(allocation->address);
+  return shared == shared_allocations_.end() ? PointerAttributes::Kind::device : shared->second;
+}
+
+void Runtime::copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const bool to_device = on_device(target);
+  const bool from_device = on_device(source);
+  if (to_device && from_device) {
+    memory().copy(target, source, bytes);
+  } else if (to_device) {
+    memory().write(target, pointer_to(source), bytes);
+  } else if (from_device) {
+    memory().read(source, pointer_to(target), bytes);
+  } else {
+    std::memmove(pointer_to(target), pointer_to(source), bytes);
+  }
+}
+
+Array* Runtime::add_array(const ChannelFormat& format, const Extent& extent, unsigned flags) {
+  if ((flags & array_flags_layered_or_cubemap) != 0) {
+    throw Failure(Error::not_supported, "layered and cubemap arrays are not supported", true);
+  }
+  require(extent.width > 0, "an array needs a width");
+  require(extent.depth == 0 || extent.height > 0, "an array with a depth needs a height");
+  auto array = std::make_unique<Array>();
+  int bits = 0;
+  for (const int channel : {format.x, format.y, format.z, format.w}) {
+    require(channel == 0 || channel == format.x, "channels of different sizes",
+            Error::invalid_channel_descriptor);
+    bits += channel;
+  }
+  require(format.x == 8 || format.x == 16 || format.x == 32, "channels have 8, 16 or 32 bits",
+          Error::invalid_channel_descriptor);
+  array->format = format;
+  array->extent = extent;
+  array->flags = flags;
+  array->texel_bytes = static_cast<std::uint32_t>(bits / 8);
+  require(extent.width < (std::size_t{1} << 32) && extent.height < (std::size_t{1} << 32) &&
+              extent.depth < (std::size_t{1} << 32),
+          "the array is too large");
+  const std::uint64_t rows = std::max<std::uint64_t>(extent.height, 1);
+  const std::uint64_t slices = std::max<std::uint64_t>(extent.depth, 1);
+  array->row_bytes = extent.width * array->texel_bytes;
+  if (rows > 1) array->row_bytes = round_up(array->row_bytes, array_row_alignment);
+  if (array->row_bytes > description_.memory_bytes / rows / slices) {
+    throw Failure(Error::memory_allocation, "the array is larger than the device's memory");
+  }
+  array->slice_bytes = array->row_bytes * rows;
+  array->address = allocate(array->slice_bytes * slices);
+  memory().find(array->address)->written.reset();  // textures may read the padding of rows
+  Array* const handle = array.get();
+  arrays_[handle] = std::move(array);
+  return handle;
+}
+
+Array& Runtime::array(const Array* handle) {
+  const auto found = arrays_.find(handle);
+  if (found == arrays_.end()) {
+    throw Failure(Error::invalid_resource_handle, "there is no such array");
+  }
+  return *found->second;
+}
+
+void Runtime::remove_array(Array* handle) {
+  memory().free(array(handle).address);
+  arrays_.erase(handle);
+}
+
+// --- launches -----------------------------------------------------------------------------------
+
+std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
+                                                 const KernelEntry& kernel, void** arguments) {
+  const std::vector<ptx::ParameterSlot> slots = ptx::parameters_of(module.module(), kernel.name);
+  std::uint64_t bytes = 0;
+  for (const ptx::ParameterSlot& slot : slots) bytes = std::max(bytes, slot.offset + slot.bytes);
+  std::vector<std::byte> buffer(bytes);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].bytes > 0) {
+      std::memcpy(buffer.data() + slots[i].offset, arguments[i], slots[i].bytes);
+    }
+  }
+  return buffer;
+}
+
+const ptx::KernelProgram& Runtime::program(KernelEntry& kernel) {
+  ptx::LoadedModule& module = load(*kernel.module);
+  try {
+    return module.program(kernel.name);
+  } catch (const InputError& error) {
+    throw Failure(Error::invalid_ptx, error.what(), !std::exchange(kernel.reported, true));
+  }
+}
+
+void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  if (threads == 0 || threads > DeviceDescription::max_threads_per_block || call.block.x > 1024 ||
+      call.block.y > 1024 || call.block.z > 64 || call.grid.x == 0 || call.grid.x > 0x7fffffff ||
+      call.grid.y == 0 || call.grid.y > 65535 || call.grid.z == 0 || call.grid.z > 65535) {
+    throw Failure(Error::invalid_configuration,
+                  "kernel " + kernel.name + ": no GPU launches a grid of " + text_of(call.grid) +
+                      " blocks of " + text_of(call.block) + " threads");
+  }
+  const std::uint64_t shared = program(kernel).shared_bytes + call.dynamic_shared_bytes;
+  const std::uint64_t allowed = kernel.max_dynamic_shared_bytes > 0
+                                    ? std::uint64_t{DeviceDescription::shared_bytes_per_block_optin}
+                                    : std::uint64_t{DeviceDescription::shared_bytes_per_block};
+  if (shared > allowed) {
+    throw Failure(Error::invalid_value,
+                  "kernel " + kernel.name + " wants " + std::to_string(shared) +
+                      " bytes of shared memory per block, " + std::to_string(allowed) +
+                      " are allowed (cudaFuncSetAttribute raises the limit)");
+  }
+}
+
+void Runtime::launch(const void* stub, const Call& call, void** arguments) {
+  KernelEntry& entry = kernel(stub);
+  ptx::LoadedModule& module = load(*entry.module);
+  check_launch(entry, call);
+  const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
+  const Spool::Ticket ticket = spool_.next_launch(entry.name);
+  ptx::LaunchOptions options;
+  options.grid = {call.grid.x, call.grid.y, call.grid.z};
+  options.block = {call.block.x, call.block.y, call.block.z};
+  options.dynamic_shared_bytes = call.dynamic_shared_bytes;
+  options.trace = ticket.traced;
+  options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
+  if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
+    options.step_limit = *limit;
+  }
+  options.launch_id = ticket.launch;
+  options.stream = stream(call.stream).number;
+  options.storage = spool_.storage();
+  ptx::LaunchResult result;
+  try {
+    result = ptx::launch(module, entry.name, parameters, options);
+  } catch (const InputError& error) {
+    sticky_ = fault_code(error.what());
+    throw Failure(sticky_, error.what(), true);
+  }
+  pass_time(std::max(result.warp_instructions, call_time));
+  if (result.trace) {
+    try {
+      spool_.write(*result.trace);
+    } catch (const InputError& error) {
+      report(error.what());  // the kernel ran; only its trace is lost
+    }
+  }
+}
+
+// --- streams and events -------------------------------------------------------------------------
+
+StreamHandle Runtime::add_stream(unsigned flags, int priority) {
+  const StreamHandle handle = next_handle_ += 16;
+  streams_[handle] = {next_stream_++, flags, priority};
+  return handle;
+}
+
+Runtime::Stream Runtime::stream(StreamHandle handle) {
+  if (handle <= 2) return {};
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) {
+    throw Failure(Error::invalid_resource_handle, "there is no such stream");
+  }
+  return found->second;
+}
+
+void Runtime::remove_stream(StreamHandle handle) {
+  if (streams_.erase(handle) == 0) {
+    throw Failure(Error::invalid_resource_handle, "there is no such stream");
+  }
+}
+
+EventHandle Runtime::add_event() {
+  const EventHandle handle = next_handle_ += 16;
+  events_[handle] = {};
+  return handle;
+}
+
+Runtime::Event& Runtime::event(EventHandle handle) {
+  const auto found = events_.find(handle);
+  if (found == events_.end()) {
+    throw Failure(Error::invalid_resource_handle, "there is no such event");
+  }
+  return found->second;
+}
+
+void Runtime::remove_event(EventHandle handle) {
+  event(handle);
+  events_.erase(handle);
+}
+
+void Runtime::reset() {
+  for (const auto& module : modules_) {
+    module->loaded.reset();
+    if (module->container != nullptr) module->failure.clear();
+  }
+  shared_allocations_.clear();
+  arrays_.clear();
+  streams_.clear();
+  events_.clear();
+  device_.reset();
+  sticky_ = Error::success;
+}
+
+}  // namespace warpstack::cudart

@@ -1,0 +1,220 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "cudart/abi.h"
+#include "cudart/device_description.h"
+#include "cudart/spool.h"
+#include "ptx/launch.h"
+#include "ptx/program.h"
+
+namespace warpstack::cudart {
+
+/// What makes an API function return an error code.
+class Failure : public std::runtime_error {
+ public:
+  /// `incomplete`: the program's results or traces are not what a GPU would give, which
+  /// `warpstack trace` must say at the end.
+  Failure(Error code, const std::string& what, bool incomplete = false)
+      : std::runtime_error(what), code_(code), incomplete_(incomplete) {}
+
+  [[nodiscard]] Error code() const { return code_; }
+  [[nodiscard]] bool incomplete() const { return incomplete_; }
+
+ private:
+  Error code_;
+  bool incomplete_;
+};
+
+/// cudaArray: texels in device memory, row after row.
+struct Array {
+  std::uint64_t address = 0;
+  ChannelFormat format{};
+  Extent extent;  ///< texels; height or depth 0: fewer dimensions
+  std::uint32_t texel_bytes = 0;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t slice_bytes = 0;
+  unsigned flags = 0;
+};
+
+/// A fat binary that the program registered: one module of PTX, read when first needed.
+struct FatModule {
+  const std::byte* container = nullptr;
+  std::string name;  ///< for messages
+  std::unique_ptr<ptx::LoadedModule> loaded;
+  std::string failure;    ///< why it cannot be loaded; empty: it can, or nobody has tried
+  bool reported = false;  ///< the user knows of it
+  /// `__managed__` variables: where the program keeps their address, and their names.
+  std::vector<std::pair<void**, std::string>> managed;
+};
+
+/// A kernel by the address of its host stub.
+struct KernelEntry {
+  FatModule* module = nullptr;
+  std::string name;
+  std::uint64_t max_dynamic_shared_bytes = 0;  ///< as cudaFuncSetAttribute says; 0: the default
+  bool reported = false;                       ///< the user knows that it cannot run
+};
+
+/// A device variable by the address of its host shadow.
+struct VariableEntry {
+  FatModule* module = nullptr;
+  std::string name;
+};
+
+/// The one simulated GPU of a process, and what the program knows of it. Functions are called with
+/// mutex() held.
+class Runtime {
+ public:
+  /// Never destroyed: static objects of the program may still call at exit.
+  static Runtime& get();
+
+  [[nodiscard]] std::recursive_mutex& mutex() { return mutex_; }
+  [[nodiscard]] const DeviceDescription& description() const { return description_; }
+  [[nodiscard]] Spool& spool() { return spool_; }
+  [[nodiscard]] ptx::Device& device();
+  [[nodiscard]] ptx::DeviceMemory& memory() { return device().memory; }
+
+  // --- registration ---
+  FatModule* add_module(const FatBinaryWrapper* wrapper);
+  void remove_module(FatModule* module);
+  /// Loads the module, or throws Failure. An error is reported once.
+  ptx::LoadedModule& load(FatModule& module);
+  void add_kernel(const void* stub, FatModule* module, std::string name);
+  void add_variable(const void* shadow, FatModule* module, std::string name);
+  KernelEntry& kernel(const void* stub);
+  [[nodiscard]] bool has_kernel(const void* stub) const { return kernels_.contains(stub); }
+  /// Address and size of a device variable.
+  ptx::LoadedModule::Symbol symbol(const void* shadow);
+  VariableEntry& variable(const void* shadow);
+
+  // --- memory ---
+  /// What cudaMalloc returns.
+  std::uint64_t allocate(std::uint64_t bytes);
+  /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
+  std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind);
+  void free(std::uint64_t address);
+  [[nodiscard]] bool on_device(std::uint64_t address);
+  /// Whether a device address is also a host address.
+  [[nodiscard]] bool unified();
+  [[nodiscard]] PointerAttributes::Kind kind_of(std::uint64_t address);
+  /// Copies between any two places.
+  void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
+
+  Array* add_array(const ChannelFormat& format, const Extent& extent, unsigned flags);
+  Array& array(const Array* handle);
+  void remove_array(Array* handle);
+
+  // --- launches ---
+  struct Call {
+    Dim3 grid;
+    Dim3 block;
+    std::size_t dynamic_shared_bytes = 0;
+    StreamHandle stream = 0;
+  };
+  void launch(const void* stub, const Call& call, void** arguments);
+  /// The kernel made ready to run, or Failure. An error is reported once.
+  const ptx::KernelProgram& program(KernelEntry& kernel);
+  /// What a fault left behind: every call returns it from then on, as on a GPU.
+  [[nodiscard]] Error sticky() const { return sticky_; }
+
+  // --- streams and events ---
+  /// Nanoseconds of simulated time: one per executed warp instruction, a microsecond per call that
+  /// occupies the device. The same in every run, and no measure of performance.
+  [[nodiscard]] std::uint64_t now() const { return now_; }
+  void pass_time(std::uint64_t nanoseconds) { now_ += nanoseconds; }
+  StreamHandle add_stream(unsigned flags, int priority);
+  struct Stream {
+    std::uint64_t number = 0;
+    unsigned flags = 0;
+    int priority = 0;
+  };
+  /// Default streams have number 0.
+  Stream stream(StreamHandle handle);
+  void remove_stream(StreamHandle handle);
+  struct Event {
+    std::uint64_t time = 0;
+    bool recorded = false;
+  };
+  EventHandle add_event();
+  Event& event(EventHandle handle);
+  void remove_event(EventHandle handle);
+
+  /// Textures of `texture<>` variables, by the address of the host variable.
+  std::map<const void*, VariableEntry> texture_references;
+
+  /// cudaDeviceReset.
+  void reset();
+
+ private:
+  Runtime();
+
+  [[nodiscard]] std::vector<std::byte> parameter_buffer(ptx::LoadedModule& module,
+                                                        const KernelEntry& kernel,
+                                                        void** arguments);
+  void check_launch(KernelEntry& kernel, const Call& call);
+
+  std::recursive_mutex mutex_;
+  DeviceDescription description_;
+  Spool spool_;
+  std::unique_ptr<ptx::Device> device_;
+  std::set<std::unique_ptr<FatModule>> modules_;
+  std::unordered_map<const void*, KernelEntry> kernels_;
+  std::unordered_map<const void*, VariableEntry> variables_;
+  std::map<std::uint64_t, PointerAttributes::Kind> shared_allocations_;
+  std::map<const Array*, std::unique_ptr<Array>> arrays_;
+  std::map<StreamHandle, Stream> streams_;
+  std::map<EventHandle, Event> events_;
+  std::uintptr_t next_handle_ = 0x1000;
+  std::uint64_t next_stream_ = 1;
+  std::uint64_t now_ = 0;
+  Error sticky_ = Error::success;
+};
+
+/// The last error of the calling thread (cudaGetLastError).
+Error& last_error();
+/// Notes an exception of an API function: prints why, sets the last error.
+Error note(const char* function, const std::exception& error);
+
+/// Runs the body of an API function with the runtime locked and returns its error code.
+template <typename Body>
+Error call(const char* function, Body body) noexcept {
+  try {
+    Runtime& runtime = Runtime::get();
+    const std::lock_guard lock(runtime.mutex());
+    if (runtime.sticky() != Error::success) return last_error() = runtime.sticky();
+    body(runtime);
+    return Error::success;
+  } catch (const std::exception& error) {
+    return note(function, error);
+  }
+}
+
+/// Throws Failure(invalid_value) unless `holds`.
+inline void require(bool holds, const char* what, Error code = Error::invalid_value) {
+  if (!holds) throw Failure(code, what);
+}
+
+inline std::uint64_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uint64_t>(pointer);
+}
+
+inline void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace warpstack::cudart
+
+/// Defines another exported name of a function in the same file.
+#define CUDART_ALIAS(other, function)                                        \
+  extern "C" __attribute__((visibility("default"))) decltype(function) other \
+      __attribute__((alias(#function)))

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trace/kernel_trace.h"
+
+namespace warpstack::cudart {
+
+/// The folder through which a program hands its traces and errors to `warpstack trace`, which
+/// creates it and names it in the environment. Without one, kernels run untraced.
+///
+///     attached            exists once a program has loaded the stand-in
+///     state               two 64-bit numbers: launches so far, traced launches so far
+///     kernel-N.wstrace    trace of launch N (see trace_file.h); its reader deletes it
+///     errors              one line per error that makes the traces or the results incomplete
+///
+/// Processes that a traced program starts share the folder: launches are numbered across them.
+class Spool {
+ public:
+  /// Reads the environment: WARPSTACK_CUDART_SPOOL (folder), _KERNEL (POSIX extended regular
+  /// expression), _LIMIT (traced launches), _BUDGET (bytes of columns kept in memory) and _READER
+  /// (process number). Throws InputError on a value that cannot be.
+  Spool();
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  /// A launch's number, from 1, and whether to trace it.
+  struct Ticket {
+    std::uint64_t launch = 0;
+    bool traced = false;
+  };
+  /// Counts a launch of the kernel with this mangled name.
+  Ticket next_launch(const std::string& kernel);
+  /// Hands a trace over. Waits while too much is not yet read.
+  void write(const KernelTrace& trace);
+
+  /// Of traces that are being made.
+  [[nodiscard]] const std::shared_ptr<StorageBudget>& storage() const { return storage_; }
+
+ private:
+  struct Pattern;
+
+  [[nodiscard]] bool wanted(const std::string& kernel) const;
+  [[nodiscard]] std::string file(std::string_view name) const;
+  void wait_for_reader() const;
+
+  std::string folder_;  ///< empty: none
+  std::unique_ptr<Pattern> pattern_;
+  std::optional<std::uint64_t> limit_;
+  std::shared_ptr<StorageBudget> storage_;
+  std::uint64_t local_launches_ = 0;  ///< without a folder
+};
+
+/// The value of an environment variable; empty without one.
+std::string environment(const char* name);
+/// The same as a number. Throws InputError when it is none.
+std::optional<std::uint64_t> environment_number(const char* name);
+
+/// Prints one line on standard error.
+void say(std::string_view kind, std::string_view message);
+
+/// Prints an error and hands it to `warpstack trace`.
+void report(std::string_view message);
+
+}  // namespace warpstack::cudart

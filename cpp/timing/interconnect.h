@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "timing/clock.h"
+
+namespace warpstack {
+
+/// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
+/// port of an SM may have a bandwidth of its own.
+class Interconnect {
+ public:
+  struct Transfer {
+    Ticks time;       ///< that the packet takes of the bandwidth
+    Ticks port_time;  ///< and of its port; 0: no limit
+    std::uint32_t port;
+  };
+
+  Interconnect(Clock clock, std::uint32_t sources, std::uint32_t ports)
+      : link_(clock), ports_(ports, Server(clock)), waiting_(sources) {}
+
+  /// When it next has something to do.
+  [[nodiscard]] Ticks next() const { return next_; }
+  /// Says that a source has one packet more, at `now`; its queue is looked at from the first edge
+  /// at or after `now` on.
+  void add(std::uint32_t source, Ticks now) {
+    if (num_waiting_++ == 0) {
+      const Ticks edge = link_.clock().at_or_after(now);
+      next_ = link_.is_free(edge) ? edge : link_.next_edge(edge);
+    }
+    ++waiting_[source];
+  }
+
+  /// At the edge next(): `head(source, transfer)` describes the first packet of a queue that is not
+  /// empty and returns whether its destination has room; `move(source)` takes it out. Returns
+  /// whether a packet was moved.
+  template <typename Head, typename Move>
+  bool step(Head head, Move move) {
+    const Ticks edge = next_;
+    bool moved = false;
+    auto refused = static_cast<std::uint32_t>(0);
+    const auto count = static_cast<std::uint32_t>(waiting_.size());
+    while (num_waiting_ > 0 && refused < count && link_.is_free(edge)) {
+      const std::uint32_t source = turn_;
+      turn_ = turn_ + 1 == count ? 0 : turn_ + 1;
+      Transfer transfer;
+      if (waiting_[source] == 0 || !head(source, transfer) ||
+          (transfer.port_time > 0 && !ports_[transfer.port].is_free(edge))) {
+        ++refused;
+        continue;
+      }
+      link_.take(edge, transfer.time);
+      if (transfer.port_time > 0) ports_[transfer.port].take(edge, transfer.port_time);
+      move(source);
+      --waiting_[source];
+      --num_waiting_;
+      refused = 0;
+      moved = true;
+    }
+    // A round in vain changes no turn: the next edge begins where this one did.
+    next_ = num_waiting_ == 0 ? never : link_.next_edge(edge);
+    return moved;
+  }
+
+ private:
+  Server link_;
+  std::vector<Server> ports_;
+  std::vector<std::uint32_t> waiting_;  ///< packets of each source
+  std::uint32_t num_waiting_ = 0;
+  std::uint32_t turn_ = 0;
+  Ticks next_ = never;
+};
+
+}  // namespace warpstack

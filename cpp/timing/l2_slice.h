@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "memory/cache.h"
+#include "memory/memory_system.h"
+#include "timing/dram.h"
+#include "timing/fifo.h"
+#include "timing/interconnect.h"
+#include "timing/mshr.h"
+#include "timing/packet.h"
+
+namespace warpstack {
+
+/// A slice of L2: it takes one request per cycle of its clock, in order, and waits where a request
+/// needs what is not there: an MSHR or one of its targets, room in the DRAM queue, room for the
+/// reply.
+class L2Slice {
+ public:
+  /// `tags` are those of all slices.
+  L2Slice(const TimingConfig& config, std::uint32_t index, Cache& tags, DramChannel& channel,
+          Interconnect& reply_network, PacketPool& packets, MemoryTotals& totals,
+          TrafficCounters& counters);
+
+  [[nodiscard]] bool has_room() const { return requests_.size() < capacity_; }
+  /// Appends a request that the NoC delivers at `now`.
+  void add(std::uint32_t packet, Ticks now);
+  /// Data of a register come back from DRAM at `time`; their transfer began at `start`.
+  void fill(std::uint32_t mshr, Ticks start, Ticks time);
+  /// Something that the slice may wait for happened at `now`, after its own turn of this instant.
+  void wake(Ticks now) {
+    if (!requests_.empty() || !fills_.empty()) next_ = std::min(next_, clock_.after(now));
+  }
+
+  /// When it next has something to do.
+  [[nodiscard]] Ticks next() const { return next_; }
+  /// At the edge next(). Returns whether it did something.
+  bool step();
+  /// When the last write was served.
+  [[nodiscard]] Ticks last_write() const { return last_write_; }
+
+  // Replies, for the reply network:
+  [[nodiscard]] std::uint32_t first_reply() const { return replies_.front(); }
+  void pop_reply() { replies_.pop(); }
+
+  [[nodiscard]] std::size_t queued_requests() const { return requests_.size(); }
+  [[nodiscard]] std::size_t queued_replies() const { return replies_.size(); }
+  [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
+
+ private:
+  enum class Wait : std::uint8_t { none, dram, reply };
+  struct Fill {
+    std::uint32_t mshr = 0;
+    Ticks start = 0;
+    Ticks time = 0;
+  };
+
+  /// When the slice sees a fill: it has had its turn at the instant at which the transfer started.
+  [[nodiscard]] Ticks edge_of(const Fill& fill) const {
+    return std::max(clock_.at_or_after(fill.time), clock_.after(fill.start));
+  }
+  bool take_fills(Ticks now);
+  Wait serve(std::uint32_t id, Ticks now);
+  Wait read(std::uint32_t id, Ticks now);
+  Wait write(std::uint32_t id, Ticks now);
+  void reply(std::uint32_t id, Ticks now);
+  void fetch(std::uint64_t line, SectorMask mask, std::uint32_t target, Ticks now);
+  void write_to_dram(std::uint64_t line, SectorMask mask, Ticks now);
+  void send_to_dram(std::uint64_t line, SectorMask mask, std::uint32_t mshr, Ticks now);
+  [[nodiscard]] std::uint64_t row_of(std::uint64_t line) const;
+  /// How long it has waited so far.
+  [[nodiscard]] Ticks waited(Wait cause, Ticks now) const {
+    return (cause == Wait::dram ? waited_for_dram_ : waited_for_reply_) +
+           (waits_ == cause ? now - waits_since_ : 0);
+  }
+
+  static constexpr std::uint32_t no_target = ~std::uint32_t{0};
+
+  const TimingConfig& config_;
+  std::uint32_t index_;
+  std::size_t capacity_;
+  Clock clock_;
+  Cache& tags_;
+  DramChannel& channel_;
+  Interconnect& reply_network_;
+  PacketPool& packets_;
+  MemoryTotals& totals_;
+  TrafficCounters& counters_;
+  MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
+  Fifo<std::uint32_t> requests_;
+  Fifo<std::uint32_t> replies_;
+  Fifo<Fill> fills_;        ///< in order of time
+  std::size_t filled_ = 0;  ///< targets of the first fill that have been served
+  Ticks next_ = never;
+  Wait waits_ = Wait::none;
+  Ticks waits_since_ = 0;
+  Ticks waited_for_dram_ = 0;
+  Ticks waited_for_reply_ = 0;
+  Ticks last_write_ = -1;
+};
+
+}  // namespace warpstack

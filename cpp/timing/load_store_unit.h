@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/cache.h"
+#include "memory/line_grouper.h"
+#include "memory/memory_system.h"
+#include "timing/fifo.h"
+#include "timing/interconnect.h"
+#include "timing/mshr.h"
+#include "timing/packet.h"
+
+namespace warpstack {
+
+/// A memory instruction that a warp waits for.
+struct Load {
+  std::uint32_t warp = 0;  ///< slot
+  std::uint32_t row = 0;
+  std::uint32_t fetches = 0;    ///< lines to look up, and data under way
+  Cycle done = 0;               ///< of what has arrived
+  std::int64_t lost_slots = 0;  ///< issue slots lost while a warp waited for it
+  Stack latency;                ///< ticks, of what arrived last
+};
+
+/// What the L1 misses of a run waited for, from issue to the data's arrival.
+struct MissLatency {
+  std::uint64_t misses = 0;
+  Stack ticks;  ///< l1: turns at the L1 port; mshr, noc, l2, queue (of DRAM), dram
+};
+
+/// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one
+/// sends one request (the sectors of one line) or one shared-memory wavefront per cycle. Where a
+/// request finds no MSHR, no free target of one, or a full NoC queue, everything behind it waits.
+class LoadStoreUnit {
+ public:
+  LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, const Cache& l2,
+                std::uint32_t sm, PacketPool& packets, Interconnect& request_network,
+                MemoryTotals& totals, TrafficCounters& counters);
+
+  static constexpr std::uint32_t no_load = ~std::uint32_t{0};
+
+  /// Whether it takes an instruction in this cycle.
+  [[nodiscard]] bool accepts(Cycle now) const {
+    return size_ < config_.lsu_queue_entries && accepted_ < now;
+  }
+  /// Why an instruction that it does not accept has to wait.
+  [[nodiscard]] StackPart cause_of_waiting() const;
+  /// Takes an access to the caches. Returns the load that the warp waits for, or no_load.
+  std::uint32_t issue(const StaticInstruction& instruction, const MemoryAccess& access,
+                      std::uint32_t warp, Cycle now);
+  /// Takes an access to shared memory, of a number of wavefronts.
+  std::uint32_t issue_shared(const StaticInstruction& instruction, std::uint32_t row,
+                             std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
+
+  [[nodiscard]] bool is_idle() const { return size_ == 0; }
+  /// Whether step() would do more than wait for something else.
+  [[nodiscard]] bool is_ready() const {
+    return size_ > 0 && (blocked_on_ == StackPart::base || retry_);
+  }
+  /// One cycle.
+  void step(Cycle now);
+  /// A reply has arrived.
+  void deliver(std::uint32_t packet, Cycle now);
+  /// The queue to the NoC has room again.
+  void unblock() {
+    if (blocked_on_ != StackPart::base) retry_ = true;
+  }
+
+  // The NoC queue:
+  [[nodiscard]] std::uint32_t first_request() const { return outbox_.front(); }
+  void pop_request() { outbox_.pop(); }
+  [[nodiscard]] std::size_t queued_requests() const { return outbox_.size(); }
+  [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
+
+  [[nodiscard]] Load& load(std::uint32_t id) { return loads_[id]; }
+  [[nodiscard]] const Load& load(std::uint32_t id) const { return loads_[id]; }
+  /// Loads whose data are there or will be at `Load::done`; the caller releases them.
+  [[nodiscard]] std::vector<std::uint32_t>& completed() { return completed_; }
+  void release(std::uint32_t load) { free_loads_.push_back(load); }
+
+  [[nodiscard]] const MissLatency& miss_latency() const { return miss_latency_; }
+  /// Hands the dirty sectors of L1 over, as `Cache::flush`.
+  [[nodiscard]] Cache& l1() { return l1_; }
+
+ private:
+  /// An instruction in the queue; its vectors keep their memory for the next one.
+  struct Entry {
+    std::uint32_t load = no_load;
+    std::uint32_t row = 0;
+    MemoryKind kind = MemoryKind::none;
+    bool bypasses = false;  ///< L1
+    bool evict_first = false;
+    std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
+    std::size_t next = 0;          ///< line or wavefront
+    std::vector<LineAccess> lines;
+    std::vector<ByteMasks> bytes;
+    Cycle issued = 0;
+    Cycle mshr_mark = 0;  ///< how long the unit had waited when it came
+    Cycle noc_mark = 0;
+  };
+  /// Who waits for an MSHR, and the cycles until it got there.
+  struct Target {
+    std::uint32_t load = 0;
+    Stack before;
+  };
+  /// One L1 line on its way: in one packet, or several where L2 has shorter lines.
+  struct Fetch {
+    std::uint32_t load = no_load;  ///< who waits, without an MSHR
+    std::uint32_t mshr = no_mshr;
+    std::uint32_t packets = 0;
+    std::uint32_t row = 0;
+    bool evict_first = false;
+    Stack before;
+  };
+  static constexpr std::uint32_t no_mshr = ~std::uint32_t{0};
+  static constexpr std::uint32_t no_fetch = ~std::uint32_t{0};
+
+  Entry& append(const StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
+                std::uint32_t fetches, Cycle now);
+  std::uint32_t allocate_load();
+  /// Sends the request for one line; returns what it waits for, or `base`.
+  StackPart look_up(Entry& entry, Cycle now);
+  StackPart look_up_load(Entry& entry, const LineAccess& access, Cycle now);
+  StackPart look_up_store(Entry& entry, const LineAccess& access, const ByteMasks& bytes,
+                          Cycle now);
+  StackPart look_up_atomic(Entry& entry, const LineAccess& access, const ByteMasks& bytes,
+                           Cycle now);
+  [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
+  std::uint32_t start_fetch(const Entry& entry, std::uint32_t mshr, Cycle now);
+  void send(std::uint64_t l1_line, SectorMask mask, Packet::Kind kind, bool evict_first,
+            const ByteMasks* bytes, std::uint32_t fetch, Cycle now);
+  void write_back(const Cache::Eviction& eviction, Cycle now);
+  /// A part of what a load waits for is there at `done`.
+  void arrive(std::uint32_t load, Cycle done, const Stack& latency);
+  /// Ticks since issue, by what the unit waited for.
+  [[nodiscard]] Stack time_before(const Entry& entry, Cycle now) const;
+
+  const TimingConfig& config_;
+  Cache l1_;
+  const Cache& l2_;
+  std::uint32_t sm_;
+  PacketPool& packets_;
+  Interconnect& request_network_;
+  MemoryTotals& totals_;
+  TrafficCounters& counters_;
+  LineGrouper grouper_;
+  std::uint32_t l1_sectors_;
+  std::uint32_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  bool fills_late_;  ///< lines take their place when their data arrive
+  std::size_t noc_queue_entries_;
+  Cycle l1_latency_;
+  Cycle shared_latency_;
+
+  std::vector<Entry> queue_;  ///< a ring
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+  Cycle accepted_ = -1;
+  StackPart blocked_on_ = StackPart::base;
+  bool retry_ = false;
+  Cycle blocked_since_ = 0;
+  Cycle waited_for_mshr_ = 0;
+  Cycle waited_for_noc_ = 0;
+
+  MshrFile<Target> mshrs_;
+  std::vector<Load> loads_;
+  std::vector<std::uint32_t> free_loads_;
+  std::vector<std::uint32_t> completed_;
+  std::vector<Fetch> fetches_;
+  std::vector<std::uint32_t> free_fetches_;
+  Fifo<std::uint32_t> outbox_;
+  MissLatency miss_latency_;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/cache.h"
+#include "timing/timing_config.h"
+
+namespace warpstack {
+
+/// What an SM asks of one L2 line, on its way there and back.
+struct Packet {
+  enum class Kind : std::uint8_t {
+    read,
+    write,
+    atomic,     ///< returns the old values
+    reduction,  ///< returns nothing
+  };
+  std::uint64_t line = 0;  ///< of L2
+  std::uint32_t set = 0;   ///< of L2
+  std::uint32_t slice = 0;
+  std::uint32_t sm = 0;
+  std::uint32_t owner = 0;  ///< the fetch that it belongs to, in its SM
+  SectorMask mask = 0;
+  Kind kind = Kind::read;
+  bool evict_first = false;
+  std::uint32_t fetches = 0;  ///< from DRAM, that it waits for
+  ByteMasks bytes{};          ///< of a write
+
+  Ticks entered = 0;     ///< the queue of its SM
+  Ticks mark = 0;        ///< until when its time is accounted for
+  Ticks queue_mark = 0;  ///< how long its slice had waited for DRAM and for the reply network when
+  Ticks noc_mark = 0;    ///< it arrived
+  Stack waited;          ///< ticks: noc, queue, dram
+
+  [[nodiscard]] bool needs_reply() const { return kind == Kind::read || kind == Kind::atomic; }
+  [[nodiscard]] std::uint32_t data_bytes() const { return count_sectors(mask) * sector_bytes; }
+};
+
+/// The packets under way, by number.
+class PacketPool {
+ public:
+  std::uint32_t allocate() {
+    ++size_;
+    if (free_.empty()) {
+      packets_.emplace_back();
+      return static_cast<std::uint32_t>(packets_.size() - 1);
+    }
+    const std::uint32_t id = free_.back();
+    free_.pop_back();
+    packets_[id] = {};
+    return id;
+  }
+  void release(std::uint32_t id) {
+    --size_;
+    free_.push_back(id);
+  }
+  Packet& operator[](std::uint32_t id) { return packets_[id]; }
+  const Packet& operator[](std::uint32_t id) const { return packets_[id]; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  std::vector<Packet> packets_;
+  std::vector<std::uint32_t> free_;
+  std::size_t size_ = 0;
+};
+
+/// What the simulator counts beside the memory stage's totals.
+struct TrafficCounters {
+  std::uint64_t noc_requests = 0;  ///< packets to L2
+  std::uint64_t noc_request_bytes = 0;
+  std::uint64_t noc_replies = 0;
+  std::uint64_t noc_reply_bytes = 0;
+  std::uint64_t l1_pending_sector_hits = 0;  ///< read hits on sectors still on their way
+  std::uint64_t l2_pending_sector_hits = 0;
+  std::uint64_t dram_reads = 0;
+  std::uint64_t dram_writes = 0;
+  std::uint64_t dram_row_misses = 0;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,352 @@
+#include "timing/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "common/error.h"
+#include "memory/line_parts.h"
+#include "timing/dram.h"
+#include "timing/interconnect.h"
+#include "timing/l2_slice.h"
+#include "timing/sm.h"
+
+namespace warpstack {
+namespace {
+
+/// One run of a kernel. Time goes from one instant at which something happens to the next. At one
+/// instant things happen in the order in which a request meets them: SMs, request network, slices
+/// of L2, DRAM channels, reply network.
+class Machine {
+ public:
+  Machine(const KernelTrace& trace, const TimingConfig& config, Cache& l2,
+          const SimulationOptions& options)
+      : trace_(trace),
+        config_(config),
+        options_(options),
+        l2_(l2),
+        rows_(trace, config),
+        blocks_(trace),
+        l2_latency_(to_ticks(config.l2_latency)),
+        dram_latency_(to_ticks(config.dram_latency)),
+        num_sms_(static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
+        request_network_(config.l2_clock(), num_sms_, num_sms_),
+        reply_network_(config.l2_clock(), config.memory.l2.slices, 0),
+        reply_port_free_(num_sms_) {
+    result_.occupancy = occupancy(trace.header(), config.memory.sm);
+    const CacheConfig l1 = l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
+    result_.l1_size_bytes = l1.size_bytes;
+    for (std::uint32_t c = 0; c < config.dram_channels; ++c) {
+      channels_.emplace_back(config, result_.traffic);
+    }
+    for (std::uint32_t s = 0; s < config.memory.l2.slices; ++s) {
+      slices_.emplace_back(config, s, l2, channels_[channel_of(s)], reply_network_, packets_,
+                           result_.totals, result_.traffic);
+    }
+    for (std::uint32_t s = 0; s < num_sms_; ++s) {
+      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
+                        result_.totals, result_.traffic);
+    }
+    launch();
+    next_sample_ = options.sample_cycles > 0 ? 0 : never;
+  }
+
+  SimulationResult run() {
+    if (options_.interrupt) options_.interrupt();
+    while (true) {
+      const Ticks now = next_instant();
+      if (now == never) break;
+      if (next_sample_ != never) sample(now);
+      if (options_.max_cycles > 0 && now >= options_.max_cycles * ticks_per_cycle && !done()) {
+        fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+             ") is not done after max_cycles = " + std::to_string(options_.max_cycles) +
+             " cycles; raise it, or see what its warps wait for:");
+      }
+      step(now);
+      if (++steps_ % steps_between_checks == 0) {
+        if (options_.interrupt) options_.interrupt();
+        if (options_.progress) options_.progress(instructions());
+      }
+    }
+    if (!done()) {
+      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+           ") is in a deadlock, which is an error of the simulator; what its warps wait for:");
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::uint64_t steps_between_checks = 1 << 16;
+
+  [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const {
+    return slice / (config_.memory.l2.slices / config_.dram_channels);
+  }
+  [[nodiscard]] bool done() const {
+    return blocks_.empty() && packets_.size() == 0 &&
+           std::ranges::all_of(sms_, [](const Sm& sm) { return sm.resident_warps() == 0; });
+  }
+  [[nodiscard]] std::uint64_t instructions() const {
+    std::uint64_t count = 0;
+    for (const Sm& sm : sms_) count += sm.instructions();
+    return count;
+  }
+
+  /// Gives the SMs one block each in turn until they are full.
+  void launch() {
+    bool has_launched = true;
+    while (has_launched) {
+      has_launched = false;
+      for (Sm& sm : sms_) {
+        if (blocks_.empty() || !sm.has_room()) continue;
+        sm.launch(blocks_.take(), 0);
+        has_launched = true;
+      }
+    }
+    sms_next_ = sms_.empty() ? never : 0;
+  }
+
+  [[nodiscard]] Ticks next_instant() const {
+    const Ticks sms = sms_next_ >= never ? never : sms_next_ * ticks_per_cycle;
+    return std::min(
+        {sms, request_network_.next(), slices_next_, channels_next_, reply_network_.next()});
+  }
+
+  void step(Ticks now) {
+    if (sms_next_ < never && sms_next_ * ticks_per_cycle == now) step_sms();
+    if (request_network_.next() == now) step_requests(now);
+    if (slices_next_ == now) step_slices(now);
+    if (channels_next_ == now) step_channels(now);
+    if (reply_network_.next() == now) step_replies(now);
+  }
+
+  void step_sms() {
+    const Cycle now = sms_next_;
+    sms_next_ = never;
+    for (Sm& sm : sms_) {
+      if (sm.next() == now) sm.step(blocks_);
+      sms_next_ = std::min(sms_next_, sm.next());
+    }
+  }
+
+  void step_requests(Ticks now) {
+    request_network_.step(
+        [&](std::uint32_t sm, Interconnect::Transfer& transfer) {
+          const Packet& packet = packets_[sms_[sm].lsu().first_request()];
+          const std::uint32_t bytes = request_bytes(packet);
+          transfer = {transfer_time(bytes), port_time(bytes), sm};
+          return slices_[packet.slice].has_room();
+        },
+        [&](std::uint32_t sm) {
+          const std::uint32_t id = sms_[sm].lsu().first_request();
+          sms_[sm].lsu().pop_request();
+          Packet& packet = packets_[id];
+          ++result_.traffic.noc_requests;
+          result_.traffic.noc_request_bytes += request_bytes(packet);
+          packet.waited[StackPart::noc] += now - packet.mark;
+          packet.mark = now;
+          L2Slice& slice = slices_[packet.slice];
+          slice.add(id, now);
+          slices_next_ = std::min(slices_next_, slice.next());
+          sms_[sm].unblock(now);
+          sms_next_ = std::min(sms_next_, sms_[sm].next());
+        });
+  }
+
+  void step_slices(Ticks now) {
+    slices_next_ = never;
+    for (std::uint32_t s = 0; s < slices_.size(); ++s) {
+      L2Slice& slice = slices_[s];
+      if (slice.next() == now) {
+        slice.step();
+        channels_next_ = std::min(channels_next_, channels_[channel_of(s)].next());
+      }
+      slices_next_ = std::min(slices_next_, slice.next());
+    }
+  }
+
+  void step_channels(Ticks now) {
+    channels_next_ = never;
+    const std::uint32_t sharers = config_.memory.l2.slices / config_.dram_channels;
+    for (std::uint32_t c = 0; c < channels_.size(); ++c) {
+      DramChannel& channel = channels_[c];
+      if (channel.next() == now) {
+        bool started = false;
+        channel.step([&](const DramRequest& request) {
+          started = true;
+          if (request.mshr == DramRequest::write) return;
+          L2Slice& slice = slices_[request.slice];
+          slice.fill(request.mshr, now, now + dram_latency_);
+          slices_next_ = std::min(slices_next_, slice.next());
+        });
+        for (std::uint32_t s = c * sharers; started && s < (c + 1) * sharers; ++s) {
+          slices_[s].wake(now);
+          slices_next_ = std::min(slices_next_, slices_[s].next());
+        }
+      }
+      channels_next_ = std::min(channels_next_, channel.next());
+    }
+  }
+
+  void step_replies(Ticks now) {
+    reply_network_.step(
+        [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
+          const Packet& packet = packets_[slices_[slice].first_reply()];
+          transfer = {transfer_time(packet.data_bytes()), 0, 0};
+          return true;
+        },
+        [&](std::uint32_t s) {
+          const std::uint32_t id = slices_[s].first_reply();
+          slices_[s].pop_reply();
+          Packet& packet = packets_[id];
+          ++result_.traffic.noc_replies;
+          result_.traffic.noc_reply_bytes += packet.data_bytes();
+          // A reply that finds the port of its SM busy waits there, where it holds nobody up.
+          const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
+          reply_port_free_[packet.sm] = sent + port_time(packet.data_bytes());
+          packet.waited[StackPart::noc] += sent - packet.mark;
+          Sm& sm = sms_[packet.sm];
+          sm.send_reply(id, now, sent + l2_latency_);
+          sms_next_ = std::min(sms_next_, sm.next());
+          slices_[s].wake(now);
+          slices_next_ = std::min(slices_next_, slices_[s].next());
+        });
+  }
+
+  [[nodiscard]] std::uint32_t request_bytes(const Packet& packet) const {
+    return packet.kind == Packet::Kind::read ? config_.noc_control_bytes : packet.data_bytes();
+  }
+  /// What a packet takes of the NoC.
+  [[nodiscard]] Ticks transfer_time(std::uint32_t bytes) const {
+    return config_.transfer_time(bytes, config_.noc_bandwidth_gbs);
+  }
+  /// What a packet takes of its SM's port.
+  [[nodiscard]] Ticks port_time(std::uint32_t bytes) const {
+    if (config_.noc_sm_bytes_per_cycle == 0) return 0;
+    const double cycles = bytes / config_.noc_sm_bytes_per_cycle;
+    return static_cast<Ticks>(
+        std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
+  }
+
+  /// Records the state at each multiple of the period up to `now`.
+  void sample(Ticks now) {
+    for (; next_sample_ * ticks_per_cycle <= now; next_sample_ += options_.sample_cycles) {
+      TimingSample sample;
+      sample.cycle = next_sample_;
+      for (const Sm& sm : sms_) {
+        sample.instructions += sm.instructions();
+        sample.resident_warps += sm.resident_warps();
+        sample.l1_mshrs += sm.lsu().misses_in_flight();
+        sample.noc_queue += sm.lsu().queued_requests();
+      }
+      for (const L2Slice& slice : slices_) {
+        sample.l2_queue += slice.queued_requests();
+        sample.l2_mshrs += slice.misses_in_flight();
+        sample.reply_queue += slice.queued_replies();
+      }
+      for (const DramChannel& channel : channels_) sample.dram_queue += channel.queued();
+      result_.samples.push_back(sample);
+    }
+  }
+
+  [[noreturn]] void fail(std::string text) const {
+    constexpr std::size_t most_lines = 8;
+    std::size_t shown = 0;
+    for (const Sm& sm : sms_) {
+      if (sm.resident_warps() == 0) continue;
+      if (++shown > 2) {
+        text += "\n  and more SMs";
+        break;
+      }
+      sm.explain(text, most_lines);
+    }
+    text += "\n  requests under way: " + std::to_string(packets_.size());
+    throw InputError(text);
+  }
+
+  void finish() {
+    // What L1 holds is written back without taking time.
+    for (Sm& sm : sms_) {
+      sm.lsu().l1().flush([&](const Cache::Eviction& line) { flush(line); });
+    }
+    for (const L2Slice& slice : slices_) {
+      if (slice.last_write() >= 0) {
+        result_.cycles = std::max(result_.cycles, cycle_after(slice.last_write()));
+      }
+    }
+    for (const Sm& sm : sms_) {
+      result_.cycles = std::max(result_.cycles, sm.end());
+      result_.sm_cycles += sm.end();
+      result_.instructions += sm.instructions();
+      result_.active_sms += sm.instructions() > 0;
+      result_.slots += sm.slots();
+      result_.miss_latency.misses += sm.lsu().miss_latency().misses;
+      result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
+    }
+    const std::vector<StaticInstruction>& instructions = trace_.instructions();
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      if (!instructions[row].uses_caches()) continue;
+      const Total kind = instructions[row].is_atomic()                 ? Total::atomic_instructions
+                         : instructions[row].kind == MemoryKind::store ? Total::store_instructions
+                                                                       : Total::load_instructions;
+      result_.totals[kind] += trace_.row_counts()[row].issued;
+    }
+    result_.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  }
+
+  void flush(const Cache::Eviction& line) {
+    result_.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
+    for_each_part(line.line, line.dirty, &line.bytes, config_.memory.l1.line_bytes / sector_bytes,
+                  config_.memory.l2.line_bytes / sector_bytes,
+                  [&](std::uint64_t l2_line, SectorMask mask, const ByteMasks* bytes) {
+                    Cache::Eviction evicted;
+                    const Cache::WriteResult written =
+                        l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
+                    ++result_.totals[Total::l2_write_requests];
+                    result_.totals[Total::l2_write_sectors] += count_sectors(mask);
+                    result_.totals[Total::l2_write_sector_hits] += count_sectors(written.hit);
+                    result_.totals[Total::dram_read_sectors] += count_sectors(written.fetch);
+                    result_.totals[Total::dram_write_sectors] +=
+                        count_sectors(written.forward) + count_sectors(evicted.dirty);
+                  });
+  }
+
+  const KernelTrace& trace_;
+  const TimingConfig& config_;
+  const SimulationOptions& options_;
+  Cache& l2_;
+  SimulationResult result_;
+  RowTable rows_;
+  BlockQueue blocks_;
+  Ticks l2_latency_;
+  Ticks dram_latency_;
+  PacketPool packets_;
+  std::uint32_t num_sms_;  ///< that get a block
+  Interconnect request_network_;
+  Interconnect reply_network_;
+  std::vector<Ticks> reply_port_free_;  ///< by SM
+  // Deques: their elements do not move.
+  std::deque<DramChannel> channels_;
+  std::deque<L2Slice> slices_;
+  std::deque<Sm> sms_;
+  Cycle sms_next_ = never;
+  Ticks slices_next_ = never;
+  Ticks channels_next_ = never;
+  Cycle next_sample_ = never;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+Simulator::Simulator(const TimingConfig& config)
+    : config_((config.validate(), config)), l2_(config.memory.l2) {}
+
+SimulationResult Simulator::run(const KernelTrace& trace, const SimulationOptions& options) {
+  const std::scoped_lock lock(mutex_);
+  return Machine(trace, config_, l2_, options).run();
+}
+
+}  // namespace warpstack

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "common/interrupt.h"
+#include "memory/memory_system.h"
+#include "timing/load_store_unit.h"
+#include "timing/packet.h"
+#include "timing/timing_config.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack {
+
+/// The state of the machine at the beginning of an SM cycle.
+struct TimingSample {
+  Cycle cycle = 0;
+  std::uint64_t instructions = 0;  ///< issued so far
+  std::uint64_t resident_warps = 0;
+  std::uint64_t l1_mshrs = 0;    ///< in use, all SMs
+  std::uint64_t noc_queue = 0;   ///< requests in the queues of the SMs
+  std::uint64_t l2_queue = 0;    ///< requests in the queues of the slices
+  std::uint64_t l2_mshrs = 0;    ///< in use, all slices
+  std::uint64_t dram_queue = 0;  ///< requests in the queues of the channels
+  std::uint64_t reply_queue = 0;
+};
+
+/// What one kernel did.
+struct SimulationResult {
+  Cycle cycles = 0;
+  std::uint64_t instructions = 0;
+  std::uint64_t active_sms = 0;
+  Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
+  /// Issue slots of these cycles, by what they were used for (base) or lost to.
+  Stack slots;
+  MissLatency miss_latency;
+  MemoryTotals totals;
+  TrafficCounters traffic;
+  Occupancy occupancy;
+  std::uint64_t l1_size_bytes = 0;
+  std::vector<TimingSample> samples;
+};
+
+struct SimulationOptions {
+  Cycle sample_cycles = 0;  ///< take a sample every so many cycles; 0: none
+  Cycle max_cycles = 0;     ///< give up after so many; 0: never
+  InterruptCheck interrupt;
+  /// Called now and then with the instructions issued so far.
+  std::function<void(std::uint64_t)> progress;
+};
+
+/// A GPU, simulated cycle by cycle; docs/timing.md says what is modelled. L2 keeps its contents
+/// from kernel to kernel.
+class Simulator {
+ public:
+  /// Throws InputError on impossible values.
+  explicit Simulator(const TimingConfig& config);
+
+  /// Runs a kernel from its launch until nothing is left to do. Throws InputError when a thread
+  /// block does not fit on an SM or the kernel takes longer than asked for. Calls from several
+  /// threads run one after another.
+  SimulationResult run(const KernelTrace& trace, const SimulationOptions& options = {});
+  /// Empties L2, as profilers do between kernels.
+  void flush_l2() {
+    const std::scoped_lock lock(mutex_);
+    l2_.clear();
+  }
+
+ private:
+  TimingConfig config_;
+  std::mutex mutex_;
+  Cache l2_;
+};
+
+}  // namespace warpstack

@@ -1,0 +1,405 @@
+#include "timing/sm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace warpstack {
+namespace {
+
+/// Whether warps wait for each other at an instruction of SASS (`BAR.SYNC`, `BAR.RED`) or PTX
+/// (`bar.sync`, `barrier.cta.red`).
+bool is_block_barrier(std::string_view opcode) {
+  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
+    if (!opcode.starts_with(start)) continue;
+    opcode.remove_prefix(start.size());
+    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
+    for (const std::string_view kind : {"SYNC", "RED", "sync", "red"}) {
+      if (opcode.starts_with(kind)) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
+    : trace_(trace), flags_(trace.instructions()) {
+  for (const StaticInstruction& instruction : trace.instructions()) {
+    const auto op_class = static_cast<std::size_t>(instruction.op_class);
+    Row row;
+    row.latency = whole_cycles(config.latency[op_class]);
+    row.interval = instruction.is_memory() ? 0 : config.interval[op_class];
+    row.unit = static_cast<std::uint8_t>(op_class);
+    row.is_memory = instruction.is_memory();
+    row.uses_caches = instruction.uses_caches();
+    row.is_block_barrier =
+        instruction.opcode.starts_with("BAR.SYNC") || instruction.opcode.starts_with("BAR.RED");
+    row.returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
+    row.registers = static_cast<std::uint32_t>(registers_.size());
+    row.num_sources = static_cast<std::uint16_t>(instruction.sources.size());
+    row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
+    registers_.insert(registers_.end(), instruction.sources.begin(), instruction.sources.end());
+    registers_.insert(registers_.end(), instruction.destinations.begin(),
+                      instruction.destinations.end());
+    is_memory_.push_back(row.is_memory);
+    rows_.push_back(row);
+  }
+}
+
+Sm::Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
+       const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
+       Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters)
+    : config_(config),
+      rows_(rows),
+      index_(index),
+      issue_slots_(config.issue_width),
+      slots_per_scheduler_(
+          static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers))),
+      warps_per_block_(occupancy.warps_per_block),
+      num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
+      barrier_latency_(std::max<Cycle>(
+          whole_cycles(config.latency[static_cast<std::size_t>(OpClass::barrier)]), 1)),
+      packets_(packets),
+      lsu_(config, l1, l2, index, packets, request_network, totals, counters),
+      schedulers_(config.schedulers, WarpScheduler(config.order)),
+      blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
+      unit_free_(std::size_t{config.schedulers} * num_op_classes) {
+  for (std::size_t b = blocks_.size(); b > 0; --b) {
+    free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
+  }
+  const std::size_t slots = blocks_.size() * warps_per_block_;
+  warps_.resize(slots);
+  ready_.resize(slots, never);
+  need_.resize(slots);
+  unit_.resize(slots);
+  register_ready_.resize(slots * num_registers_);
+  register_cause_.resize(slots * num_registers_);
+}
+
+void Sm::launch(std::uint32_t block, Cycle now) {
+  const std::uint32_t block_slot = free_blocks_.back();
+  free_blocks_.pop_back();
+  blocks_[block_slot] = {};
+  std::uint32_t slot = block_slot * warps_per_block_;
+  const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
+  for (std::uint32_t w = 0; w < num_warps; ++w) {
+    InstructionStream stream(rows_.trace(), rows_.flags(), rows_.is_memory(), {block, w});
+    if (stream.done()) continue;
+    Warp& warp = warps_[slot];
+    warp.stream = std::move(stream);
+    warp.block = block_slot;
+    warp.is_resident = true;
+    warp.is_at_barrier = warp.has_exited = false;
+    warp.barrier_until = 0;
+    warp.finish = now;
+    const std::size_t first = slot * num_registers_;
+    std::fill_n(register_ready_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_, now);
+    std::fill_n(register_cause_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_,
+                static_cast<std::uint32_t>(StackPart::dep));
+    ++blocks_[block_slot].resident;
+    ++blocks_[block_slot].unfinished;
+    ++num_warps_;
+    by_age_.push_back(slot);
+    schedulers_[scheduler_of(slot)].add(slot);
+    look_ahead(slot);
+    ++slot;
+  }
+  next_ = std::min(next_, now);
+}
+
+void Sm::step(BlockQueue& blocks) {
+  const Cycle now = next_;
+  if (num_warps_ > 0 && now > last_ + 1) {
+    lose(issue_slots_.before(now) - issue_slots_.before(last_ + 1), last_ + 1);
+  }
+  deliver(now);
+  retire(now, blocks);
+  if (num_warps_ > 0) issue(now);
+  if (lsu_.is_ready()) {
+    lsu_.step(now);
+    complete_loads(now);
+  }
+  last_ = now;
+
+  next_ = lsu_.is_ready() ? now + 1 : next_issue(now);
+  if (!arrivals_.empty()) next_ = std::min(next_, cycle_at_or_after(arrivals_.front().time));
+  for (const std::uint32_t slot : draining_) {
+    if (warps_[slot].loads.empty()) {
+      next_ = std::min(next_, std::max(warps_[slot].finish, now + 1));
+    }
+  }
+}
+
+void Sm::deliver(Cycle now) {
+  while (!arrivals_.empty() && arrivals_.front().time <= now * ticks_per_cycle) {
+    lsu_.deliver(arrivals_.front().packet, now);
+    arrivals_.pop();
+  }
+  complete_loads(now);
+}
+
+void Sm::complete_loads(Cycle now) {
+  for (const std::uint32_t id : lsu_.completed()) {
+    const Load& load = lsu_.load(id);
+    const RowTable::Row& row = rows_[load.row];
+    Warp& warp = warps_[load.warp];
+    const auto cause = static_cast<std::uint32_t>(row.uses_caches ? StackPart::l1 : StackPart::dep);
+    if (load.lost_slots > 0) {
+      if (load.latency.sum() > 0) {
+        slots_.add_in_proportion(load.lost_slots, load.latency);
+      } else {
+        slots_[static_cast<StackPart>(cause)] += load.lost_slots;
+      }
+    }
+    const Cycle done = std::max(load.done, now);
+    const std::size_t first = load.warp * num_registers_;
+    for (const std::uint16_t reg : rows_.destinations(row)) {
+      register_ready_[first + reg] = done;
+      register_cause_[first + reg] = cause;
+    }
+    warp.finish = std::max(warp.finish, done);
+    std::erase(warp.loads, id);
+    if (!warp.has_exited && !warp.is_at_barrier) look_ahead(load.warp);
+    lsu_.release(id);
+  }
+  lsu_.completed().clear();
+}
+
+void Sm::retire(Cycle now, BlockQueue& blocks) {
+  bool has_retired = false;
+  std::erase_if(draining_, [&](std::uint32_t slot) {
+    Warp& warp = warps_[slot];
+    if (!warp.loads.empty() || warp.finish > now) return false;
+    warp.is_resident = false;
+    end_ = now;
+    has_retired = true;
+    --num_warps_;
+    if (--blocks_[warp.block].resident == 0) {
+      free_blocks_.push_back(warp.block);
+      std::ranges::sort(free_blocks_, std::greater<>());
+    }
+    return true;
+  });
+  if (!has_retired) return;
+  std::erase_if(by_age_, [this](std::uint32_t slot) { return !warps_[slot].is_resident; });
+  while (has_room() && !blocks.empty()) launch(blocks.take(), now);
+}
+
+bool Sm::can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const {
+  if (ready_[warp] > now) return false;
+  switch (need_[warp]) {
+    case Need::nothing:
+      break;
+    case Need::unit:
+      return unit_free(scheduler, unit_[warp]) <= now;
+    case Need::load_store_unit:
+      return lsu_.accepts(now);
+  }
+  return true;
+}
+
+void Sm::issue(Cycle now) {
+  const std::int64_t available = issue_slots_.in(now);
+  std::int64_t left = available;
+  const auto count = static_cast<std::uint32_t>(schedulers_.size());
+  // When the SM has fewer slots than its schedulers, these take turns.
+  auto scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
+  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
+    for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
+      const std::uint32_t warp = schedulers_[scheduler].pick(
+          [&](std::uint32_t slot) { return can_issue(slot, scheduler, now); });
+      if (warp == WarpScheduler::nobody) break;
+      issue_from(warp, scheduler, now);
+      --left;
+    }
+    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
+  }
+  slots_[StackPart::base] += available - left;
+  if (left > 0) lose(left, now);
+}
+
+void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
+  Warp& warp = warps_[slot];
+  const std::uint32_t row_number = warp.stream.row();
+  const RowTable::Row& row = rows_[row_number];
+  const std::uint32_t block = warp.block;
+  bool waits_at_barrier = false;
+  ++instructions_;
+  warp.finish = std::max(warp.finish, now + 1);
+  if (warp.stream.mask() != 0) {
+    const std::size_t first = slot * num_registers_;
+    if (row.is_memory) {
+      std::uint32_t load = LoadStoreUnit::no_load;
+      if (warp.stream.memory_count() > 0) {
+        const StaticInstruction& instruction = rows_.trace().instructions()[row_number];
+        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now)
+                               : lsu_.issue_shared(instruction, row_number,
+                                                   warp.stream.memory_count(), slot, now);
+      }
+      if (load != LoadStoreUnit::no_load) {
+        warp.loads.push_back(load);
+        for (const std::uint16_t reg : rows_.destinations(row)) {
+          register_ready_[first + reg] = never;
+          register_cause_[first + reg] = first_load_cause + load;
+        }
+      }
+    } else {
+      if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
+      if (row.num_destinations > 0) {
+        for (const std::uint16_t reg : rows_.destinations(row)) {
+          register_ready_[first + reg] = now + row.latency;
+          register_cause_[first + reg] = static_cast<std::uint32_t>(StackPart::dep);
+        }
+        warp.finish = std::max(warp.finish, now + row.latency);
+      }
+      waits_at_barrier = row.is_block_barrier;
+    }
+  }
+  warp.stream.advance();
+  if (warp.stream.done()) {
+    warp.has_exited = true;
+    ready_[slot] = never;
+    schedulers_[scheduler].remove(slot);
+    draining_.push_back(slot);
+    --blocks_[block].unfinished;
+    check_barrier(block, now);
+  } else if (waits_at_barrier) {
+    warp.is_at_barrier = true;
+    ready_[slot] = never;
+    ++blocks_[block].waiting;
+    check_barrier(block, now);
+  } else {
+    look_ahead(slot);
+  }
+}
+
+void Sm::check_barrier(std::uint32_t block, Cycle now) {
+  if (blocks_[block].waiting == 0 || blocks_[block].waiting < blocks_[block].unfinished) return;
+  blocks_[block].waiting = 0;
+  const std::uint32_t first = block * warps_per_block_;
+  for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+    Warp& warp = warps_[slot];
+    if (!warp.is_resident || !warp.is_at_barrier) continue;
+    warp.is_at_barrier = false;
+    warp.barrier_until = now + barrier_latency_;
+    look_ahead(slot);
+  }
+}
+
+void Sm::look_ahead(std::uint32_t slot) {
+  Warp& warp = warps_[slot];
+  const RowTable::Row& row = rows_[warp.stream.row()];
+  const std::size_t first = slot * num_registers_;
+  Cycle ready = -1;
+  std::uint32_t cause = static_cast<std::uint32_t>(StackPart::dep);
+  for (const std::uint16_t reg : rows_.registers(row)) {
+    if (register_ready_[first + reg] <= ready) continue;
+    ready = register_ready_[first + reg];
+    cause = register_cause_[first + reg];
+  }
+  if (warp.barrier_until > ready) {
+    ready = warp.barrier_until;
+    cause = static_cast<std::uint32_t>(StackPart::dep);
+  }
+  ready_[slot] = ready;
+  warp.cause = cause;
+  unit_[slot] = row.unit;
+  need_[slot] = warp.stream.mask() == 0 ? Need::nothing
+                : row.is_memory
+                    ? (warp.stream.memory_count() > 0 ? Need::load_store_unit : Need::nothing)
+                : row.interval > 0 ? Need::unit
+                                   : Need::nothing;
+}
+
+std::optional<std::uint32_t> Sm::cause_of(std::uint32_t slot, Cycle cycle) const {
+  const Warp& warp = warps_[slot];
+  if (warp.is_at_barrier) return {};  // it waits for other warps
+  if (warp.has_exited) {
+    if (!warp.loads.empty()) return first_load_cause + warp.loads.front();
+    return static_cast<std::uint32_t>(StackPart::dep);
+  }
+  if (ready_[slot] > cycle) return warp.cause;
+  if (need_[slot] == Need::load_store_unit && !lsu_.accepts(cycle)) {
+    return static_cast<std::uint32_t>(lsu_.cause_of_waiting());
+  }
+  if (need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle) {
+    return static_cast<std::uint32_t>(StackPart::dep);
+  }
+  return {};
+}
+
+void Sm::lose(std::int64_t slots, Cycle cycle) {
+  if (slots == 0) return;
+  for (const std::uint32_t slot : by_age_) {
+    if (const std::optional<std::uint32_t> cause = cause_of(slot, cycle)) {
+      settle(slots, *cause);
+      return;
+    }
+  }
+  settle(slots, static_cast<std::uint32_t>(StackPart::base));
+}
+
+void Sm::settle(std::int64_t slots, std::uint32_t cause) {
+  if (cause >= first_load_cause) {
+    lsu_.load(cause - first_load_cause).lost_slots += slots;
+  } else {
+    slots_[static_cast<StackPart>(cause)] += slots;
+  }
+}
+
+/// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
+/// else happens.
+Cycle Sm::next_issue(Cycle now) const {
+  const bool accepts = lsu_.accepts(now + 1);
+  Cycle next = never;
+  for (const std::uint32_t slot : by_age_) {
+    Cycle ready = ready_[slot];
+    if (ready >= next) continue;
+    if (ready <= now + 1) {
+      if (need_[slot] == Need::load_store_unit && !accepts) continue;
+      if (need_[slot] == Need::unit) ready = unit_free(scheduler_of(slot), unit_[slot]);
+      if (ready <= now + 1) return now + 1;
+    }
+    next = std::min(next, ready);
+  }
+  return next;
+}
+
+void Sm::explain(std::string& text, std::size_t most) const {
+  std::size_t lines = 0;
+  for (const std::uint32_t slot : by_age_) {
+    if (lines++ == most) {
+      text += "\n  ...";
+      return;
+    }
+    const Warp& warp = warps_[slot];
+    const WarpPosition position = warp.stream.position();
+    text += "\n  SM " + std::to_string(index_) + ", block " + std::to_string(position.block) +
+            ", warp " + std::to_string(position.warp) + ": ";
+    if (warp.has_exited) {
+      text += "has issued everything; loads in flight: " + std::to_string(warp.loads.size());
+      continue;
+    }
+    const StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
+    text += "next " + next.opcode + " at pc " + std::to_string(next.pc) + ", ";
+    if (warp.is_at_barrier) {
+      text += "waits at a barrier for " +
+              std::to_string(blocks_[warp.block].unfinished - blocks_[warp.block].waiting) +
+              " warps of its block";
+    } else if (warp.cause >= first_load_cause && ready_[slot] == never) {
+      const Load& load = lsu_.load(warp.cause - first_load_cause);
+      text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
+              std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
+              std::to_string(load.fetches) + " requests of which are not there";
+    } else if (need_[slot] == Need::load_store_unit && !lsu_.is_idle()) {
+      text += "waits for the load-store unit, which waits for " +
+              std::string(name_of(lsu_.cause_of_waiting()));
+    } else {
+      text += "ready";
+    }
+  }
+}
+
+}  // namespace warpstack

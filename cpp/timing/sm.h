@@ -1,0 +1,200 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timing/instruction_stream.h"
+#include "timing/load_store_unit.h"
+#include "timing/warp_scheduler.h"
+
+namespace warpstack {
+
+/// What the simulator looks up for each row of a kernel's instruction table.
+class RowTable {
+ public:
+  RowTable(const KernelTrace& trace, const TimingConfig& config);
+
+  struct Row {
+    Cycle latency = 0;
+    std::uint32_t interval = 0;  ///< cycles for which the unit of the class takes no other one
+    std::uint8_t unit = 0;       ///< the operation class
+    bool is_memory = false;
+    bool uses_caches = false;
+    bool is_block_barrier = false;
+    bool returns = false;  ///< a memory instruction that something waits for
+    std::uint32_t registers = 0;
+    std::uint16_t num_sources = 0;
+    std::uint16_t num_destinations = 0;
+  };
+
+  [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
+  /// Sources, then destinations.
+  [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
+    return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
+  }
+  [[nodiscard]] std::span<const std::uint16_t> destinations(const Row& row) const {
+    return registers(row).subspan(row.num_sources);
+  }
+  [[nodiscard]] const KernelTrace& trace() const { return trace_; }
+  [[nodiscard]] const RowFlags& flags() const { return flags_; }
+  [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
+
+ private:
+  const KernelTrace& trace_;
+  RowFlags flags_;
+  std::vector<std::uint8_t> is_memory_;
+  std::vector<Row> rows_;
+  std::vector<std::uint16_t> registers_;
+};
+
+/// The thread blocks of a launch that no SM has taken yet, in trace order; blocks without
+/// instructions are passed over.
+class BlockQueue {
+ public:
+  explicit BlockQueue(const KernelTrace& trace) : trace_(trace) { skip(); }
+  [[nodiscard]] bool empty() const { return next_ == trace_.blocks().size(); }
+  std::uint32_t take() {
+    const std::uint32_t block = next_++;
+    skip();
+    return block;
+  }
+
+ private:
+  void skip() {
+    while (!empty() && trace_.blocks().counts(next_).instructions == 0) ++next_;
+  }
+  const KernelTrace& trace_;
+  std::uint32_t next_ = 0;
+};
+
+/// A streaming multiprocessor. In a cycle it takes the replies that have arrived, retires warps and
+/// takes new blocks, issues, and lets the load-store unit send one request.
+class Sm {
+ public:
+  Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
+     const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
+     Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters);
+
+  [[nodiscard]] bool has_room() const { return !free_blocks_.empty(); }
+  /// Takes a thread block in this cycle.
+  void launch(std::uint32_t block, Cycle now);
+
+  /// When it next has something to do.
+  [[nodiscard]] Cycle next() const { return next_; }
+  /// The cycle next().
+  void step(BlockQueue& blocks);
+  /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
+  void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
+    arrivals_.push({packet, time});
+    // The SM has had its turn at this instant.
+    next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
+  }
+  /// A packet left the queue to the NoC at `now`.
+  void unblock(Ticks now) {
+    lsu_.unblock();
+    if (lsu_.is_ready()) next_ = std::min(next_, cycle_after(now));
+  }
+
+  [[nodiscard]] LoadStoreUnit& lsu() { return lsu_; }
+  [[nodiscard]] const LoadStoreUnit& lsu() const { return lsu_; }
+  [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+  /// The cycle after its last warp was done.
+  [[nodiscard]] Cycle end() const { return end_; }
+  /// Issue slots until end(), by what they were used for.
+  [[nodiscard]] const Stack& slots() const { return slots_; }
+  [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
+  /// Appends what the unfinished warps wait for, a line each, up to `most` lines.
+  void explain(std::string& text, std::size_t most) const;
+
+ private:
+  struct Warp {
+    InstructionStream stream;
+    std::uint32_t block = 0;  ///< slot
+    bool is_resident = false;
+    bool is_at_barrier = false;
+    bool has_exited = false;  ///< issued its last instruction
+    Cycle barrier_until = 0;
+    Cycle finish = 0;                  ///< when what it has issued is done, without its loads
+    std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
+    std::vector<std::uint32_t> loads;  ///< in flight, oldest first
+  };
+  struct Block {
+    std::uint32_t resident = 0;    ///< warps not retired
+    std::uint32_t unfinished = 0;  ///< warps that have not exited
+    std::uint32_t waiting = 0;     ///< warps at the barrier
+  };
+  /// A load in flight as a cause; smaller causes are parts of the stack.
+  static constexpr std::uint32_t first_load_cause = num_stack_parts;
+
+  void deliver(Cycle now);
+  void complete_loads(Cycle now);
+  void retire(Cycle now, BlockQueue& blocks);
+  void issue(Cycle now);
+  [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
+  void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
+  void exit(std::uint32_t slot);
+  /// Lets the block's warps go on when all of them wait.
+  void check_barrier(std::uint32_t block, Cycle now);
+  /// Finds out when the registers of the warp's next instruction are ready.
+  void look_ahead(std::uint32_t slot);
+  void note_need(std::uint32_t slot);
+  /// Accounts for `slots` issue slots that nobody used in a cycle.
+  void lose(std::int64_t slots, Cycle cycle);
+  void settle(std::int64_t slots, std::uint32_t cause);
+  [[nodiscard]] std::optional<std::uint32_t> cause_of(std::uint32_t slot, Cycle cycle) const;
+  [[nodiscard]] Cycle next_issue(Cycle now) const;
+  [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
+    return slot % static_cast<std::uint32_t>(schedulers_.size());
+  }
+  Cycle& unit_free(std::uint32_t scheduler, std::uint32_t unit) {
+    return unit_free_[scheduler * num_op_classes + unit];
+  }
+  [[nodiscard]] Cycle unit_free(std::uint32_t scheduler, std::uint32_t unit) const {
+    return unit_free_[scheduler * num_op_classes + unit];
+  }
+
+  struct Arrival {
+    std::uint32_t packet = 0;
+    Ticks time = 0;
+  };
+  enum class Need : std::uint8_t { nothing, unit, load_store_unit };
+
+  const TimingConfig& config_;
+  const RowTable& rows_;
+  std::uint32_t index_;
+  IssueSlots issue_slots_;
+  std::uint32_t slots_per_scheduler_;
+  std::uint32_t warps_per_block_;
+  std::size_t num_registers_;
+  Cycle barrier_latency_;
+  PacketPool& packets_;
+
+  LoadStoreUnit lsu_;
+  std::vector<WarpScheduler> schedulers_;
+  std::vector<Warp> warps_;
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
+  std::vector<std::uint32_t> by_age_;       ///< resident warps
+  std::vector<std::uint32_t> draining_;     ///< warps that have exited
+  // By warp slot, for the scheduler's loop:
+  std::vector<Cycle> ready_;  ///< when the next instruction's registers are ready
+  std::vector<Need> need_;
+  std::vector<std::uint8_t> unit_;
+  // By warp slot and register:
+  std::vector<Cycle> register_ready_;
+  std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight
+  std::vector<Cycle> unit_free_;
+  Fifo<Arrival> arrivals_;
+
+  std::uint32_t num_warps_ = 0;
+  std::uint64_t instructions_ = 0;
+  Stack slots_;
+  Cycle last_ = -1;  ///< cycles up to here are accounted for
+  Cycle end_ = 0;
+  Cycle next_ = never;
+};
+
+}  // namespace warpstack

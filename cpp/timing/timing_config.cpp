@@ -1,0 +1,84 @@
+#include "timing/timing_config.h"
+
+#include <string>
+
+#include "common/error.h"
+
+namespace warpstack {
+
+std::string_view name_of(WarpOrder order) {
+  static constexpr std::string_view names[num_warp_orders] = {"gto", "lrr", "oldest"};
+  return names[static_cast<std::size_t>(order)];
+}
+
+std::string_view name_of(StackPart part) {
+  static constexpr std::string_view names[num_stack_parts] = {"base", "dep",  "l1",  "l2",
+                                                              "dram", "mshr", "noc", "queue"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+void Stack::add_in_proportion(std::int64_t amount, const Stack& shares) {
+  const std::int64_t total = shares.sum();
+  std::int64_t rest = amount;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < num_stack_parts; ++i) {
+    const auto part =
+        static_cast<std::int64_t>(static_cast<__int128>(amount) * shares.values_[i] / total);
+    values_[i] += part;
+    rest -= part;
+    if (shares.values_[i] > shares.values_[largest]) largest = i;
+  }
+  values_[largest] += rest;
+}
+
+void TimingConfig::validate() const {
+  memory.validate();
+  const auto positive = [](const char* name, double value) {
+    if (!(value > 0)) throw InputError(std::string(name) + " is not positive");
+  };
+  const auto latency_of = [](const char* name, double value) {
+    // Beyond, times of long kernels would not fit.
+    constexpr double most = 1e9;
+    if (!(value >= 0) || value > most) {
+      throw InputError(std::string(name) + " = " + std::to_string(value) +
+                       " is outside 0 to 1e9 SM cycles");
+    }
+  };
+  positive("clock_ghz", clock_ghz);
+  positive("issue_width", issue_width);
+  positive("noc_bandwidth_gbs", noc_bandwidth_gbs);
+  positive("dram_bandwidth_gbs", dram_bandwidth_gbs);
+  positive("schedulers_per_sm", schedulers);
+  positive("lsu_queue_entries", lsu_queue_entries);
+  positive("l1_mshr_targets", l1_mshr_targets);
+  positive("noc_queue_entries", noc_queue_entries);
+  positive("l2_mshrs", l2_mshrs);
+  positive("l2_mshr_targets", l2_mshr_targets);
+  positive("l2_queue_entries", l2_queue_entries);
+  positive("dram_queue_entries", dram_queue_entries);
+  positive("dram_banks", dram_banks);
+  for (const double value : latency) latency_of("a latency", value);
+  latency_of("shared_memory_latency", shared_memory_latency);
+  latency_of("l1_latency", l1_latency);
+  latency_of("l2_latency", l2_latency);
+  latency_of("dram_latency", dram_latency);
+  latency_of("dram_row_miss_cycles", dram_row_miss_cycles);
+  if (dram_channels == 0 || memory.l2.slices % dram_channels != 0) {
+    throw InputError("dram_channels = " + std::to_string(dram_channels) +
+                     " does not divide l2_slices = " + std::to_string(memory.l2.slices));
+  }
+  constexpr double most_ratio = 1e4;
+  for (const double clock : {l2_clock_ghz, dram_clock_ghz}) {
+    if (clock != 0 && !(clock_ghz / clock <= most_ratio && clock / clock_ghz <= most_ratio)) {
+      throw InputError("clock_ghz = " + std::to_string(clock_ghz) + " and another clock of " +
+                       std::to_string(clock) + " GHz are more than a factor of 10000 apart");
+    }
+  }
+  constexpr double most_width = 1024;
+  if (issue_width > most_width || issue_width * static_cast<double>(ticks_per_cycle) < 1) {
+    throw InputError("issue_width = " + std::to_string(issue_width) +
+                     " is outside 1e-6 to 1024 warp instructions per cycle");
+  }
+}
+
+}  // namespace warpstack

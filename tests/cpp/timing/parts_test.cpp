@@ -1,0 +1,305 @@
+#include <gtest/gtest.h>
+
+#include "kernels.h"
+#include "timing/dram.h"
+#include "timing/fifo.h"
+#include "timing/instruction_stream.h"
+#include "timing/interconnect.h"
+#include "timing/mshr.h"
+#include "timing/warp_scheduler.h"
+
+namespace warpstack {
+namespace {
+
+constexpr Ticks cycle = ticks_per_cycle;
+
+TEST(Server, FractionalServiceTimesCostNoBandwidth) {
+  // 3/4 of a cycle each: busy until 3/4 and 3/2 after edge 0, 9/4 after edge 1, 3 after edge 2,
+  // 15/4 and 9/2 after edge 3.
+  Server server{Clock(cycle)};
+  std::vector<int> started;
+  for (int edge = 0; edge < 4; ++edge) {
+    int count = 0;
+    while (server.is_free(edge * cycle)) {
+      server.take(edge * cycle, 3 * cycle / 4);
+      ++count;
+    }
+    started.push_back(count);
+  }
+  EXPECT_EQ(started, (std::vector<int>{2, 1, 1, 2}));
+}
+
+TEST(Server, NextEdgeIsTheFirstAtWhichItIsFree) {
+  Server server{Clock(cycle)};
+  server.take(0, 5 * cycle / 2);
+  EXPECT_EQ(server.next_edge(0), 2 * cycle);
+  EXPECT_FALSE(server.is_free(cycle));
+  EXPECT_TRUE(server.is_free(2 * cycle));
+  EXPECT_EQ(server.next_edge(7 * cycle), 8 * cycle);
+}
+
+TEST(IssueSlots, FractionsOfASlotAddUp) {
+  const IssueSlots third(1.0 / 3);
+  std::int64_t count = 0;
+  for (Cycle t = 0; t < 300; ++t) count += third.in(t);
+  EXPECT_EQ(third.in(0), 1);
+  EXPECT_EQ(count, 100);
+  for (Cycle t = 0; t < 10; ++t) EXPECT_EQ(IssueSlots(4).in(t), 4);
+}
+
+/// Warps that issue when only those in `ready` can.
+std::vector<std::uint32_t> picks(WarpScheduler& scheduler,
+                                 const std::vector<std::vector<std::uint32_t>>& ready) {
+  std::vector<std::uint32_t> result;
+  for (const auto& now : ready) {
+    result.push_back(scheduler.pick(
+        [&](std::uint32_t warp) { return std::ranges::find(now, warp) != now.end(); }));
+  }
+  return result;
+}
+
+// Warps 7, 3, 5 in order of age. All are ready, then the one that issued last stalls twice.
+const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3, 5},   {3, 5, 7},
+                                                        {5, 7},    {},        {3, 5, 7}};
+constexpr std::uint32_t nobody = WarpScheduler::nobody;
+
+WarpScheduler scheduler_with_three_warps(WarpOrder order) {
+  WarpScheduler scheduler(order);
+  for (const std::uint32_t warp : {7u, 3u, 5u}) scheduler.add(warp);
+  return scheduler;
+}
+
+TEST(WarpScheduler, GreedyThenOldest) {
+  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 3, 7, nobody, 7}));
+}
+
+TEST(WarpScheduler, LooseRoundRobin) {
+  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::lrr);
+  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 3, 5, 7, 5, nobody, 7}));
+}
+
+TEST(WarpScheduler, OldestFirst) {
+  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::oldest);
+  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 7, 7, nobody, 7}));
+}
+
+TEST(WarpScheduler, ASlotThatIsTakenAgainIsNotTheLastWarp) {
+  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  picks(scheduler, {{3}});
+  scheduler.remove(3);
+  scheduler.add(3);  // the youngest now
+  EXPECT_EQ(picks(scheduler, {{3, 5}}), std::vector<std::uint32_t>{5});
+}
+
+TEST(MshrFile, HoldsLinesAndTargetsUpToItsLimits) {
+  MshrFile<int> mshrs(2, 2);
+  const std::uint32_t first = mshrs.allocate(10, 0b0011);
+  mshrs.add_target(first, 1);
+  EXPECT_TRUE(mshrs.has_room(first));
+  mshrs.add_target(first, 2);
+  EXPECT_FALSE(mshrs.has_room(first));
+  EXPECT_FALSE(mshrs.is_full());
+  const std::uint32_t second = mshrs.allocate(10, 0b0100);
+  EXPECT_TRUE(mshrs.is_full());
+  SectorMask under_way = 0;
+  mshrs.for_each(10, [&](std::uint32_t, SectorMask mask) { under_way |= mask; });
+  EXPECT_EQ(under_way, 0b0111);
+  mshrs.for_each(11, [](std::uint32_t, SectorMask) { FAIL(); });
+  mshrs.release(first);
+  EXPECT_EQ(mshrs.size(), 1u);
+  const std::uint32_t third = mshrs.allocate(11, 1);
+  EXPECT_TRUE(mshrs.targets(third).empty());
+  EXPECT_EQ(mshrs.mask(second), 0b0100);
+}
+
+TEST(MshrFile, WithoutACapacityItNeverFills) {
+  MshrFile<int> mshrs(0, 1);
+  for (std::uint64_t line = 0; line < 10000; ++line) mshrs.allocate(line, 1);
+  EXPECT_FALSE(mshrs.is_full());
+  EXPECT_EQ(mshrs.size(), 10000u);
+}
+
+TEST(Fifo, KeepsItsOrderWhileItGrowsAndWraps) {
+  Fifo<int> fifo;
+  int next = 0;
+  int expected = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 7; ++i) fifo.push(next++);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(fifo.front(), expected++);
+      fifo.pop();
+    }
+  }
+  EXPECT_EQ(fifo.size(), 100u);
+  EXPECT_EQ(fifo[0], expected);
+}
+
+TEST(Interconnect, SourcesTakeTurns) {
+  // Half a cycle each: two per edge. Source 1 has one packet only.
+  Interconnect network(Clock(cycle), 3, 0);
+  for (const std::uint32_t source : {0u, 0u, 0u, 1u, 2u, 2u, 2u}) network.add(source, 0);
+  std::vector<std::pair<Ticks, std::uint32_t>> moved;
+  while (network.next() < never) {
+    const Ticks now = network.next();
+    network.step(
+        [](std::uint32_t, Interconnect::Transfer& transfer) {
+          transfer = {cycle / 2, 0, 0};
+          return true;
+        },
+        [&](std::uint32_t source) { moved.emplace_back(now / cycle, source); });
+  }
+  const std::vector<std::pair<Ticks, std::uint32_t>> expected{{0, 0}, {0, 1}, {1, 2}, {1, 0},
+                                                              {2, 2}, {2, 0}, {3, 2}};
+  EXPECT_EQ(moved, expected);
+}
+
+TEST(Interconnect, AFullDestinationHoldsUpOnlyItsOwnQueue) {
+  Interconnect network(Clock(cycle), 2, 0);
+  network.add(0, 0);
+  network.add(1, 0);
+  bool has_room = false;
+  std::vector<std::uint32_t> moved;
+  for (int i = 0; i < 3; ++i) {
+    network.step(
+        [&](std::uint32_t source, Interconnect::Transfer& transfer) {
+          transfer = {cycle, 0, 0};
+          return source == 1 || has_room;
+        },
+        [&](std::uint32_t source) { moved.push_back(source); });
+    has_room = i == 1;
+  }
+  EXPECT_EQ(moved, (std::vector<std::uint32_t>{1, 0}));
+}
+
+TEST(Interconnect, APortLimitsItsSm) {
+  // The NoC could take ten packets per cycle, the port takes one in four cycles.
+  Interconnect network(Clock(cycle), 1, 1);
+  for (int i = 0; i < 5; ++i) network.add(0, 0);
+  std::vector<Ticks> edges;
+  while (network.next() < never) {
+    const Ticks now = network.next();
+    network.step(
+        [](std::uint32_t, Interconnect::Transfer& transfer) {
+          transfer = {cycle / 10, 4 * cycle, 0};
+          return true;
+        },
+        [&](std::uint32_t) { edges.push_back(now / cycle); });
+  }
+  // It gets free before edge 4 ends: 4 < 3 + 1 is false at edge 3, so the next goes at edge 4.
+  EXPECT_EQ(edges, (std::vector<Ticks>{0, 4, 8, 12, 16}));
+}
+
+TimingConfig dram_config() {
+  TimingConfig config;
+  config.clock_ghz = 1;
+  config.dram_bandwidth_gbs = 32;  // 32 bytes take a cycle of the one channel
+  config.dram_channels = 1;
+  config.dram_queue_entries = 4;
+  return config;
+}
+
+/// Runs a channel until it is idle: edge and row of each transfer.
+std::vector<std::pair<Ticks, std::uint64_t>> transfers(DramChannel& channel) {
+  std::vector<std::pair<Ticks, std::uint64_t>> result;
+  while (channel.next() < never) {
+    const Ticks now = channel.next();
+    channel.step(
+        [&](const DramRequest& request) { result.emplace_back(now / cycle, request.row); });
+  }
+  return result;
+}
+
+TEST(DramChannel, ServesInOrderAtItsBandwidth) {
+  TrafficCounters counters;
+  DramChannel channel(dram_config(), counters);
+  channel.add({0, 0, 128, 0}, 0);
+  channel.add({0, DramRequest::write, 64, 0}, 0);
+  EXPECT_TRUE(channel.has_room());
+  channel.add({0, 1, 32, 0}, 0);
+  channel.add({0, 2, 32, 0}, 0);
+  EXPECT_FALSE(channel.has_room());
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{0, 0}, {4, 0}, {6, 0}, {7, 0}};
+  EXPECT_EQ(transfers(channel), expected);
+  EXPECT_EQ(counters.dram_reads, 3u);
+  EXPECT_EQ(counters.dram_writes, 1u);
+}
+
+TEST(DramChannel, OpenRowsGoFirst) {
+  TimingConfig config = dram_config();
+  config.dram_row_bytes = 1024;
+  config.dram_banks = 2;
+  config.dram_row_miss_cycles = 10;
+  TrafficCounters counters;
+  DramChannel channel(config, counters);
+  // Rows 0 and 2 share bank 0, row 1 is in bank 1. Rows 0 and 1 open at once and are ready at 10.
+  // Row 2 has to wait until nobody wants row 0: it opens after the transfers at 10.
+  channel.add({0, 0, 32, 0}, 0);
+  channel.add({0, 0, 32, 2}, 0);
+  channel.add({0, 0, 32, 0}, 0);
+  channel.add({0, 0, 32, 1}, 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {11, 0}, {12, 1}, {21, 2}};
+  EXPECT_EQ(transfers(channel), expected);
+  EXPECT_EQ(counters.dram_row_misses, 3u);
+}
+
+TEST(Stack, DividesInProportionWithoutLoss) {
+  Stack shares;
+  shares[StackPart::l2] = 2;
+  shares[StackPart::dram] = 5;
+  shares[StackPart::mshr] = 5;
+  Stack stack;
+  stack.add_in_proportion(101, shares);
+  // 16.83, 42.08 and 42.08, rounded down; the first of the largest takes the rest, one.
+  EXPECT_EQ(stack[StackPart::l2], 16);
+  EXPECT_EQ(stack[StackPart::dram], 43);
+  EXPECT_EQ(stack[StackPart::mshr], 42);
+  EXPECT_EQ(stack.sum(), 101);
+}
+
+TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
+  std::vector<testing::Step> steps;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const auto address = [i](std::uint64_t thread) { return thread * (i % 40) * 4; };
+    switch (i % 4) {
+      case 0:
+        steps.push_back({"STG.E", {}, {2, 6}, address});
+        break;
+      case 1:
+        steps.push_back({"LDG.E", {4}, {2}, address});
+        break;
+      case 2:
+        steps.push_back({"LDS", {4}, {2}, address});
+        break;
+      default:
+        steps.push_back({"FADD", {4}, {2}, {}});
+    }
+  }
+  const KernelTrace in_memory = testing::make_kernel(2, 64, steps);
+  const KernelTrace in_file = testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
+  ASSERT_TRUE(in_file.blocks().spilled());
+  const RowFlags flags(in_memory.instructions());
+  std::vector<std::uint8_t> is_memory;
+  for (const StaticInstruction& row : in_memory.instructions()) {
+    is_memory.push_back(row.is_memory());
+  }
+  for (std::uint32_t warp = 0; warp < 2; ++warp) {
+    InstructionStream expected(in_memory, flags, is_memory, {1, warp});
+    InstructionStream found(in_file, flags, is_memory, {1, warp});
+    std::size_t count = 0;
+    for (; !expected.done(); expected.advance(), found.advance(), ++count) {
+      ASSERT_FALSE(found.done());
+      ASSERT_EQ(found.row(), expected.row());
+      ASSERT_EQ(found.mask(), expected.mask());
+      ASSERT_EQ(found.memory_count(), expected.memory_count());
+      if (!flags.uses_caches[found.row()]) continue;
+      ASSERT_TRUE(std::ranges::equal(found.access().sectors, expected.access().sectors));
+      ASSERT_TRUE(std::ranges::equal(found.access().store_bytes, expected.access().store_bytes));
+    }
+    EXPECT_TRUE(found.done());
+    EXPECT_EQ(count, 300u);
+  }
+}
+
+}  // namespace
+}  // namespace warpstack

@@ -1,0 +1,441 @@
+#include "timing/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "kernels.h"
+
+namespace warpstack {
+namespace {
+
+using testing::make_kernel;
+using testing::Step;
+
+/// MDM's Table III, with latencies that tell the levels apart.
+TimingConfig config() {
+  TimingConfig result;
+  result.memory.num_sms = 28;
+  result.memory.sm.warps = 64;
+  result.memory.sm.threads = 2048;
+  result.memory.sm.blocks = 32;
+  result.memory.l1 = {.size_bytes = 48 << 10,
+                      .ways = 6,
+                      .line_bytes = 128,
+                      .sector_bytes = 128,
+                      .write_policy = WritePolicy::write_through,
+                      .write_miss = WriteMiss::no_allocate};
+  result.memory.l2 = {.size_bytes = 3 << 20,
+                      .ways = 8,
+                      .line_bytes = 128,
+                      .sector_bytes = 128,
+                      .slices = 24,
+                      .slice_interleave_bytes = 256};
+  result.clock_ghz = 1.4;
+  result.latency.fill(20);
+  result.shared_memory_latency = 23;
+  result.l1_latency = 25;
+  result.l1_mshrs = 128;
+  result.l1_mshr_targets = 8;
+  result.noc_queue_entries = 16;
+  result.noc_bandwidth_gbs = 1050;
+  result.noc_control_bytes = 8;
+  result.l2_latency = 120;
+  result.l2_mshrs = 128;
+  result.l2_mshr_targets = 8;
+  result.l2_queue_entries = 32;
+  result.dram_latency = 220;
+  result.dram_bandwidth_gbs = 480;
+  result.dram_channels = 24;
+  result.dram_queue_entries = 64;
+  return result;
+}
+
+SimulationResult simulate(const TimingConfig& config, const KernelTrace& trace,
+                          const SimulationOptions& options = {}) {
+  return Simulator(config).run(trace, options);
+}
+
+std::uint64_t first_line(std::uint64_t lane) { return 0x10000 + 4 * (lane % 32); }
+
+/// A line for each warp instruction, on another slice each.
+std::function<std::uint64_t(std::uint64_t)> own_lines(std::uint64_t index, std::uint64_t count) {
+  return [=](std::uint64_t thread) {
+    return 0x100000 + (thread / 32 * count + index) * 128 + thread % 32 * 4;
+  };
+}
+
+std::vector<Step> independent(const std::string& opcode, std::size_t count) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < count; ++i) {
+    steps.push_back({opcode, {static_cast<std::uint16_t>(10 + i)}, {2}, {}});
+  }
+  return steps;
+}
+
+TEST(Latency, OfOneLoadIsExactAtEachLevel) {
+  const KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
+  Simulator simulator(config());
+  EXPECT_EQ(simulator.run(load).cycles, 120 + 220);
+  EXPECT_EQ(simulator.run(load).cycles, 120);  // L2 keeps the line
+  simulator.flush_l2();
+  EXPECT_EQ(simulator.run(load).cycles, 120 + 220);
+  // The second load waits for the first one's register and hits L1.
+  const KernelTrace twice =
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, first_line}});
+  EXPECT_EQ(simulator.run(twice).cycles, 120 + 25);
+}
+
+TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
+  TimingConfig odd = config();
+  odd.l2_latency = 121;
+  odd.dram_latency = 223;
+  const KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
+  EXPECT_EQ(simulate(odd, load).cycles, 121 + 223);
+  odd.dram_latency = 223.25;  // the SM sees the data in its next cycle
+  EXPECT_LE(simulate(odd, load).cycles, 121 + 225);
+  EXPECT_GE(simulate(odd, load).cycles, 121 + 224);
+}
+
+TEST(Latency, OwnClocksCostAtMostAPeriodAtEachCrossing) {
+  const KernelTrace load =
+      make_kernel(1, 32, {{"FADD", {2}, {1}, {}}, {"LDG.E", {4}, {2}, first_line}});
+  TimingConfig clocks = config();
+  clocks.l2_clock_ghz = 1.172;
+  clocks.dram_clock_ghz = 0.85;
+  const Cycle shared = simulate(config(), load).cycles;
+  const Cycle own = simulate(clocks, load).cycles;
+  EXPECT_EQ(shared, 20 + 340);
+  EXPECT_GE(own, shared);
+  // Into the NoC and out of DRAM at an edge of L2, into DRAM at one of its own, back into the SM.
+  EXPECT_LE(own, shared + 2 * 1.4 / 1.172 + 1.4 / 0.85 + 1);
+}
+
+TEST(Latency, OfDependentArithmeticIsThatOfItsClass) {
+  std::vector<Step> chain;
+  for (int i = 0; i < 10; ++i) chain.push_back({"FADD", {4}, {4}, {}});
+  EXPECT_EQ(simulate(config(), make_kernel(1, 32, chain)).cycles, 10 * 20);
+  // Writing a register that is still to be written waits too, reading another one does not.
+  EXPECT_EQ(simulate(config(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {4}, {1}, {}}}))
+                .cycles,
+            20 + 20);
+  EXPECT_EQ(simulate(config(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {5}, {1}, {}}}))
+                .cycles,
+            1 + 20);
+}
+
+TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
+  // LDG.E.64 writes R4 and R5; the addition reads R5 only.
+  const KernelTrace pair =
+      make_kernel(1, 32,
+                  {{"LDG.E.64", {4}, {2}, [](std::uint64_t lane) { return 8 * lane; }},
+                   {"FADD", {8}, {5}, {}}});
+  // Two lines: the second one is looked up a cycle later. Both are in one slice, whose channel
+  // needs 8.96 cycles for the first: its second transfer starts in cycle 8.
+  EXPECT_EQ(simulate(config(), pair).cycles, 340 + 8 + 20);
+}
+
+TEST(Latency, OfSharedMemoryGrowsWithBankConflicts) {
+  for (const std::uint64_t conflicts : {1, 2, 8, 32}) {
+    const KernelTrace load = make_kernel(
+        1, 32,
+        {{"LDS", {4}, {2}, [=](std::uint64_t lane) { return lane * conflicts * 4 % 4096; }}});
+    EXPECT_EQ(simulate(config(), load).cycles, static_cast<Cycle>(23 + conflicts - 1));
+  }
+}
+
+TEST(Latency, OfAnL1HitGrowsWithItsLines) {
+  // Eight lines are looked up one per cycle.
+  const auto divergent = [](std::uint64_t lane) { return 0x10000 + lane / 4 * 256; };
+  Simulator simulator(config());
+  const KernelTrace twice =
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, divergent}, {"LDG.E", {6}, {4}, divergent}});
+  EXPECT_EQ(simulator.run(twice).cycles, 340 + 7 + 25 + 7);
+}
+
+TEST(IssueRate, BoundsArithmeticKernels) {
+  // Four warps of 40 independent instructions: the last slot is number 160.
+  const KernelTrace kernel = make_kernel(1, 128, independent("FADD", 40));
+  for (const double width : {1.0, 2.0, 4.0, 0.5}) {
+    TimingConfig wide = config();
+    wide.issue_width = width;
+    wide.schedulers = static_cast<std::uint32_t>(std::max(width, 1.0));
+    EXPECT_EQ(simulate(wide, kernel).cycles,
+              static_cast<Cycle>(width < 1 ? 2 * 159 : 160 / width - 1) + 20)
+        << width;
+  }
+  // One scheduler with two slots a cycle issues two instructions of one warp.
+  TimingConfig dual = config();
+  dual.issue_width = 2;
+  EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 20 - 1 + 20);
+  // Two schedulers have a warp each: one warp gets one slot a cycle.
+  dual.schedulers = 2;
+  EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 40 - 1 + 20);
+}
+
+TEST(IssueRate, OfAClassIsBoundByItsInterval) {
+  TimingConfig slow = config();
+  slow.interval[static_cast<std::size_t>(OpClass::fp64)] = 16;
+  EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("DADD", 5))).cycles, 9 * 16 + 20);
+  EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("FADD", 5))).cycles, 9 + 20);
+}
+
+TEST(Mshrs, MissesGoInBatches) {
+  // One load of 32 lines, each on a slice of its own within a batch: batch b starts when the data
+  // of the one before come back, one line per cycle.
+  const KernelTrace load = make_kernel(
+      1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t lane) { return 0x10000 + 256 * lane; }}});
+  for (const std::uint32_t mshrs : {1u, 3u, 8u, 16u}) {
+    TimingConfig few = config();
+    few.l1_mshrs = mshrs;
+    const std::uint32_t batches = (32 + mshrs - 1) / mshrs;
+    const std::uint32_t in_last = 32 - (batches - 1) * mshrs;
+    const SimulationResult result = simulate(few, load);
+    EXPECT_EQ(result.cycles, 340 * batches + in_last - 1) << mshrs;
+    // All wait but the first batch.
+    EXPECT_EQ(result.miss_latency.misses, 32u);
+    EXPECT_GT(result.miss_latency.ticks[StackPart::mshr],
+              std::int64_t{340 - 32} * (32 - mshrs) * ticks_per_cycle);
+  }
+  TimingConfig streaming = config();
+  streaming.l1_mshrs = 0;
+  EXPECT_LT(simulate(streaming, load).cycles, 340 + 32 + 9);
+}
+
+TEST(Mshrs, TargetsBlockLikeMshrs) {
+  // Ten warps load one line. One target each is taken in cycles 0 to 7; the ninth warp's request
+  // waits for the data and then hits, the tenth follows a cycle later.
+  const KernelTrace load = make_kernel(1, 320, {{"LDG.E", {4}, {2}, first_line}});
+  const SimulationResult result = simulate(config(), load);
+  EXPECT_EQ(result.cycles, 340 + 1 + 25);
+  EXPECT_EQ(result.traffic.noc_requests, 1u);
+  EXPECT_EQ(result.totals[Total::l1_read_sector_hits], 9u * 4);
+  EXPECT_EQ(result.traffic.l1_pending_sector_hits, 7u * 4);
+}
+
+TEST(Bandwidth, OfDramIsReachedByAStream) {
+  std::vector<Step> steps;
+  for (std::uint16_t i = 0; i < 16; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
+  }
+  const KernelTrace stream = make_kernel(448, 256, steps);
+  for (const double bandwidth : {120.0, 480.0}) {
+    TimingConfig dram = config();
+    dram.dram_bandwidth_gbs = bandwidth;
+    const SimulationResult result = simulate(dram, stream);
+    const double bytes = 32.0 * static_cast<double>(result.totals[Total::dram_read_sectors]);
+    EXPECT_EQ(bytes, 448.0 * 8 * 16 * 128);
+    EXPECT_NEAR(bytes / static_cast<double>(result.cycles) * 1.4 / bandwidth, 1, 0.03);
+  }
+}
+
+TEST(Bandwidth, OfTheNocIsReachedByLoadsAndByStores) {
+  TimingConfig noc = config();
+  noc.dram_bandwidth_gbs = 1e5;
+  std::vector<Step> loads;
+  std::vector<Step> stores;
+  for (std::uint16_t i = 0; i < 16; ++i) {
+    loads.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
+    stores.push_back({"STG.E", {}, {2, 4}, own_lines(i, 16)});
+  }
+  for (const auto& steps : {loads, stores}) {
+    const KernelTrace stream = make_kernel(448, 256, steps);
+    for (const double bandwidth : {200.0, 700.0}) {
+      noc.noc_bandwidth_gbs = bandwidth;
+      const SimulationResult result = simulate(noc, stream);
+      const double bytes = 448.0 * 8 * 16 * 128;
+      EXPECT_NEAR(bytes / static_cast<double>(result.cycles) * 1.4 / bandwidth, 1, 0.03);
+    }
+  }
+}
+
+TEST(Bandwidth, OfAnSmsPortIsReached) {
+  TimingConfig port = config();
+  port.dram_bandwidth_gbs = 1e5;
+  port.noc_sm_bytes_per_cycle = 16;
+  std::vector<Step> steps;
+  for (std::uint16_t i = 0; i < 16; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
+  }
+  const SimulationResult result = simulate(port, make_kernel(56, 512, steps));
+  // Two blocks per SM: 2 * 16 * 16 lines of 128 bytes at 16 bytes per cycle.
+  EXPECT_NEAR(static_cast<double>(result.cycles), 2 * 16 * 16 * 8 + 340, 0.03 * 4096);
+}
+
+TEST(Bandwidth, OfL2IsOneRequestPerSliceAndCycle) {
+  // All lines are in slice 0, which L2 holds after the first run.
+  std::vector<Step> steps;
+  for (std::uint16_t i = 0; i < 8; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, [i](std::uint64_t thread) {
+                       return (thread / 32 * 8 + i) * 24 * 256 + thread % 32 * 4;
+                     }});
+  }
+  TimingConfig wide = config();
+  wide.noc_bandwidth_gbs = 1e5;
+  Simulator simulator(wide);
+  const KernelTrace kernel = make_kernel(28, 32, steps);
+  simulator.run(kernel);
+  EXPECT_NEAR(static_cast<double>(simulator.run(kernel).cycles), 28 * 8 + 120, 3);
+}
+
+TEST(Barrier, ReleasesTheBlockWhenItsLastWarpArrives) {
+  // Both warps of the block issue a barrier; warp 1 of a chain of loads arrives late.
+  TraceBuilder builder(testing::header(1, 64), testing::memory_budget());
+  const std::uint32_t load = builder.intern(make_static_instruction(
+      0, "LDG.E", std::vector<std::uint16_t>{4}, std::vector<std::uint16_t>{4}));
+  const std::uint32_t use = builder.intern(make_static_instruction(
+      16, "FADD", std::vector<std::uint16_t>{6}, std::vector<std::uint16_t>{4}));
+  const std::uint32_t barrier = builder.intern(make_static_instruction(32, "BAR.SYNC", {}, {}));
+  const std::uint32_t end = builder.intern(make_static_instruction(48, "EXIT", {}, {}));
+  builder.begin_block(0);
+  LaneAddresses lanes;
+  lanes.mask = 0xffffffff;
+  lanes.address.fill(0x10000);
+  for (std::uint32_t warp = 0; warp < 2; ++warp) {
+    builder.begin_warp(warp);
+    if (warp == 1) {
+      builder.append(load, lanes.mask, &lanes);
+      builder.append(use, lanes.mask);
+    }
+    builder.append(barrier, lanes.mask);
+    builder.append(end, lanes.mask);
+  }
+  builder.end_block();
+  const KernelTrace kernel = builder.finish();
+  // Warp 0 issues its barrier in cycle 0, warp 1 its load in cycle 1, the addition at 341, the
+  // barrier at 342. Both exit 20 cycles later, one per cycle; the addition is done before that.
+  EXPECT_EQ(simulate(config(), kernel).cycles, 342 + 20 + 1 + 1);
+}
+
+TEST(Blocks, FillTheSlotsOfThoseThatFinish) {
+  // One SM that holds two blocks; five blocks of one warp with 10 dependent additions, 200 cycles.
+  TimingConfig one = config();
+  one.memory.num_sms = 1;
+  one.memory.sm.blocks = 2;
+  std::vector<Step> chain;
+  for (int i = 0; i < 10; ++i) chain.push_back({"FADD", {4}, {4}, {}});
+  const SimulationResult result = simulate(one, make_kernel(5, 32, chain));
+  // The second slot runs a cycle behind: blocks 0, 2, 4 in the first.
+  EXPECT_EQ(result.cycles, 3 * 200);
+  EXPECT_EQ(result.occupancy.blocks_per_sm, 2u);
+}
+
+TEST(Rows, OpenOnceForNeighbours) {
+  TimingConfig rows = config();
+  rows.dram_row_bytes = 2048;
+  rows.dram_banks = 16;
+  rows.dram_row_miss_cycles = 30;
+  const auto second = [](std::uint64_t lane) { return first_line(lane) + 128; };
+  const KernelTrace two =
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, second}});
+  const SimulationResult result = simulate(rows, two);
+  EXPECT_EQ(result.cycles, 30 + 340 + 340);
+  EXPECT_EQ(result.traffic.dram_row_misses, 1u);
+}
+
+/// Loads, stores, atomics and shared memory with dependences, over all SMs.
+KernelTrace mixed_kernel() {
+  const auto scattered = [](std::uint64_t thread) { return 0x10000 + thread * 7919 % 65536 * 4; };
+  return make_kernel(
+      60, 96,
+      {{"LDG.E", {4}, {2}, scattered},
+       {"FADD", {6}, {4}, {}},
+       {"STG.E", {}, {2, 6}, scattered},
+       {"LDS", {8}, {6}, [](std::uint64_t thread) { return thread % 32 * 8; }},
+       {"BAR.SYNC", {}, {}, {}},
+       {"ATOMG.E.ADD", {10}, {2, 8}, [](std::uint64_t thread) { return thread % 64 * 4; }},
+       {"RED.E.ADD", {}, {2, 10}, [](std::uint64_t thread) { return thread % 64 * 4; }},
+       {"LDG.E", {4}, {10}, own_lines(0, 1)},
+       {"EXIT", {}, {4}, {}}});
+}
+
+TEST(Conservation, WhatLeavesALevelEntersTheNext) {
+  const KernelTrace kernel = mixed_kernel();
+  const SimulationResult result = simulate(config(), kernel);
+  const MemoryTotals& totals = result.totals;
+  EXPECT_EQ(result.instructions, kernel.totals().instructions);
+  // Each read and each atomic is answered; stores and reductions are not.
+  EXPECT_EQ(result.traffic.noc_replies, result.miss_latency.misses);
+  EXPECT_EQ(result.traffic.noc_reply_bytes, 32 * totals[Total::l2_read_sectors] + 32u * 60 * 3 * 4);
+  EXPECT_EQ(totals[Total::l2_write_sectors], totals[Total::l1_write_sectors]);
+  EXPECT_EQ(result.traffic.dram_reads * 4, totals[Total::dram_read_sectors]);
+  EXPECT_EQ(totals[Total::l2_read_sectors] - totals[Total::l2_read_sector_hits] +
+                totals[Total::l2_atomic_sectors] - totals[Total::l2_atomic_sector_hits] +
+                totals[Total::l2_write_sectors] - totals[Total::l2_write_sector_hits],
+            totals[Total::dram_read_sectors]);
+  // Every issue slot of every SM until its end is accounted for.
+  EXPECT_EQ(result.slots.sum(), result.sm_cycles);
+  EXPECT_EQ(result.slots[StackPart::base], static_cast<std::int64_t>(result.instructions));
+  EXPECT_EQ(result.active_sms, 28u);
+}
+
+TEST(Simulator, IsDeterministicAndReadsFilesAlike) {
+  const KernelTrace kernel = mixed_kernel();
+  const SimulationResult first = simulate(config(), kernel);
+  const SimulationResult second = simulate(config(), kernel);
+  EXPECT_EQ(first.cycles, second.cycles);
+  EXPECT_EQ(first.slots[StackPart::noc], second.slots[StackPart::noc]);
+}
+
+TEST(Simulator, SamplesAtRegularCycles) {
+  SimulationOptions options;
+  options.sample_cycles = 50;
+  const SimulationResult result =
+      simulate(config(), make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}}), options);
+  ASSERT_EQ(result.samples.size(), 7u);  // 0 to 300 of 340 cycles
+  EXPECT_EQ(result.samples[0].instructions, 0u);
+  EXPECT_EQ(result.samples[1].instructions, 1u);
+  EXPECT_EQ(result.samples[1].resident_warps, 1u);
+  EXPECT_EQ(result.samples[1].l1_mshrs, 1u);
+  EXPECT_EQ(result.samples[1].l2_mshrs, 1u);  // until its data come from DRAM, at 220
+  EXPECT_EQ(result.samples[5].l2_mshrs, 0u);
+  EXPECT_EQ(result.samples[6].l1_mshrs, 1u);
+}
+
+TEST(Simulator, SaysWhatWarpsWaitForWhenItGivesUp) {
+  SimulationOptions options;
+  options.max_cycles = 100;
+  try {
+    simulate(config(),
+             make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"FADD", {6}, {4}, {}}}),
+             options);
+    FAIL();
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("max_cycles = 100"), std::string::npos) << text;
+    EXPECT_NE(text.find("SM 0, block 0, warp 0: next FADD at pc 16, waits for LDG.E at pc 0"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(Simulator, StopsWhenInterrupted) {
+  SimulationOptions options;
+  int calls = 0;
+  options.interrupt = [&calls] {
+    if (++calls == 2) throw std::runtime_error("stop");
+  };
+  std::vector<Step> steps;
+  for (std::uint16_t i = 0; i < 16; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
+  }
+  TimingConfig slow = config();
+  slow.dram_bandwidth_gbs = 10;
+  EXPECT_THROW(simulate(slow, make_kernel(448, 256, steps), options), std::runtime_error);
+}
+
+TEST(Simulator, RefusesImpossibleConfigurations) {
+  const auto refused = [](auto change) {
+    TimingConfig wrong = config();
+    change(wrong);
+    EXPECT_THROW(Simulator{wrong}, InputError);
+  };
+  refused([](TimingConfig& c) { c.dram_channels = 7; });
+  refused([](TimingConfig& c) { c.l2_mshrs = 0; });
+  refused([](TimingConfig& c) { c.issue_width = 1e9; });
+  refused([](TimingConfig& c) { c.l2_clock_ghz = 1e9; });
+  refused([](TimingConfig& c) { c.dram_latency = 1e12; });
+  refused([](TimingConfig& c) { c.noc_bandwidth_gbs = 0; });
+}
+
+}  // namespace
+}  // namespace warpstack

@@ -1,0 +1,22 @@
+// The bytes of a fat binary container are PTX text or an InputError.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/error.h"
+#include "cudart/fat_binary.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace warpstack;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  try {
+    cudart::best_ptx(bytes, 90);
+  } catch (const InputError&) {
+  }
+  try {
+    cudart::unpack_lz4(bytes, size * 3);
+  } catch (const InputError&) {
+  }
+  return 0;
+}

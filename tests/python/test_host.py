@@ -1,0 +1,392 @@
+"""CUDA host programs on the stand-in for libcudart: their results, their traces, their mistakes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import warpstack as ws
+from strategies import kernels
+from warpstack import _core, host
+from warpstack.cli import main
+from warpstack.storage import default_budget
+
+HERE = Path(__file__).parent
+CLIENT = HERE / "host_client.py"
+LIBRARIES = Path(_core.__file__).parent / "lib"
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the stand-in for libcudart needs Linux"
+)
+
+
+def client(scenario, version="12"):
+    return [sys.executable, str(CLIENT), f"libcudart.so.{version}", scenario]
+
+
+@pytest.fixture(scope="session")
+def nvcc():
+    found = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if found is None:
+        pytest.skip("nvcc is not installed")
+    return found
+
+
+@pytest.fixture(scope="session")
+def build(nvcc, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile_(source, *options, name=None):
+        program = folder / (name or source)
+        if not program.exists():
+            text = HERE / "host_programs" / f"{source}.cu"
+            command = [nvcc, "-cudart", "shared", "-lineinfo", *options, "-o", program, text]
+            subprocess.run(command, check=True, timeout=300)
+        return str(program)
+
+    return compile_
+
+
+PTX_ONLY = ("-gencode", "arch=compute_75,code=compute_75")
+
+
+@pytest.fixture
+def run(build, tmp_path, capfd):
+    """Return a function that traces a scenario of basic.cu: the run, its traces, what it prints."""
+
+    def call(scenario, **options):
+        command = [build("basic", *PTX_ONLY), scenario]
+        result = host.trace_program(command, tmp_path / "out", **options)
+        out, err = capfd.readouterr()
+        return result, ws.load(tmp_path / "out"), out.splitlines(), err
+
+    return call
+
+
+# --- without nvcc -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["11.0", "12", "13"])
+def test_a_program_of_every_abi(version, tmp_path, capfd):
+    result = host.trace_program(client("axpy", version), tmp_path / "out")
+    # y = 3 x + 1, twice: 6 x + 1
+    assert capfd.readouterr().out.splitlines() == [
+        "cudaSuccess",
+        "cudaSuccess",
+        "cudaSuccess [1.0, 7.0, 1195.0] 5",
+    ]
+    assert (result.launches, result.traced, result.status, result.errors) == (2, 2, 0, ())
+    assert not result.problem()
+    app = ws.load(tmp_path / "out")
+    assert [k.launch_id for k in app] == [1, 2]
+    first, second = app
+    assert first.name == "axpy"
+    assert (first.grid, first.block, first.source) == ((2, 1, 1), (128, 1, 1), "ptx")
+    assert first.num_warps == 8
+    assert first.num_instructions == second.num_instructions
+    assert result.instructions == 2 * first.num_instructions
+    # 200 floats of 4 bytes are 25 sectors; x and y are read, y is written; launches is one more
+    # for both.
+    touched = [
+        set(kernel.warp(block, warp)["sector"].tolist())
+        for kernel in app
+        for block in range(2)
+        for warp in range(4)
+    ]
+    assert len(set.union(*touched)) == 25 + 25 + 1
+
+
+def test_a_kernel_that_does_nothing():
+    # CUB launches one to learn which PTX a program has.
+    text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
+    trace = ws.cuda.compile(text).kernel("nothing").launch(2, 64)
+    assert trace.num_instructions == 4  # the exit of each warp
+
+
+def test_traces_are_the_same_on_every_run(tmp_path):
+    digests = []
+    for i in range(2):
+        host.trace_program(client("axpy"), tmp_path / str(i))
+        digests.append([k.digest for k in ws.load(tmp_path / str(i))])
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("version", ["11.0", "12", "13"])
+def test_device_properties_lie_where_each_version_has_them(version, tmp_path):
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(LIBRARIES))
+    environment["WARPSTACK_CUDART_DEVICE"] = "num_sms=17"
+    command = client("properties", version)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [version.partition(".")[0], "17", str(227 * 1024), "True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        ("machine_code", r"no PTX but machine code for sm_80.*-gencode arch=compute_75"),
+        ("damaged", "fat binary is damaged"),
+        ("syntax_error", r"PTX of its fat binary 1\):\d+: "),
+    ],
+)
+def test_programs_that_cannot_be_loaded(scenario, message, tmp_path, capfd):
+    with pytest.raises(ws.InputError, match=message):
+        host.trace_program(client(scenario), tmp_path / "out")
+    out, err = capfd.readouterr()
+    assert out.splitlines() == ["cudaErrorNoKernelImageForDevice"]
+    assert err.count("warpstack: error:") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_programs_that_are_not_cuda(tmp_path):
+    with pytest.raises(ws.InputError, match=r"does not load libcudart.*-cudart shared"):
+        host.trace_program([sys.executable, "-c", "pass"], tmp_path / "out")
+    with pytest.raises(ws.InputError, match="cannot be started: No such file"):
+        host.trace_program([str(tmp_path / "absent")], tmp_path / "out")
+    with pytest.raises(ws.InputError, match="no program"):
+        host.trace_program([], tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_limits_and_choices(tmp_path, capfd):
+    result = host.trace_program(client("axpy"), tmp_path / "one", limit_launches=1)
+    assert (result.launches, result.traced) == (2, 1)
+    # The second launch ran all the same.
+    assert "[1.0, 7.0, 1195.0] 5" in capfd.readouterr().out
+    assert [k.launch_id for k in ws.load(tmp_path / "one")] == [1]
+    with pytest.raises(ws.InputError, match="none of 2 launches that matches other"):
+        host.trace_program(client("axpy"), tmp_path / "none", kernel="other")
+    host.trace_program(client("axpy"), tmp_path / "some", kernel="^a.p(x|y)$")
+    assert len(ws.load(tmp_path / "some")) == 2
+    with pytest.raises(ws.InputError, match=r"kernel pattern \(: .*grep -E"):
+        host.trace_program(client("axpy"), tmp_path / "bad", kernel="(")
+    with pytest.raises(ws.InputError, match="limit_launches = 0"):
+        host.trace_program(client("axpy"), tmp_path / "bad", limit_launches=0)
+    with pytest.raises(ws.InputError, match="device memory of 0 MiB"):
+        host.trace_program(client("axpy"), tmp_path / "bad", device_memory_mib=0)
+
+
+def test_several_processes_share_the_numbering(tmp_path):
+    words = " ".join(client("axpy"))
+    result = host.trace_program(["sh", "-c", f"{words}; {words}; exit 3"], tmp_path / "out")
+    assert (result.launches, result.traced, result.status) == (4, 4, 3)
+    assert result.problem() == "the program exited with status 3"
+    assert [k.launch_id for k in ws.load(tmp_path / "out")] == [1, 2, 3, 4]
+
+
+def test_command_line(tmp_path, capfd):
+    out = tmp_path / "out"
+    assert main(["trace", "-o", str(out), "--", *client("axpy")]) == 0
+    captured = capfd.readouterr()
+    assert captured.out.splitlines()[0] == "cudaSuccess"  # nothing but what the program prints
+    assert "2 of 2 launches" in captured.err
+    assert main(["trace", "-o", str(out), "--", *client("axpy")]) == 2
+    assert "exists already" in capfd.readouterr().err
+    assert main(["trace", "-o", str(out), "--overwrite", "--", *client("axpy")]) == 0
+    assert main(["trace", "-o", str(tmp_path / "no")]) == 2
+    assert "either a program" in capfd.readouterr().err
+    words = " ".join(client("axpy"))
+    assert main(["trace", "-o", str(tmp_path / "x"), "--", "sh", "-c", f"{words}; kill -9 $$"]) == 2
+    assert "the program was ended by SIGKILL; " in capfd.readouterr().err
+    assert len(ws.load(tmp_path / "x")) == 2
+
+
+def test_interrupt_leaves_nothing(tmp_path):
+    command = [sys.executable, "-m", "warpstack", "trace", "-o", str(tmp_path / "out"), "--"]
+    spool = tmp_path / "temporary"
+    spool.mkdir()
+    process = subprocess.Popen(
+        [*command, *client("wait")],
+        env=dict(os.environ, TMPDIR=str(spool)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while process.stdout.readline().strip() != b"ready":
+        pass
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to the program, too
+    _, err = process.communicate(timeout=50)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert b"warpstack: error: interrupted" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["temporary"]
+    assert not list(spool.iterdir())
+
+
+@settings(max_examples=25)
+@given(kernels())
+def test_trace_files_keep_everything(tmp_path_factory, kernel):
+    path = str(tmp_path_factory.mktemp("file") / "kernel")
+    _core.write_trace_file(kernel._core, path)
+    again = ws.trace.KernelTrace(_core.read_trace_file(path, default_budget()))
+    assert again.digest == kernel.digest
+    assert again.instructions.equals(kernel.instructions)
+    assert again._core.header == kernel._core.header
+    for block, (_, warps) in enumerate(kernel.blocks()):
+        for w in range(len(warps)):
+            for name, values in kernel.warp(block, w).items():
+                np.testing.assert_array_equal(values, again.warp(block, w)[name])
+
+
+def test_damaged_trace_files(tmp_path):
+    path = tmp_path / "kernel"
+    _core.write_trace_file(ws.patterns.gather(blocks=2)._core, str(path))
+    path.write_bytes(path.read_bytes()[:-16])
+    with pytest.raises(ws.InputError, match="the file is cut; the trace file is damaged"):
+        _core.read_trace_file(str(path), default_budget())
+    with pytest.raises(ws.InputError, match="cannot be read"):
+        _core.read_trace_file(str(tmp_path / "absent"), default_budget())
+
+
+# --- with nvcc ----------------------------------------------------------------------------------
+
+
+def test_vector_add(run):
+    result, app, out, _ = run("vector_add")
+    assert out == ["wrong 0"]
+    assert (result.launches, result.traced, result.status, result.errors) == (1, 1, 0, ())
+    (kernel,) = app
+    assert kernel.short_name == "add"
+    assert (kernel.grid, kernel.block) == ((8, 1, 1), (128, 1, 1))
+    assert kernel.num_missing_blocks == 0
+    # Per warp one load of a, one of b and one store of c, each of 128 bytes: 4 sectors. Warp 31
+    # has 8 threads within the 1000 elements: one sector each.
+    assert kernel._core.num_sectors == 3 * (31 * 4 + 1)
+
+
+def test_two_launches(run):
+    _, app, out, _ = run("two_launches")
+    assert out == ["9 3"]
+    assert [k.short_name for k in app] == ["scale", "add", "scale"]
+    assert [k.launch_id for k in app] == [1, 2, 3]
+    assert [k.num_warps for k in app] == [8, 8, 2]
+
+
+def test_choice_by_readable_name(run):
+    result, app, out, _ = run("two_launches", kernel=r"scale<double>\(double\*")
+    assert out == ["9 3"]
+    assert (result.launches, [k.launch_id for k in app]) == (3, [1, 3])
+
+
+def test_symbols(run):
+    assert run("symbols")[2] == ["57 37 32 7"]
+
+
+def test_streams_and_events(run):
+    _, app, out, err = run("streams")
+    assert out == ["15 1 1", "cudaErrorInvalidResourceHandle"]
+    assert "cudaStreamSynchronize: there is no such stream" in err
+    assert [k._core.header["stream"] for k in app] == [1, 2]
+
+
+def test_managed_and_mapped_memory(run):
+    assert run("managed")[2] == ["4958", "5058", "1 1 1"]
+
+
+def test_device_printf(run):
+    lines = [f"thread {i} of hello: 2.50" for i in range(2)]
+    assert run("prints")[2] == ["before", *lines, "after"]
+
+
+def test_fault(run, tmp_path):
+    result, app, out, err = run("fault")
+    assert out == ["cudaErrorIllegalAddress"] * 3
+    assert len(app) == 1
+    assert (result.launches, result.traced, result.status) == (2, 1, 0)
+    (error,) = result.errors
+    assert error in err
+    assert "store" in error
+    assert "basic.cu:" in error
+    assert "400-byte allocation" in error
+    assert error in result.problem()
+
+
+def test_mistakes_of_the_host(run):
+    result, _, out, err = run("mistakes")
+    assert out == [
+        "cudaErrorInvalidConfiguration",
+        "cudaSuccess",
+        "cudaErrorInvalidConfiguration",
+        "cudaErrorInvalidConfiguration",
+        "cudaErrorInvalidValue",
+        "cudaSuccess",
+        "cudaErrorInvalidValue",
+        "cudaErrorInvalidValue",
+        "cudaErrorMemoryAllocation",
+        "cudaErrorInvalidValue",
+        "cudaErrorInvalidDevice",
+        "cudaErrorInvalidSymbol",
+    ]
+    assert not result.problem()  # the program was told, and results and traces are right
+    assert "warpstack: note: cudaMalloc: " in err
+
+
+def test_device_queries(run, capfd):
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=17)
+    with pytest.raises(ws.InputError, match="launched no kernel"):
+        run("device", gpu=gpu, device_memory_mib=64)
+    assert capfd.readouterr().out.splitlines() == [
+        f"1 0 warpstack {gpu.title}".replace("=", " "),
+        f"17 17 9 32 {48 * 1024}",
+        f"{gpu.threads_per_sm} {gpu.registers_per_sm} {gpu.l2_size_kib * 1024:.0f} 64",
+        "1 1 1",
+        f"1 {64 << 20}",
+        # 256 threads per block and an assumed 32 registers per thread
+        f"{min(gpu.threads_per_sm // 256, gpu.registers_per_sm // (256 * 32))} 1024 0",
+    ]
+
+
+def test_pitched_memory_and_volumes(run):
+    assert run("boxes")[2] == ["512 84 20", "0 40 42 44"]
+
+
+def test_unsupported_functions(run, capfd):
+    with pytest.raises(ws.InputError, match=r"no kernel; cudaGraphCreate: not supported"):
+        run("unsupported")
+    out, err = capfd.readouterr()
+    assert out == "cudaErrorNotSupported\n"
+    assert err.count("cudaGraphCreate") == 1
+
+
+def test_textures_and_arrays(build, tmp_path, capfd):
+    host.trace_program([build("texture", *PTX_ONLY)], tmp_path / "out")
+    assert capfd.readouterr().out.splitlines() == [
+        "21 399",
+        "11.5 17",
+        "12 24",
+        "cudaErrorInvalidValue",
+    ]
+
+
+def test_exit_status_of_the_command_line_after_a_fault(build, tmp_path, capfd):
+    command = ["trace", "-o", str(tmp_path / "out"), "--", build("basic", *PTX_ONLY), "fault"]
+    assert main(command) == 2
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert last.startswith("warpstack: error: ")
+    assert last.endswith(f"{tmp_path / 'out'} has what was traced")
+
+
+@pytest.mark.parametrize("mode", ["none", "size", "speed", "balance"])
+def test_compression_of_fat_binaries(build, nvcc, mode, tmp_path, capfd):
+    options = subprocess.run([nvcc, "--help"], capture_output=True, text=True, check=True).stdout
+    if "--compress-mode" not in options:
+        pytest.skip("this nvcc has no --compress-mode")
+    program = build("texture", *PTX_ONLY, f"--compress-mode={mode}", name=f"texture-{mode}")
+    host.trace_program([program], tmp_path / "out")
+    assert capfd.readouterr().out.startswith("21 399\n")
+
+
+def test_machine_code_only(build, tmp_path):
+    options = ("-gencode", "arch=compute_75,code=sm_75")
+    with pytest.raises(ws.InputError, match="no PTX but machine code for sm_75"):
+        host.trace_program([build("texture", *options, name="machine-code")], tmp_path / "out")
+
+
+def test_static_cudart(build, tmp_path):
+    program = build("texture", *PTX_ONLY, "-cudart", "static", name="static")
+    with pytest.raises(ws.InputError, match="-cudart shared"):
+        host.trace_program([program], tmp_path / "out")

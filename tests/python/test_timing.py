@@ -1,0 +1,343 @@
+"""The simulator against its plain definition, by hand, and against conservation laws."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warpstack as ws
+from strategies import gpus, kernels
+from twins.timing import PARTS, TICKS, Machine
+from warpstack.cli import main
+from warpstack.timing import simulator_config
+
+
+@st.composite
+def timed_gpus(draw):
+    """Draw a small GPU with short queues, few MSHRs and any clocks."""
+    gpu = draw(gpus())
+    slices = gpu.l2_slices
+    return gpu.replace(
+        scheduler=draw(st.sampled_from(["gto", "lrr", "oldest"])),
+        schedulers_per_sm=draw(st.sampled_from([0, 0, 1, 2, 3])),
+        issue_width=draw(st.sampled_from([1, 1, 2, 4, 0.4, 1.5])),
+        lsu_queue_entries=draw(st.integers(1, 4)),
+        integer_latency=draw(st.sampled_from([0, 1, 4, 5.5])),
+        fp32_latency=draw(st.sampled_from([1, 4])),
+        fp64_interval=draw(st.sampled_from([0, 1, 16])),
+        integer_interval=draw(st.sampled_from([0, 1, 2])),
+        barrier_latency=draw(st.sampled_from([0, 3])),
+        shared_memory_latency=draw(st.sampled_from([0, 20])),
+        l1_latency=draw(st.sampled_from([0, 3, 25])),
+        l1_mshrs=draw(st.sampled_from([1, 2, 5, 128])),
+        l1_mshr_targets=draw(st.sampled_from([1, 2, 8])),
+        l1_miss_queue_entries=draw(st.sampled_from([1, 2, 16])),
+        noc_queue_entries=draw(st.sampled_from([0, 0, 3])),
+        noc_bandwidth_gbs=draw(st.sampled_from([20, 100, 1050])),
+        noc_sm_bytes_per_cycle=draw(st.sampled_from([0, 0, 5, 32])),
+        noc_control_bytes=draw(st.sampled_from([0, 8, 40])),
+        l2_clock_ghz=draw(st.sampled_from([0, 0, 1.172, 2.1])),
+        l2_latency=draw(st.sampled_from([0, 17, 120, 61.5])),
+        l2_mshrs=draw(st.sampled_from([1, 3, 128])),
+        l2_mshr_targets=draw(st.sampled_from([1, 2, 8])),
+        l2_queue_entries=draw(st.sampled_from([1, 2, 32])),
+        dram_clock_ghz=draw(st.sampled_from([0, 0, 0.9])),
+        dram_latency=draw(st.sampled_from([0, 1, 220, 100.25])),
+        dram_bandwidth_gbs=draw(st.sampled_from([10, 100, 480])),
+        dram_channels=draw(
+            st.sampled_from([n for n in (0, 1, slices) if n == 0 or slices % n == 0])
+        ),
+        dram_queue_entries=draw(st.sampled_from([1, 2, 64])),
+        dram_row_bytes=draw(st.sampled_from([0, 0, 1024])),
+        dram_banks=draw(st.sampled_from([1, 4])),
+        dram_row_miss_cycles=draw(st.sampled_from([0, 28, 12.5])),
+    )
+
+
+INSTRUCTIONS = ("load_instructions", "store_instructions", "atomic_instructions")
+
+
+def assert_same(result, plain):
+    core = result._core
+    assert result.cycles == plain["cycles"]
+    assert result.instructions == plain["instructions"]
+    assert core.sm_cycles == plain["sm_cycles"]
+    for name, value in result.totals.items():
+        if name not in INSTRUCTIONS:
+            assert value == plain["totals"][name], name
+    assert core.slots == {part: plain["slots"][part] for part in PARTS}
+    assert core.misses == plain["misses"]
+    assert core.miss_cycles == {part: plain["miss_ticks"][part] / TICKS for part in PARTS}
+
+
+@settings(max_examples=150)
+@given(kernels(), timed_gpus())
+def test_equals_plain_definition(kernel, gpu):
+    assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
+
+
+@settings(max_examples=15)
+@given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
+def test_l2_persists_between_kernels(launches, gpu):
+    plain = Machine(simulator_config(gpu))
+    for result in ws.simulate(ws.App(launches), gpu):
+        assert_same(result, plain.run(result.kernel))
+
+
+def one_warp(seed, instructions=300):
+    """A warp of loads and stores of a footprint a little larger than L1."""
+    rng = np.random.default_rng(seed)
+    k = ws.patterns.KernelBuilder("one_warp", grid=1, block=32)
+    for i in range(instructions):
+        spread = rng.choice([1, 4, 32])
+        address = 0x10000 + 4 * ((rng.integers(0, 20000) + spread * k.thread) % 20000)
+        if i % 5 == 4:
+            k.emit("STG.E", src=(2, 4), address=address)
+        else:
+            k.emit("LDG.E", dst=4, src=2, address=address)
+    return k.build()
+
+
+SECTORED = {"l1_sector_bytes": 32, "l2_sector_bytes": 32}
+
+
+class TestAgainstCacheSimulation:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {},
+            SECTORED,
+            {**SECTORED, "l1_write_policy": "write_back", "l1_write_miss": "fetch_on_write"},
+            {"l1_mshrs": 2, "l1_mshr_targets": 1, "l2_mshrs": 1, "l2_queue_entries": 1},
+        ],
+    )
+    def test_one_warp_has_the_same_counts(self, pascal, changes):
+        gpu = pascal.replace(l1_size_kib=12, l2_size_kib=48, **changes)
+        for seed in range(3):
+            kernel = one_warp(seed)
+            result, profile = ws.simulate(kernel, gpu), ws.simulate_caches(kernel, gpu)
+            assert 0 < profile.totals["l1_read_sector_hits"] < profile.totals["l1_read_sectors"]
+            for name, count in profile.totals.items():
+                assert result.totals[name] == count, name
+
+    def test_many_warps_come_close(self, bfs, pascal):
+        timed, functional = ws.simulate(bfs, pascal), ws.simulate_caches(bfs, pascal)
+        for name, hits in (("l1_read_sectors", "l1_read_sector_hits"), ("l2_read_sectors", None)):
+            sectors = [sum(r.totals[name] for r in results) for results in (timed, functional)]
+            if hits is None:
+                assert sectors[0] == pytest.approx(sectors[1], rel=0.05)
+                continue
+            assert sectors[0] == sectors[1]  # what instructions touch does not depend on time
+            rates = [
+                sum(r.totals[hits] for r in results) / sectors[0] for results in (timed, functional)
+            ]
+            assert rates[0] == pytest.approx(rates[1], abs=0.02)
+
+
+class TestConservation:
+    @settings(max_examples=40)
+    @given(kernels(), timed_gpus())
+    def test_holds_on_every_gpu(self, kernel, gpu):
+        result = ws.simulate(kernel, gpu)
+        totals, stack = result.totals, result.cpi_stack
+        assert result.instructions == kernel.num_instructions
+        assert sum(stack.values()) == pytest.approx(result.cpi, rel=1e-12)
+        assert all(value >= 0 for value in stack.values())
+        sent = totals["l2_read_requests"] + totals["l2_write_requests"]
+        if gpu.l1_write_policy == "write_through" and not totals["l2_atomic_sectors"]:
+            assert totals["noc_request_packets"] == sent
+        # What is read comes back; atomics that return something do too.
+        assert totals["noc_reply_packets"] >= totals["l2_read_requests"]
+        read_bytes = 32 * totals["l2_read_sectors"]
+        assert 0 <= totals["noc_reply_bytes"] - read_bytes <= 32 * totals["l2_atomic_sectors"]
+        memory = ws.simulate_caches(kernel, gpu).totals
+        for name in ("l1_read_sectors", "l1_write_sectors", "l2_atomic_sectors"):
+            assert totals[name] == memory[name]
+        latency = result.miss_latency
+        assert (latency["cycles"] >= 0).all()
+        # No miss is faster than an L2 hit.
+        assert latency["cycles"].sum() >= result.misses * gpu.l2_latency - 1e-6
+
+    def test_stack_and_latency_of_a_divergent_kernel(self, pascal):
+        result = ws.simulate(ws.patterns.strided(gs=32, blocks=112, iterations=4), pascal)
+        assert sum(result.cpi_stack.values()) == pytest.approx(result.cpi, rel=1e-12)
+        assert result.cpi_stack["base"] == pytest.approx(1)
+        assert result.ipc * result.cpi <= pascal.num_sms
+        few = ws.simulate(
+            ws.patterns.strided(gs=32, blocks=112, iterations=4), pascal.replace(l1_mshrs=16)
+        )
+        assert few.miss_latency["mean"]["mshr"] > 2 * result.miss_latency["mean"]["mshr"]
+        assert few.cycles > result.cycles
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return ws.patterns.strided(gs=32, blocks=112, iterations=1)
+
+
+@pytest.fixture(scope="module")
+def app(strided_path):
+    return ws.load(strided_path)
+
+
+class TestTrends:
+    """Less of a resource that a kernel is bound by takes longer, and shows where it is lost."""
+
+    def test_dram_bandwidth(self, stream, pascal):
+        fast, slow = (
+            ws.simulate(stream, pascal.replace(dram_bandwidth_gbs=gbs)) for gbs in (960, 120)
+        )
+        assert slow.cycles > 2 * fast.cycles
+        assert slow.miss_latency["mean"]["queue"] > 4 * fast.miss_latency["mean"]["queue"]
+        assert slow.cpi_stack["queue"] > fast.cpi_stack["queue"]
+
+    def test_noc_bandwidth(self, stream, pascal):
+        gpu = pascal.replace(dram_bandwidth_gbs=10000)
+        fast, slow = (
+            ws.simulate(stream, gpu.replace(noc_bandwidth_gbs=gbs)) for gbs in (1050, 100)
+        )
+        assert slow.cycles > 3 * fast.cycles
+        # Loads wait in the NoC and, because those before them do, for MSHRs.
+        assert slow.miss_latency["mean"]["noc"] > 10 * fast.miss_latency["mean"]["noc"]
+        waiting = [r.cpi_stack["noc"] + r.cpi_stack["mshr"] for r in (fast, slow)]
+        assert waiting[1] > 0.8 * slow.cpi
+        assert waiting[0] < 0.6 * fast.cpi
+
+    def test_a_streaming_l1_does_not_wait_for_mshrs(self, stream, pascal):
+        streaming = ws.simulate(stream, pascal.replace(l1_mshrs=1, noc_queue_entries=64))
+        assert streaming.miss_latency["mean"]["mshr"] == 0
+        assert streaming.cycles < ws.simulate(stream, pascal.replace(l1_mshrs=8)).cycles
+
+    def test_frequency_leaves_dram_bound_time(self, stream, pascal):
+        slow = pascal.replace(dram_bandwidth_gbs=60)
+        times = [
+            ws.simulate(stream, gpu).cycles / gpu.clock_ghz
+            for gpu in (slow, slow.replace(clock_ghz=2.8))
+        ]
+        assert times[1] == pytest.approx(times[0], rel=0.05)
+
+
+class TestResult:
+    def test_joins_with_predictions(self, app, pascal):
+        results = ws.simulate(app, pascal)
+        table = ws.timing.as_table(results)
+        predictions = ws.predict(app, pascal, models=["gpumech", "mdm"])
+        assert list(table.columns) == list(predictions.columns)
+        assert list(table.dtypes) == list(predictions.dtypes)
+        joined = predictions.merge(table, on=["kernel", "name", "gpu", "gpu_changes"])
+        assert len(joined) == len(predictions)
+        assert (joined["instructions_x"] == joined["instructions_y"]).all()
+        assert list(table["model"]) == ["simulation"] * 2
+        totals = ws.application_totals(table)
+        assert totals["cycles"][0] == sum(r.cycles for r in results)
+
+    def test_keeps_l2_between_kernels_unless_flushed(self, pascal):
+        kernel = ws.patterns.strided(gs=1, blocks=28, iterations=1)
+        twice = ws.App([kernel, ws.patterns.strided(gs=1, blocks=28, iterations=1, launch_id=2)])
+        cold, warm = ws.simulate(twice, pascal)
+        assert warm.totals["dram_read_sectors"] == 0 < cold.totals["dram_read_sectors"]
+        assert warm.cycles < cold.cycles - pascal.dram_latency / 2
+        flushed = ws.simulate(twice, pascal, flush_l2=True)
+        assert [r.cycles for r in flushed] == [cold.cycles] * 2
+
+    def test_is_the_same_on_every_run(self, app, pascal):
+        first, second = (
+            [(r.cycles, r.totals, r.cpi_stack) for r in ws.simulate(app, pascal)] for _ in range(2)
+        )
+        assert first == second
+
+    def test_timeline(self, app, pascal):
+        result = ws.simulate(app.kernels[1], pascal, sample_cycles=100)
+        timeline = result.timeline
+        assert list(timeline["cycle"]) == list(range(0, 100 * len(timeline), 100))
+        assert result.cycles - 400 <= timeline["cycle"].iloc[-1] <= result.cycles + 400
+        assert timeline["instructions"].is_monotonic_increasing
+        assert timeline["l1_mshrs"].max() <= 28 * 128
+        assert timeline["l1_mshrs"].max() > 28 * 64
+        assert timeline["noc_queue"].max() > 0
+        assert ws.simulate(app.kernels[1], pascal).timeline.empty
+
+    def test_file_backed_traces_simulate_alike(self, strided_path, app, pascal):
+        in_file = ws.load(strided_path, memory_limit_mib=0.01)
+        assert all(kernel.in_file for kernel in in_file)
+        assert [r.cycles for r in ws.simulate(in_file, pascal)] == [
+            r.cycles for r in ws.simulate(app, pascal)
+        ]
+
+    def test_representations(self, app, pascal):
+        result = ws.simulate(app.kernels[0], pascal)
+        assert f"{result.cycles} cycles" in repr(result)
+        assert "simulation" in result._repr_html_()
+        assert set(result.hit_rates()) == set(
+            ws.simulate_caches(app.kernels[0], pascal).hit_rates()
+        )
+        assert result.occupancy == ws.occupancy(app.kernels[0], pascal)
+        assert result.l1_size_kib == 48
+        assert result.active_sms == 28
+
+
+class TestErrors:
+    def test_too_many_cycles_say_what_warps_wait_for(self, pascal):
+        kernel = ws.patterns.strided(gs=32, blocks=28, iterations=2)
+        with pytest.raises(ws.InputError, match=r"max_cycles = 50 .*\n.* SM 0, block 0, warp 0"):
+            ws.simulate(kernel, pascal, max_cycles=50)
+        assert ws.simulate(kernel, pascal, max_cycles=10**6).cycles > 50
+
+    @pytest.mark.parametrize("argument", ["max_cycles", "sample_cycles"])
+    @pytest.mark.parametrize("value", [0, -1, 1.5, True, 2**60, "a"])
+    def test_wrong_numbers(self, pascal, argument, value):
+        kernel = ws.patterns.strided(gs=1, blocks=1, iterations=1)
+        with pytest.raises(ws.InputError, match=argument):
+            ws.simulate(kernel, pascal, **{argument: value})
+
+    def test_a_block_that_does_not_fit(self, pascal):
+        kernel = ws.patterns.strided(gs=1, blocks=1, iterations=1)
+        with pytest.raises(ws.InputError, match="raise warps_per_sm"):
+            ws.simulate(kernel, pascal.replace(warps_per_sm=4))
+
+    def test_dram_channels_divide_the_slices(self, pascal):
+        with pytest.raises(ws.InputError, match="dram_channels = 7 does not divide l2_slices = 24"):
+            pascal.replace(dram_channels=7)
+
+    def test_clocks_far_apart(self, pascal):
+        kernel = ws.patterns.strided(gs=1, blocks=1, iterations=1)
+        with pytest.raises(ws.InputError, match="10000 apart"):
+            ws.simulate(kernel, pascal.replace(l2_clock_ghz=1e-7))
+
+    def test_no_simulations_make_no_table(self):
+        with pytest.raises(ws.InputError, match="no simulations"):
+            ws.timing.as_table([])
+
+
+class TestCommandLine:
+    def test_json(self, strided_path, capsys):
+        assert main(["simulate", str(strided_path), "--json"]) == 0
+        records = json.loads(capsys.readouterr().out)
+        assert [r["kernel"] for r in records] == [1, 2]
+        for record in records:
+            assert sum(record["cpi_stack"].values()) == pytest.approx(record["cpi"])
+            assert list(record["cpi_stack"]) == list(ws.models.STACK_COMPONENTS)
+            assert list(record["miss_latency"]) == list(ws.timing.LATENCY_PARTS)
+            assert record["totals"]["l1_read_sectors"] > 0
+
+    def test_csv_and_table(self, strided_path, capsys):
+        assert main(["simulate", str(strided_path), "--csv"]) == 0
+        assert capsys.readouterr().out.startswith("kernel,name,gpu,gpu_changes,model,")
+        assert main(["simulate", str(strided_path), "--set", "l1_mshrs=16"]) == 0
+        text = capsys.readouterr().out
+        assert "pascal-mdm with l1_mshrs=16" in text
+        assert "mshr" in text
+
+    def test_samples(self, strided_path, capsys):
+        assert main(["simulate", str(strided_path), "--sample-cycles", "1000", "--csv"]) == 0
+        assert capsys.readouterr().out.startswith("kernel,cycle,instructions,resident_warps,")
+
+    def test_errors_are_one_line(self, strided_path, capsys):
+        assert main(["simulate", str(strided_path), "--max-cycles", "10"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+    def test_settings_without_effect_are_reported(self, strided_path, capsys):
+        assert main(["simulate", str(strided_path), "--set", "dram_banks=4"]) == 0
+        assert "no effect" in capsys.readouterr().err

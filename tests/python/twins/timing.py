@@ -1,0 +1,891 @@
+"""Plain definition of the timing stage: every component looked at in every cycle of its clock."""
+
+import math
+from collections import Counter
+
+from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
+
+#: Time is counted in 2^-20 SM cycles.
+TICKS = 2**20
+NEVER = 2**62
+PARTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+
+
+def ticks(cycles):
+    return math.floor(cycles * TICKS + 0.5)
+
+
+def in_proportion(amount, shares):
+    """Divide whole slots in proportion to shares; the largest takes what rounding leaves."""
+    total = sum(shares.values())
+    parts = {name: amount * shares.get(name, 0) // total for name in PARTS}
+    largest = max(PARTS, key=lambda name: (shares.get(name, 0), -PARTS.index(name)))
+    parts[largest] += amount - sum(parts.values())
+    return parts
+
+
+class Link:
+    """Serves one after the other; may start at an edge when it gets free before the next one."""
+
+    def __init__(self, period):
+        self.period, self.busy_until = period, 0
+
+    def is_free(self, edge):
+        return self.busy_until < edge + self.period
+
+    def take(self, edge, service):
+        self.busy_until = max(self.busy_until, edge) + service
+
+
+class Machine:
+    """A GPU; L2 persists from kernel to kernel."""
+
+    def __init__(self, config):
+        self.config = config
+        self.memory = PlainMemorySystem(config["memory"])
+        self.l2 = self.memory.l2
+        ratio = config["clock_ghz"]
+        l2_clock, dram_clock = config["l2_clock_ghz"], config["dram_clock_ghz"]
+        self.l2_period = ticks(ratio / l2_clock) if l2_clock else TICKS
+        self.dram_period = ticks(ratio / dram_clock) if dram_clock else self.l2_period
+
+    def transfer_time(self, count, rate):
+        return ticks(count * self.config["clock_ghz"] / rate)
+
+    def run(self, kernel):
+        config = self.config
+        self.kernel = kernel
+        self.table = kernel.instructions.to_dict("records")
+        self.totals = Counter()
+        self.waiting_blocks = [
+            position
+            for position, (_, warps) in enumerate(kernel.blocks())
+            if any(len(kernel.warp(position, w)["instruction"]) for w in range(len(warps)))
+        ]
+        num_blocks = sum(1 for _ in kernel.blocks())
+        num_sms = min(config["memory"]["num_sms"], num_blocks)
+        self.packets = 0
+        slots = min(resident_blocks(config["memory"]["sm"], kernel), num_blocks)
+        self.sms = [PlainSm(self, slots) for _ in range(num_sms)]
+        num_slices = config["memory"]["l2"]["slices"]
+        self.channels = [Channel(self) for _ in range(config["dram_channels"])]
+        self.sharers = num_slices // config["dram_channels"]
+        self.slices = [Slice(self, s) for s in range(num_slices)]
+        self.request_link, self.request_turn = Link(self.l2_period), 0
+        self.request_ports = [Link(self.l2_period) for _ in self.sms]
+        self.reply_link, self.reply_turn = Link(self.l2_period), 0
+        self.reply_ports = [0 for _ in self.sms]
+        while self.waiting_blocks and any(sm.free for sm in self.sms):
+            for sm in self.sms:
+                if self.waiting_blocks and sm.free:
+                    sm.launch(self.waiting_blocks.pop(0), 0)
+
+        now = 0
+        while not self.is_done():
+            if now % TICKS == 0:
+                for sm in self.sms:
+                    sm.cycle(now // TICKS)
+            if now % self.l2_period == 0:
+                self.move_requests(now)
+                for one in self.slices:
+                    one.cycle(now)
+            if now % self.dram_period == 0:
+                for channel in self.channels:
+                    channel.cycle(now)
+            if now % self.l2_period == 0:
+                self.move_replies(now)
+            periods = (TICKS, self.l2_period, self.dram_period)
+            now = min((now // period + 1) * period for period in periods)
+        return self.result()
+
+    def is_done(self):
+        return (
+            not self.waiting_blocks
+            and self.packets == 0
+            and not any(sm.num_warps or sm.queue for sm in self.sms)
+            and not any(one.mshrs or one.fills for one in self.slices)
+            and not any(channel.queue for channel in self.channels)
+        )
+
+    def port_time(self, count):
+        rate = self.config["noc_sm_bytes_per_cycle"]
+        return math.floor(count / rate * self.l2_period + 0.5) if rate else 0
+
+    def move_requests(self, now):
+        refused = 0
+        while refused < len(self.sms) and self.request_link.is_free(now):
+            source, self.request_turn = (
+                self.request_turn,
+                (self.request_turn + 1) % len(self.sms),
+            )
+            sm, port = self.sms[source], self.request_ports[source]
+            refused += 1
+            if not sm.outbox:
+                continue
+            packet = sm.outbox[0]
+            count = 32 * len(packet["sectors"])
+            if packet["kind"] == "read":
+                count = self.config["noc_control_bytes"]
+            target = self.slices[packet["slice"]]
+            port_time = self.port_time(count)
+            if len(target.requests) >= self.config["l2_queue_entries"]:
+                continue
+            if port_time and not port.is_free(now):
+                continue
+            self.request_link.take(now, self.transfer_time(count, self.config["noc_bandwidth_gbs"]))
+            if port_time:
+                port.take(now, port_time)
+            sm.outbox.pop(0)
+            self.totals.update(noc_request_packets=1, noc_request_bytes=count)
+            packet["waited"]["noc"] += now - packet["mark"]
+            packet["mark"] = now
+            packet["marks"] = dict(target.waited)
+            target.requests.append(packet)
+            refused = 0
+
+    def move_replies(self, now):
+        refused = 0
+        while refused < len(self.slices) and self.reply_link.is_free(now):
+            source, self.reply_turn = self.reply_turn, (self.reply_turn + 1) % len(self.slices)
+            refused += 1
+            if not self.slices[source].replies:
+                continue
+            packet = self.slices[source].replies.pop(0)
+            count = 32 * len(packet["sectors"])
+            self.reply_link.take(now, self.transfer_time(count, self.config["noc_bandwidth_gbs"]))
+            self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
+            sm = self.sms.index(packet["sm"])
+            sent = max(now, self.reply_ports[sm])
+            self.reply_ports[sm] = sent + self.port_time(count)
+            packet["waited"]["noc"] += sent - packet["mark"]
+            packet["sm"].arrivals.append((sent + ticks(self.config["l2_latency"]), packet))
+            refused = 0
+
+    def result(self):
+        l2 = self.l2
+        for sm in self.sms:
+            for line, dirty, _ in sm.l1.flush():
+                self.totals["l1_flush_sectors"] += len(dirty)
+                for l2_line, part in parts_of(line, dirty, sm.l1.per_line, l2.per_line):
+                    hits, fetch, forward, evicted = l2.write(l2_line, part)
+                    self.totals.update(
+                        l2_write_requests=1,
+                        l2_write_sectors=len(part),
+                        l2_write_sector_hits=len(hits),
+                        dram_read_sectors=len(fetch),
+                        dram_write_sectors=len(forward) + (len(evicted[1]) if evicted else 0),
+                    )
+        self.totals["l2_dirty_sectors"] = l2.dirty_sectors()
+        last_write = max(one.last_write for one in self.slices)
+        slots, miss_ticks = Counter(), Counter()
+        for sm in self.sms:
+            slots.update(sm.slots)
+            miss_ticks.update(sm.miss_ticks)
+        return {
+            "cycles": max(
+                last_write // TICKS + 1 if last_write >= 0 else 0, *(sm.end for sm in self.sms), 0
+            ),
+            "instructions": sum(sm.instructions for sm in self.sms),
+            "sm_cycles": sum(sm.end for sm in self.sms),
+            "slots": slots,
+            "misses": sum(sm.misses for sm in self.sms),
+            "miss_ticks": miss_ticks,
+            "totals": self.totals,
+        }
+
+
+def parts_of(line, sectors, per_line, per_next_line):
+    """Divide {sector: bytes} of a line among the lines of the next level, in order of sectors."""
+    parts = {}
+    for s in sorted(sectors):
+        number = line * per_line + s
+        part = parts.setdefault(number // per_next_line, {})
+        part[number % per_next_line] = sectors[s]
+    return list(parts.items())
+
+
+def instructions_of(kernel, table, block, warp):
+    """Return [(row, mask, count, sectors, byte masks)] of a warp."""
+    columns = kernel.warp(block, warp)
+    memory, sector, store = 0, 0, 0
+    found = []
+    for row, mask in zip(
+        columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
+    ):
+        count, sectors, masks = 0, [], None
+        if table[row]["op_class"] == "memory":
+            count = int(columns["memory_count"][memory])
+            memory += 1
+            if table[row]["space"] != "shared":
+                sectors = columns["sector"][sector : sector + count].tolist()
+                sector += count
+                if table[row]["kind"] in ("store", "atomic", "reduction"):
+                    masks = columns["store_bytes"][store : store + count].tolist()
+                    store += count
+        found.append((row, mask, count, sectors, masks))
+    return found
+
+
+class PlainSm:
+    """An SM with its load-store unit and L1."""
+
+    def __init__(self, machine, slots):
+        self.machine, self.config = machine, machine.config
+        self.l1 = PlainCache(**machine.memory.l1_config(machine.kernel))
+        self.warps_per_block = machine.kernel.warps_per_block
+        self.free = list(range(slots))
+        self.by_age = []
+        self.schedulers = [
+            {"warps": [], "last": None, "last_age": -1}
+            for _ in range(self.config["schedulers_per_sm"])
+        ]
+        self.units = {}
+        self.num_warps = self.instructions = self.end = self.age = 0
+        self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
+        self.arrivals, self.outbox = [], []
+        self.queue, self.accepted, self.blocked_on = [], -1, None
+        self.waited = {"mshr": 0, "noc": 0}
+        self.mshrs, self.completed = [], []
+
+    # Warps
+
+    def launch(self, position, now):
+        slot = self.free.pop(0)
+        block = {"slot": slot, "warps": []}
+        warp_slot = slot * self.warps_per_block
+        for w in range(len(list(self.machine.kernel.blocks())[position][1])):
+            program = instructions_of(self.machine.kernel, self.machine.table, position, w)
+            if not program:
+                continue
+            warp = {
+                "program": program,
+                "next": 0,
+                "block": block,
+                "registers": {},
+                "at_barrier": False,
+                "barrier_until": 0,
+                "finish": now,
+                "loads": [],
+                "age": self.age,
+                "launched": now,
+                "scheduler": warp_slot % len(self.schedulers),
+            }
+            self.age += 1
+            warp_slot += 1
+            block["warps"].append(warp)
+            self.by_age.append(warp)
+            self.schedulers[warp["scheduler"]]["warps"].append(warp)
+            self.num_warps += 1
+
+    def cycle(self, now):
+        while self.arrivals and self.arrivals[0][0] <= now * TICKS:
+            self.deliver(self.arrivals.pop(0)[1], now)
+        self.complete_loads(now)
+        self.retire(now)
+        if self.num_warps:
+            self.issue(now)
+        if self.queue:
+            self.step_queue(now)
+            self.complete_loads(now)
+
+    def retire(self, now):
+        for warp in list(self.by_age):
+            if warp["next"] == len(warp["program"]) and not warp["loads"] and warp["finish"] <= now:
+                self.by_age.remove(warp)
+                self.num_warps -= 1
+                self.end = now
+                warp["block"]["warps"].remove(warp)
+                if not warp["block"]["warps"]:
+                    self.free = sorted([*self.free, warp["block"]["slot"]])
+        while self.free and self.machine.waiting_blocks:
+            self.launch(self.machine.waiting_blocks.pop(0), now)
+
+    def width(self):
+        return ticks(self.config["issue_width"])
+
+    def slots_before(self, cycle):
+        return -(-cycle * self.width() // TICKS)
+
+    def issue(self, now):
+        available = left = self.slots_before(now + 1) - self.slots_before(now)
+        count = len(self.schedulers)
+        each = math.ceil(self.config["issue_width"] / count)
+        for i in range(count):
+            scheduler = self.schedulers[(now + i) % count]
+            for _ in range(each):
+                warp = self.pick(scheduler, now) if left else None
+                if warp is None:
+                    break
+                scheduler["last"], scheduler["last_age"] = warp, warp["age"]
+                self.issue_one(warp, now)
+                left -= 1
+        self.slots["base"] += available - left
+        if left:
+            self.lose(left, now)
+
+    def pick(self, scheduler, now):
+        running = [w for w in scheduler["warps"] if w["next"] < len(w["program"])]
+        order = running
+        if self.config["scheduler"] == "gto":
+            last = [w for w in running if w is scheduler["last"]]
+            order = last + running
+        elif self.config["scheduler"] == "lrr":
+            order = [w for w in running if w["age"] > scheduler["last_age"]]
+            order = order + [w for w in running if w["age"] <= scheduler["last_age"]]
+        for warp in order:
+            if self.obstacle(warp, now) is None:
+                return warp
+        return None
+
+    def register_wait(self, warp):
+        """Return when the registers of the next instruction are ready, and what makes them late."""
+        row = self.machine.table[warp["program"][warp["next"]][0]]
+        ready, cause = -1, "dep"
+        for register in [*row["sources"], *row["destinations"]]:
+            time, why = warp["registers"].get(register, (warp["launched"], "dep"))
+            if time > ready:
+                ready, cause = time, why
+        if warp["barrier_until"] > ready:
+            ready, cause = warp["barrier_until"], "dep"
+        return ready, cause
+
+    def accepts(self, now):
+        return len(self.queue) < self.config["lsu_queue_entries"] and self.accepted < now
+
+    def obstacle(self, warp, now):
+        """Return why a warp cannot issue: a part of the stack, a load, 'barrier', or None."""
+        if warp["at_barrier"]:
+            return "barrier"
+        if warp["next"] == len(warp["program"]):
+            return warp["loads"][0] if warp["loads"] else "dep"
+        ready, cause = self.register_wait(warp)
+        if ready > now:
+            return cause
+        row, mask, count, _, _ = warp["program"][warp["next"]]
+        instruction = self.machine.table[row]
+        if mask and instruction["op_class"] == "memory" and count and not self.accepts(now):
+            if self.blocked_on:
+                return self.blocked_on
+            return "dep" if self.queue and self.queue[0]["wavefronts"] else "l1"
+        unit = (warp["scheduler"], instruction["op_class"])
+        if mask and self.units.get(unit, 0) > now:
+            return "dep"
+        return None
+
+    def lose(self, slots, now):
+        for warp in self.by_age:
+            cause = self.obstacle(warp, now)
+            if cause in (None, "barrier"):
+                continue
+            if isinstance(cause, str):
+                self.slots[cause] += slots
+            else:
+                cause["lost"] += slots
+            return
+        self.slots["base"] += slots
+
+    def issue_one(self, warp, now):
+        row, mask, count, sectors, masks = warp["program"][warp["next"]]
+        instruction = self.machine.table[row]
+        op_class = instruction["op_class"]
+        self.instructions += 1
+        warp["next"] += 1
+        warp["finish"] = max(warp["finish"], now + 1)
+        barrier = False
+        if mask and op_class == "memory":
+            if count:
+                load = self.enqueue(warp, row, instruction, count, sectors, masks, now)
+                if load is not None:
+                    warp["loads"].append(load)
+                    for register in instruction["destinations"]:
+                        warp["registers"][register] = (NEVER, load)
+        elif mask:
+            interval = self.config["interval"].get(op_class, 0)
+            if interval:
+                self.units[warp["scheduler"], op_class] = now + interval
+            latency = math.ceil(self.config["latency"][op_class])
+            for register in instruction["destinations"]:
+                warp["registers"][register] = (now + latency, "dep")
+                warp["finish"] = max(warp["finish"], now + latency)
+            barrier = instruction["opcode"].startswith(("BAR.SYNC", "BAR.RED"))
+        if barrier and warp["next"] < len(warp["program"]):
+            warp["at_barrier"] = True
+        mates = warp["block"]["warps"]
+        if (barrier or warp["next"] == len(warp["program"])) and all(
+            w["at_barrier"] or w["next"] == len(w["program"]) for w in mates
+        ):
+            for mate in mates:
+                if mate["at_barrier"]:
+                    mate["at_barrier"] = False
+                    mate["barrier_until"] = now + max(
+                        math.ceil(self.config["latency"]["barrier"]), 1
+                    )
+
+    # The load-store unit
+
+    def enqueue(self, warp, row, instruction, count, sectors, masks, now):
+        kind, operator = instruction["kind"], instruction["cache_operator"]
+        shared = instruction["space"] == "shared"
+        lines = [] if shared else list(grouped(sectors, masks, self.l1.per_line).items())
+        load = None
+        if kind in ("load", "async_copy", "atomic"):
+            load = {
+                "warp": warp,
+                "instruction": instruction,
+                "left": 1 if shared else len(lines),
+                "done": 0,
+                "lost": 0,
+                "latency": {},
+                "shared": shared,
+            }
+        self.queue.append(
+            {
+                "load": load,
+                "row": row,
+                "kind": kind,
+                "bypass": operator == "bypass_l1",
+                "evict_first": operator == "evict_first",
+                "wavefronts": count if shared else 0,
+                "lines": lines,
+                "issued": now,
+                "marks": dict(self.waited),
+            }
+        )
+        self.accepted = now
+        return load
+
+    def time_before(self, entry, now):
+        waited = {name: self.waited[name] - entry["marks"][name] for name in ("mshr", "noc")}
+        waited["l1"] = now - entry["issued"] - sum(waited.values())
+        return {name: count * TICKS for name, count in waited.items()}
+
+    def step_queue(self, now):
+        entry = self.queue[0]
+        if entry["wavefronts"]:
+            entry["wavefronts"] -= 1
+            if entry["wavefronts"]:
+                return
+            if entry["load"]:
+                latency = math.ceil(self.config["shared_memory_latency"])
+                before = self.time_before(entry, now)
+                before["dep"] = before.pop("l1") + latency * TICKS
+                self.arrive(entry["load"], now + latency, before)
+            self.queue.pop(0)
+            return
+        line, touched = entry["lines"][0]
+        self.blocked_on = self.look_up(entry, line, touched, now)
+        if self.blocked_on:
+            self.waited[self.blocked_on] += 1
+            return
+        entry["lines"].pop(0)
+        if not entry["lines"]:
+            self.queue.pop(0)
+
+    def noc_is_full(self):
+        return len(self.outbox) >= self.config["noc_queue_entries"]
+
+    def mshrs_are_full(self):
+        most = self.config["l1_mshrs"]
+        return most > 0 and len(self.mshrs) >= most
+
+    def absent(self, line, wanted):
+        """Return the sectors that a read would fetch."""
+        found = [
+            one for one in self.l1.set_of(line).lines if one is not None and one.number == line
+        ]
+        valid = {s for s in range(self.l1.per_line) if found and found[0].full(s)}
+        units = {u for s in set(wanted) - valid for u in self.l1.unit(s)}
+        return units - valid
+
+    def look_up(self, entry, line, touched, now):
+        """Send the request for one line, or return what it has to wait for."""
+        l1, totals, kind = self.l1, self.machine.totals, entry["kind"]
+        wanted = set(touched)
+        is_local = line * l1.per_line >= LOCAL
+        if kind in ("atomic", "reduction"):
+            if self.noc_is_full():
+                return "noc"
+            l1.invalidate(line, wanted)
+            fetch = self.fetch(entry, None, now) if kind == "atomic" else None
+            self.send(line, touched, kind, entry["evict_first"], fetch, now)
+            return None
+        if kind == "store":
+            return self.store(entry, line, touched, is_local, now)
+        counts = {"l1_read_requests": 1, "l1_read_sectors": len(wanted)}
+        if is_local:
+            counts["l1_local_read_sectors"] = len(wanted)
+        if entry["bypass"] or not (is_local or self.config["memory"]["l1_caches_global"]):
+            if self.noc_is_full():
+                return "noc"
+            totals.update(counts)
+            fetch = self.fetch(entry, None, now)
+            self.send(line, dict.fromkeys(wanted, 0), "read", entry["evict_first"], fetch, now)
+            return None
+        fetched = self.absent(line, wanted)
+        under_way = [m for m in self.mshrs if m["line"] == line]
+        if l1.on_fill:
+            fetched -= {s for m in under_way for s in m["sectors"]}
+        joined = [m for m in under_way if m["sectors"] & (wanted - fetched)]
+        if any(len(m["targets"]) >= self.config["l1_mshr_targets"] for m in joined):
+            return "mshr"
+        if fetched and self.mshrs_are_full():
+            return "mshr"
+        if fetched and self.noc_is_full():
+            return "noc"
+        hits = wanted - fetched
+        totals.update(counts)
+        totals["l1_read_sector_hits"] += len(hits)
+        totals["l1_local_read_sector_hits"] += len(hits) if is_local else 0
+        totals["l1_read_request_hits"] += not wanted & fetched
+        pending = {s for m in joined for s in m["sectors"]} & hits
+        totals["l1_pending_sector_hits"] += len(pending)
+        load, before = entry["load"], self.time_before(entry, now)
+        written_back = None
+        if not l1.on_fill:
+            _, _, written_back = l1.read(line, wanted, entry["evict_first"])
+        elif l1.contains(line):
+            l1.read(line, wanted - self.absent(line, wanted), entry["evict_first"])
+        self.write_back(written_back, now)
+        for mshr in joined:
+            mshr["targets"].append((load, before))
+            load["left"] += 1
+        if fetched:
+            mshr = {"line": line, "sectors": fetched, "targets": [(load, before)]}
+            self.mshrs.append(mshr)
+            load["left"] += 1
+            fetch = self.fetch(entry, mshr, now)
+            self.send(line, dict.fromkeys(fetched, 0), "read", entry["evict_first"], fetch, now)
+        if not joined and not fetched:
+            latency = math.ceil(self.config["l1_latency"])
+            load["left"] += 1
+            self.arrive(load, now + latency, {**before, "l1": before["l1"] + latency * TICKS})
+        self.arrive(load, now, {})
+        return None
+
+    def store(self, entry, line, touched, is_local, now):
+        l1, totals = self.l1, self.machine.totals
+        if self.noc_is_full():
+            return "noc"
+        fetches = l1.write_miss == "fetch_on_write" and self.absent(line, touched)
+        if fetches and self.mshrs_are_full():
+            return "mshr"
+        hits, fetch, forward, written_back = l1.write(
+            line, touched, entry["row"], entry["evict_first"]
+        )
+        names = ["l1_write", "l1_local_write"] if is_local else ["l1_write"]
+        totals["l1_write_requests"] += 1
+        for name in names:
+            totals[f"{name}_sectors"] += len(touched)
+            totals[f"{name}_sector_hits"] += len(hits)
+        self.write_back(written_back, now)
+        if fetch:
+            mshr = {"line": line, "sectors": fetch, "targets": []}
+            self.mshrs.append(mshr)
+            request = self.fetch(entry, mshr, now)
+            self.send(line, dict.fromkeys(fetch, 0), "read", entry["evict_first"], request, now)
+        if forward:
+            part = {s: touched[s] for s in forward}
+            self.send(line, part, "write", entry["evict_first"], None, now)
+        return None
+
+    def write_back(self, written_back, now):
+        if written_back:
+            self.send(written_back[0], written_back[1], "write", False, None, now)
+
+    def fetch(self, entry, mshr, now):
+        return {
+            "load": entry["load"],
+            "mshr": mshr,
+            "packets": 0,
+            "evict_first": entry["evict_first"],
+            "before": self.time_before(entry, now),
+        }
+
+    def send(self, line, sectors, kind, evict_first, fetch, now):
+        machine = self.machine
+        for l2_line, part in parts_of(line, sectors, self.l1.per_line, machine.l2.per_line):
+            machine.packets += 1
+            if fetch is not None:
+                fetch["packets"] += 1
+            self.outbox.append(
+                {
+                    "sm": self,
+                    "line": l2_line,
+                    "slice": machine.l2.place(l2_line)[0],
+                    "sectors": part,
+                    "kind": kind,
+                    "evict_first": evict_first,
+                    "fetch": fetch,
+                    "entered": now * TICKS,
+                    "mark": now * TICKS,
+                    "waited": Counter(),
+                    "left": 0,
+                }
+            )
+
+    def deliver(self, packet, now):
+        self.machine.packets -= 1
+        fetch = packet["fetch"]
+        fetch["packets"] -= 1
+        if fetch["packets"]:
+            return
+        latency = dict(packet["waited"])
+        latency["l2"] = now * TICKS - packet["entered"] - sum(latency.values())
+        if fetch["load"]:
+            self.misses += 1
+            self.miss_ticks.update(latency)
+            self.miss_ticks.update(fetch["before"])
+        targets = [(fetch["load"], fetch["before"])]
+        if fetch["mshr"]:
+            mshr = fetch["mshr"]
+            if self.l1.on_fill:
+                _, _, written_back = self.l1.read(
+                    mshr["line"], mshr["sectors"], fetch["evict_first"]
+                )
+                self.write_back(written_back, now)
+            targets = mshr["targets"]
+            self.mshrs = [m for m in self.mshrs if m is not mshr]
+        for load, before in targets:
+            if load:
+                whole = Counter(latency)
+                whole.update(before)
+                self.arrive(load, now, whole)
+
+    def arrive(self, load, done, latency):
+        if done >= load["done"]:
+            load["done"] = done
+            if sum(latency.values()):
+                load["latency"] = latency
+        load["left"] -= 1
+        if load["left"] == 0:
+            self.completed.append(load)
+
+    def complete_loads(self, now):
+        for load in self.completed:
+            warp, cause = load["warp"], "dep" if load["shared"] else "l1"
+            if load["lost"]:
+                if sum(load["latency"].values()):
+                    self.slots.update(in_proportion(load["lost"], load["latency"]))
+                else:
+                    self.slots[cause] += load["lost"]
+            done = max(load["done"], now)
+            for register in load["instruction"]["destinations"]:
+                warp["registers"][register] = (done, cause)
+            warp["finish"] = max(warp["finish"], done)
+            warp["loads"] = [other for other in warp["loads"] if other is not load]
+        self.completed = []
+
+
+class Slice:
+    """A slice of L2."""
+
+    def __init__(self, machine, index):
+        self.machine, self.config, self.index = machine, machine.config, index
+        self.channel = machine.channels[index // machine.sharers]
+        self.requests, self.replies, self.mshrs, self.fills = [], [], [], []
+        self.waited = {"dram": 0, "reply": 0}
+        self.last_write = -1
+
+    def cycle(self, now):
+        self.take_fills(now)
+        if not self.requests:
+            return
+        packet = self.requests[0]
+        serve = self.write if packet["kind"] == "write" else self.read
+        cause = serve(packet, now)
+        if cause:
+            self.waited[cause] += self.machine.l2_period
+        else:
+            self.requests.pop(0)
+            packet["waited"]["queue"] += self.waited["dram"] - packet["marks"]["dram"]
+            packet["waited"]["noc"] += self.waited["reply"] - packet["marks"]["reply"]
+
+    def is_full(self):
+        return len(self.replies) >= self.config["l2_queue_entries"]
+
+    def take_fills(self, now):
+        while self.fills and self.fills[0][0] <= now:
+            time, start, mshr = self.fills[0]
+            period = self.machine.l2_period
+            seen = max(-(-time // period), start // period + 1) * period
+            while mshr["targets"]:
+                packet = mshr["targets"][0]
+                answers = packet["kind"] != "reduction"
+                if packet["left"] == 1 and answers and self.is_full():
+                    return
+                mshr["targets"].pop(0)
+                mshr["served"] += 1
+                queued = min(max(start - packet["mark"], 0), now - packet["mark"])
+                late = max(now - max(packet["mark"], seen), 0)
+                packet["waited"]["queue"] += queued
+                packet["waited"]["noc"] += late
+                packet["waited"]["dram"] += now - packet["mark"] - queued - late
+                packet["mark"] = now
+                packet["left"] -= 1
+                if packet["left"] == 0:
+                    self.finish(packet, answers)
+            self.mshrs = [m for m in self.mshrs if m is not mshr]
+            self.fills.pop(0)
+
+    def finish(self, packet, answers):
+        if answers:
+            self.replies.append(packet)
+        else:
+            self.machine.packets -= 1
+
+    def absent(self, line, wanted):
+        l2 = self.machine.l2
+        found = [one for one in l2.set_of(line).lines if one is not None and one.number == line]
+        valid = {s for s in range(l2.per_line) if found and found[0].full(s)}
+        units = {u for s in set(wanted) - valid for u in l2.unit(s)}
+        return units - valid
+
+    def dram_is_full(self):
+        return len(self.channel.queue) >= self.config["dram_queue_entries"]
+
+    def mshrs_are_full(self):
+        return len(self.mshrs) >= self.config["l2_mshrs"]
+
+    def read(self, packet, now):
+        l2, totals = self.machine.l2, self.machine.totals
+        modifies = packet["kind"] != "read"
+        answers = packet["kind"] != "reduction"
+        wanted = set(packet["sectors"])
+        fetched = self.absent(packet["line"], wanted)
+        joined = [
+            m
+            for m in self.mshrs
+            if m["line"] == packet["line"] and m["sectors"] & (wanted - fetched)
+        ]
+        if any(len(m["targets"]) + m["served"] >= self.config["l2_mshr_targets"] for m in joined):
+            return "dram"
+        if fetched and self.mshrs_are_full():
+            return "dram"
+        if (fetched or (modifies and l2.through)) and self.dram_is_full():
+            return "dram"
+        if not fetched and not joined and answers and self.is_full():
+            return "reply"
+        hits, _, written_back = l2.read(packet["line"], wanted, packet["evict_first"])
+        if modifies:
+            totals.update(l2_atomic_sectors=len(wanted), l2_atomic_sector_hits=len(hits))
+            self.last_write = now
+        else:
+            pending = {s for m in joined for s in m["sectors"]} & (wanted - fetched)
+            totals.update(
+                l2_read_requests=1,
+                l2_read_request_hits=int(hits == wanted),
+                l2_read_sectors=len(wanted),
+                l2_read_sector_hits=len(hits),
+                l2_pending_sector_hits=len(pending),
+            )
+        for mshr in joined:
+            mshr["targets"].append(packet)
+            packet["left"] += 1
+        if fetched:
+            packet["left"] += 1
+            self.fetch(packet["line"], fetched, [packet])
+        if written_back:
+            self.write_to_dram(written_back[0], written_back[1])
+        if modifies:
+            _, _, forward, _ = l2.write(packet["line"], packet["sectors"], 0, packet["evict_first"])
+            self.write_to_dram(packet["line"], forward)
+        packet["mark"] = now
+        if packet["left"] == 0:
+            self.finish(packet, answers)
+        return None
+
+    def write(self, packet, now):
+        l2, totals = self.machine.l2, self.machine.totals
+        line = packet["line"]
+        fetches = l2.write_miss == "fetch_on_write" and self.absent(line, packet["sectors"])
+        if fetches and self.mshrs_are_full():
+            return "dram"
+        needs_dram = (
+            fetches or l2.through or not l2.contains(line) or l2.write_miss == "no_allocate"
+        )
+        if needs_dram and self.dram_is_full():
+            return "dram"
+        hits, fetch, forward, written_back = l2.write(
+            line, packet["sectors"], 0, packet["evict_first"]
+        )
+        totals.update(
+            l2_write_requests=1,
+            l2_write_sectors=len(packet["sectors"]),
+            l2_write_sector_hits=len(hits),
+        )
+        if fetch:
+            self.fetch(line, fetch, [])
+        self.write_to_dram(line, forward)
+        if written_back:
+            self.write_to_dram(written_back[0], written_back[1])
+        self.last_write = now
+        self.machine.packets -= 1
+        return None
+
+    def fetch(self, line, sectors, targets):
+        mshr = {"line": line, "sectors": sectors, "targets": targets, "served": 0}
+        self.mshrs.append(mshr)
+        self.machine.totals["dram_read_sectors"] += len(sectors)
+        self.to_dram(line, sectors, mshr)
+
+    def write_to_dram(self, line, sectors):
+        if sectors:
+            self.machine.totals["dram_write_sectors"] += len(sectors)
+            self.to_dram(line, sectors, None)
+
+    def to_dram(self, line, sectors, mshr):
+        self.channel.queue.append((self, mshr, 32 * len(sectors), self.row_of(line)))
+
+    def row_of(self, line):
+        if not self.config["dram_row_bytes"]:
+            return 0
+        l2 = self.config["memory"]["l2"]
+        chunk, rest = divmod(line * l2["line_bytes"], l2["slice_interleave_bytes"])
+        address = chunk // l2["slices"] * l2["slice_interleave_bytes"] + rest
+        sharers = self.machine.sharers
+        return address // self.config["dram_row_bytes"] * sharers + self.index % sharers
+
+
+class Channel:
+    """A DRAM channel."""
+
+    def __init__(self, machine):
+        self.machine, self.config = machine, machine.config
+        self.bus = Link(machine.dram_period)
+        self.queue = []
+        self.rate = machine.transfer_time(
+            1024.0 * self.config["dram_channels"], self.config["dram_bandwidth_gbs"]
+        )
+        self.banks = {}
+
+    def first_ready(self, now):
+        for request in self.queue:
+            if not self.config["dram_row_bytes"]:
+                return request
+            row, ready = self.banks.get(request[3] % self.config["dram_banks"], (None, 0))
+            if row == request[3] and ready <= now:
+                return request
+        return None
+
+    def cycle(self, now):
+        while self.bus.is_free(now):
+            request = self.first_ready(now)
+            if request is None:
+                break
+            self.queue = [other for other in self.queue if other is not request]
+            owner, mshr, count, _ = request
+            self.bus.take(now, count * self.rate // 1024)
+            self.machine.totals["dram_writes" if mshr is None else "dram_reads"] += 1
+            if mshr is not None:
+                owner.fills.append((now + ticks(self.config["dram_latency"]), now, mshr))
+        if not self.config["dram_row_bytes"]:
+            return
+        for _, _, _, row in self.queue:
+            bank = row % self.config["dram_banks"]
+            is_open, _ = self.banks.get(bank, (None, 0))
+            if not any(other[3] == is_open for other in self.queue):
+                self.banks[bank] = (row, now + ticks(self.config["dram_row_miss_cycles"]))
+                self.machine.totals["dram_row_misses"] += 1
+
+
+__all__ = ["ALL_BYTES", "Machine"]
