@@ -939,6 +939,9 @@ struct CompareFlushed {
   static predicate apply(f32 a, f32 b) {
     return Compare<comparison>::apply(flushed(a), flushed(b));
   }
+  static predicate apply(f16 a, f16 b) {
+    return Compare<comparison>::apply(f16{flushed_half(a.bits)}, f16{flushed_half(b.bits)});
+  }
 };
 
 // ---- conversions ----
@@ -1292,6 +1295,9 @@ LaneFunction comparison_of(const LaneForm& form) {
   const auto choose = [&]<Comparison c>() -> LaneFunction {
     if constexpr (std::is_same_v<T, f32>) {
       if (form.flush) return cheap<CompareFlushed<c>, predicate, T, T>();
+    }
+    if constexpr (std::is_same_v<T, f16>) {
+      if (form.flush) return costly<CompareFlushed<c>, predicate, T, T>();
     }
     if constexpr (is_short_float<T>) return costly<Compare<c>, predicate, T, T>();
     return cheap<Compare<c>, predicate, T, T>();

@@ -878,20 +878,49 @@ class FunctionLowering {
     return operations[*found];
   }
 
+  static bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
+
+  /// Compares the low or high halves of packed values; a predicate, joined with `c` if asked for.
+  std::uint32_t compare_half(LaneForm form, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                             std::optional<Operation> join, std::uint32_t half) {
+    form.type = form.type == Type::f16x2 ? Type::f16 : Type::bf16;
+    std::uint32_t parts[2];
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t shifted = temporary(4);
+      lanes({.operation = Operation::shift_right, .type = Type::u32}, shifted,
+            {i == 0 ? a : b, constant(16 * half, 4)});
+      parts[i] = temporary(2);
+      lanes({.operation = Operation::convert, .type = Type::u16, .source = Type::u32}, parts[i],
+            {shifted});
+    }
+    const std::uint32_t holds = temporary(4, true);
+    lanes(form, holds, {parts[0], parts[1]});
+    if (!join) return holds;
+    const std::uint32_t joined = temporary(4, true);
+    lanes({.operation = *join, .type = Type::pred}, joined, {holds, c});
+    return joined;
+  }
+
   void lower_setp(Words& words) {
     LaneForm form{.operation = Operation::compare};
     form.comparison = take_comparison(words);
     const auto join = take_combination(words);
     form.flush = words.take("ftz");
     form.type = words.need_type();
-    if (form.type == Type::f16x2 || form.type == Type::bf16x2) {
-      throw Unsupported{"comparisons of packed values are not supported"};
-    }
     const bool paired = operand(0).paired;
     const std::size_t first = paired ? 2 : 1;
     const std::uint32_t a = in(first, form.type);
     const std::uint32_t b = in(first + 1, form.type);
     set_class(arithmetic_class(form.type));
+    if (is_packed(form.type)) {
+      if (!paired) throw Unsupported{"a comparison of packed values has two results"};
+      const std::uint32_t c = join ? in(first + 2, Type::pred) : none;
+      const std::uint32_t low = compare_half(form, a, b, c, join, 0);
+      const std::uint32_t high = compare_half(form, a, b, c, join, 1);
+      copy(out(0, Type::pred), low, Type::pred);
+      copy(out(1, Type::pred), high, Type::pred);
+      return;
+    }
     if (!join && !paired) {
       lanes(form, out(0, Type::pred), {a, b});
       return;
@@ -928,11 +957,25 @@ class FunctionLowering {
     form.flush = words.take("ftz");
     const Type result = words.need_type();
     form.type = words.need_type();
-    if (result == Type::f16x2 || form.type == Type::f16x2 || form.type == Type::bf16x2) {
-      throw Unsupported{"comparisons of packed values are not supported"};
+    if (is_packed(result) != is_packed(form.type)) {
+      throw Unsupported{"a comparison of packed values has a packed result"};
     }
     const std::uint32_t a = in(1, form.type);
     const std::uint32_t b = in(2, form.type);
+    if (is_packed(form.type)) {
+      const std::uint32_t c = join ? in(3, Type::pred) : none;
+      const std::uint64_t one = result == Type::f16x2 ? 0x3c00u : 0x3f80u;
+      set_class(arithmetic_class(form.type));
+      const std::uint32_t halves[] = {temporary(4), temporary(4)};
+      for (std::uint32_t half = 0; half < 2; ++half) {
+        const std::uint32_t holds = compare_half(form, a, b, c, join, half);
+        lanes({.operation = Operation::select, .type = Type::b32}, halves[half],
+              {constant(one << (16 * half), 4), constant(0, 4), holds});
+      }
+      lanes({.operation = Operation::bit_or, .type = Type::b32}, out(0, result),
+            {halves[0], halves[1]});
+      return;
+    }
     std::uint32_t holds = temporary(4, true);
     lanes(form, holds, {a, b});
     if (join) {

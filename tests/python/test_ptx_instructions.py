@@ -675,6 +675,49 @@ def test_set():
     check(forms, 256)
 
 
+def test_comparisons_of_packed_floats():
+    forms = {}
+    for kind, ftz in (("f16", ""), ("f16", ".ftz"), ("bf16", "")):
+        one = {"f16": 0x3C00, "bf16": 0x3F80}[kind]
+        pair = f"{kind}x2"
+        for name, f in comparisons(kind).items():
+
+            def halves(a, b, f=f, kind=kind, z=bool(ftz)):
+                pairs = ((a & 0xFFFF, b & 0xFFFF), (a >> 16, b >> 16))
+                return [f(*(flush(x, kind) if z else x for x in p)) for p in pairs]
+
+            forms[f"set.{name}{ftz}.{pair}"] = Form(
+                f"set.{name}{ftz}.{pair}.{pair} %d, %a, %b;",
+                (pair, pair),
+                (pair,),
+                lambda a, b, f=halves, one=one: sum(
+                    one << 16 * i for i, x in enumerate(f(a, b)) if x
+                ),
+            )
+            forms[f"setp.{name}{ftz}.{pair}"] = Form(
+                f"setp.{name}{ftz}.{pair} %p0|%p1, %a, %b; selp.u32 %d, 1, 0, %p0;"
+                "selp.u32 %q, 1, 0, %p1;",
+                (pair, pair),
+                ("u32", "u32"),
+                lambda a, b, f=halves: tuple(map(int, f(a, b))),
+            )
+            forms[f"setp.{name}.xor{ftz}.{pair}"] = Form(
+                f"setp.ne.u32 %p0, %c, 0; setp.{name}.xor{ftz}.{pair} %p0|%p1, %a, %b, %p0;"
+                "selp.u32 %d, 1, 0, %p0; selp.u32 %q, 1, 0, %p1;",
+                (pair, pair, "flag"),
+                ("u32", "u32"),
+                lambda a, b, c, f=halves: tuple(int(x != bool(c)) for x in f(a, b)),
+            )
+    for name, f in comparisons("f16").items():
+        forms[f"setp.{name}.ftz.f16"] = Form(
+            f"setp.{name}.ftz.f16 %p0, %a, %b; selp.u32 %d, 1, 0, %p0;",
+            ("f16", "f16"),
+            ("u32",),
+            lambda a, b, f=f: int(f(flush(a, "f16"), flush(b, "f16"))),
+        )
+    check(forms, 256)
+
+
 def test_selp_and_slct():
     forms = {}
     for t in ("b16", "u16", "b32", "f32", "s64", "f64"):
