@@ -126,11 +126,11 @@ def simulation() -> Iterator[Row]:
                 count,
             )
             what = f"{name}, {'traced' if traced else 'not traced'}"
-            yield "simulation", what, *rates, "M thread instructions/s"
+            yield "running CUDA", what, *rates, "M thread instructions/s"
     for name in ("bfs", "k-means"):
         count = sum(kernel.num_thread_instructions for kernel in ws.workloads.load(name))
         rates = timed(lambda name=name: ws.workloads.load(name), count)
-        yield "simulation", f"{name} (small), traced", *rates, "M thread instructions/s"
+        yield "running CUDA", f"{name} (small), traced", *rates, "M thread instructions/s"
 
 
 def intervals() -> Iterator[Row]:
@@ -167,7 +167,7 @@ def timing() -> Iterator[Row]:
     gpu = ws.gpu("pascal-mdm")
     for what, kernel in kernels().items():
         rates = timed(lambda k=kernel: ws.simulate(k, gpu), kernel.num_instructions)
-        yield "simulation", what, *rates, "M warp instructions/s"
+        yield "cycle by cycle", what, *rates, "M warp instructions/s"
     for what, kernel in kernels().items():
         warp = ws.representative_warp(kernel)
         memory = ws.simulate_caches(kernel, gpu, num_threads=1)
@@ -175,7 +175,7 @@ def timing() -> Iterator[Row]:
         model = timed(lambda p=profile: [ws.models.evaluate(p, gpu) for _ in range(50)], 50)
         whole = timed(lambda k=kernel: ws.simulate(k, gpu), 1)
         ratios = (model[0] / whole[0], model[1] / whole[2], model[2] / whole[1])
-        yield "simulation", f"{what}: one MDM evaluation is faster by", *ratios, "times"
+        yield "cycle by cycle", f"{what}: one MDM evaluation is faster by", *ratios, "times"
 
 
 def models() -> Iterator[Row]:

@@ -436,7 +436,7 @@ class Machine {
         access_texture(warp, step, registers, mask);
         break;
       case Action::shuffle:
-        shuffle(warp, step, registers, mask);
+        shuffle(step, registers, mask);
         break;
       case Action::vote:
         vote(step, registers, mask);
@@ -1411,8 +1411,7 @@ class Machine {
     return mask & lane_u32(registers, collective.members, std::countr_zero(mask));
   }
 
-  void shuffle(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) const {
-    (void)warp;
+  void shuffle(const Step& step, std::byte* registers, std::uint32_t mask) const {
     const Collective& c = program_.collectives[step.detail];
     std::array<std::uint32_t, warp_size> values;
     std::memcpy(values.data(), registers + c.a, sizeof values);
