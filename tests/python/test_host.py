@@ -206,6 +206,8 @@ def test_interrupt_leaves_nothing(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A job in the background of a shell script, as tests may be, inherits that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while process.stdout.readline().strip() != b"ready":
         pass
