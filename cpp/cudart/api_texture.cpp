@@ -72,7 +72,6 @@ Texture linear_texture(Runtime& runtime, const void* pointer, const ChannelForma
   texture.size = {bytes / texel_bytes(texture), 1, 1};
   texture.row_bytes = bytes;
   texture.slice_bytes = bytes;
-  texture.is_linear_memory = true;
   return texture;
 }
 

@@ -3,22 +3,16 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "common/error.h"
+#include "common/text.h"
 
 namespace warpstack::ptx {
 namespace {
 
 constexpr std::uint64_t granularity = 256;
-
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string name_of(const Allocation& allocation) {
   const std::string size = std::to_string(allocation.bytes) + "-byte ";

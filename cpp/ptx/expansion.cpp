@@ -31,6 +31,27 @@ Type last_type(const Instruction& instruction) {
   return Type::none;
 }
 
+/// Quotients and remainders: an estimate by the reciprocal, then corrections. Those of 32 bits
+/// differ in the last operations.
+std::vector<TraceRow> integer_division(std::uint32_t bytes, std::string_view last, int count) {
+  if (bytes == 8) {
+    return sequence({{"cvt.rp.f32.u64", OpClass::sfu, 1},
+                     {"rcp.approx.ftz.f32", OpClass::sfu, 1},
+                     {"cvt.rzi.u64.f32", OpClass::sfu, 1},
+                     {"mad.wide.u32", OpClass::integer, 24},
+                     {"add.cc.u32", OpClass::integer, 24},
+                     {"setp.ge.u32", OpClass::integer, 8},
+                     {"selp.u32", OpClass::integer, 8}});
+  }
+  return sequence({{"cvt.rp.f32.u32", OpClass::sfu, 1},
+                   {"rcp.approx.ftz.f32", OpClass::sfu, 1},
+                   {"cvt.rzi.u32.f32", OpClass::sfu, 1},
+                   {"mad.lo.u32", OpClass::integer, 3},
+                   {"mul.hi.u32", OpClass::integer, 2},
+                   {"setp.ge.u32", OpClass::integer, 3},
+                   {last, OpClass::integer, count}});
+}
+
 }  // namespace
 
 std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instruction,
@@ -51,43 +72,11 @@ std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instr
       case Type::f64:
         return sequence(
             {{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 8}});
-      case Type::u64:
-      case Type::s64:
-        return sequence({{"cvt.rp.f32.u64", OpClass::sfu, 1},
-                         {"rcp.approx.ftz.f32", OpClass::sfu, 1},
-                         {"cvt.rzi.u64.f32", OpClass::sfu, 1},
-                         {"mad.wide.u32", OpClass::integer, 24},
-                         {"add.cc.u32", OpClass::integer, 24},
-                         {"setp.ge.u32", OpClass::integer, 8},
-                         {"selp.u32", OpClass::integer, 8}});
       default:
-        return sequence({{"cvt.rp.f32.u32", OpClass::sfu, 1},
-                         {"rcp.approx.ftz.f32", OpClass::sfu, 1},
-                         {"cvt.rzi.u32.f32", OpClass::sfu, 1},
-                         {"mad.lo.u32", OpClass::integer, 3},
-                         {"mul.hi.u32", OpClass::integer, 2},
-                         {"setp.ge.u32", OpClass::integer, 3},
-                         {"add.u32", OpClass::integer, 5}});
+        return integer_division(bytes_of(type), "add.u32", 5);
     }
   }
-  if (opcode == "rem") {
-    if (bytes_of(type) == 8) {
-      return sequence({{"cvt.rp.f32.u64", OpClass::sfu, 1},
-                       {"rcp.approx.ftz.f32", OpClass::sfu, 1},
-                       {"cvt.rzi.u64.f32", OpClass::sfu, 1},
-                       {"mad.wide.u32", OpClass::integer, 24},
-                       {"add.cc.u32", OpClass::integer, 24},
-                       {"setp.ge.u32", OpClass::integer, 8},
-                       {"selp.u32", OpClass::integer, 8}});
-    }
-    return sequence({{"cvt.rp.f32.u32", OpClass::sfu, 1},
-                     {"rcp.approx.ftz.f32", OpClass::sfu, 1},
-                     {"cvt.rzi.u32.f32", OpClass::sfu, 1},
-                     {"mad.lo.u32", OpClass::integer, 3},
-                     {"mul.hi.u32", OpClass::integer, 2},
-                     {"setp.ge.u32", OpClass::integer, 3},
-                     {"sub.u32", OpClass::integer, 4}});
-  }
+  if (opcode == "rem") return integer_division(bytes_of(type), "sub.u32", 4);
   if (opcode == "rcp" && !approximate) {
     if (type == Type::f64) {
       return sequence({{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 4}});

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ptx/rounding.h"
+
 namespace warpstack::ptx {
 
 // binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
@@ -29,13 +31,10 @@ static inline double bfloat_to_double(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-enum class HalfRounding : std::uint8_t { nearest, zero, down, up };
-
 /// Rounds to a format of `fraction_bits` and least normal exponent `min_exponent` (of 2), largest
 /// `max_exponent`. Returns the bits without the sign.
 static inline std::uint32_t round_to_format(double magnitude, bool negative, int fraction_bits,
-                                            int min_exponent, int max_exponent,
-                                            HalfRounding rounding) {
+                                            int min_exponent, int max_exponent, Rounding rounding) {
   const auto bias = static_cast<std::uint32_t>(max_exponent);
   const std::uint32_t infinity = (2 * bias + 1) << fraction_bits;
   if (std::isinf(magnitude)) return infinity;
@@ -47,9 +46,9 @@ static inline std::uint32_t round_to_format(double magnitude, bool negative, int
   double whole = std::floor(scaled);
   const double rest = scaled - whole;
   const bool away =
-      (rounding == HalfRounding::up && !negative) || (rounding == HalfRounding::down && negative);
-  if (rounding == HalfRounding::nearest ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1)
-                                        : away && rest > 0) {
+      (rounding == Rounding::up && !negative) || (rounding == Rounding::down && negative);
+  if (rounding == Rounding::nearest ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1)
+                                    : away && rest > 0) {
     whole += 1;
   }
   // The implicit bit of `whole` carries into the exponent; subnormal values have none.
@@ -57,19 +56,17 @@ static inline std::uint32_t round_to_format(double magnitude, bool negative, int
       (static_cast<std::uint64_t>(exponent - min_exponent) << fraction_bits) +
       static_cast<std::uint64_t>(whole);
   if (bits < infinity) return static_cast<std::uint32_t>(bits);
-  return rounding == HalfRounding::nearest || away ? infinity : infinity - 1;
+  return rounding == Rounding::nearest || away ? infinity : infinity - 1;
 }
 
-static inline std::uint16_t double_to_half(double value,
-                                           HalfRounding rounding = HalfRounding::nearest) {
+static inline std::uint16_t double_to_half(double value, Rounding rounding = Rounding::nearest) {
   if (std::isnan(value)) return 0x7fff;
   const bool negative = std::signbit(value);
   const std::uint32_t bits = round_to_format(std::fabs(value), negative, 10, -14, 15, rounding);
   return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
 }
 
-static inline std::uint16_t double_to_bfloat(double value,
-                                             HalfRounding rounding = HalfRounding::nearest) {
+static inline std::uint16_t double_to_bfloat(double value, Rounding rounding = Rounding::nearest) {
   if (std::isnan(value)) return 0x7fff;
   const bool negative = std::signbit(value);
   const std::uint32_t bits = round_to_format(std::fabs(value), negative, 7, -126, 127, rounding);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "ptx/launch.h"
 #include "ptx/print.h"
 #include "ptx/program.h"
@@ -29,12 +30,6 @@ constexpr std::uint64_t check_interval = std::uint64_t{1} << 18;
 constexpr std::size_t num_barriers = 16;
 constexpr std::uint32_t max_call_depth = 4096;
 constexpr std::uint64_t max_shared_bytes = std::uint64_t{227} << 10;
-
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 /// Bits of the lanes whose predicate holds.
 std::uint32_t pack(const std::byte* predicate) {
@@ -144,10 +139,7 @@ class Machine {
     header.launch_id = options_.launch_id;
     header.grid = options_.grid;
     header.block = options_.block;
-    header.shared_memory_bytes =
-        program_.uses_dynamic_shared
-            ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
-            : program_.shared_bytes + options_.dynamic_shared_bytes;
+    header.shared_memory_bytes = program_.dynamic_shared_offset + options_.dynamic_shared_bytes;
     header.registers_per_thread = options_.registers_per_thread != 0
                                       ? options_.registers_per_thread
                                       : program_.registers_per_thread;
@@ -610,14 +602,10 @@ class Machine {
       if (function == none) function = found->second;
       if (found->second == function) same |= 1u << lane;
     }
-    PathEntry& path = warp.paths.back();
     if (same != mask) {
-      const std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc - 1, path.mask & ~same},
-                                                              {path.pc, same}};
-      const PathEntry all = path;
-      path = {all.pc, all.reconvergence, all.mask};  // they meet after the call
-      warp.paths.push_back({ways[0].first, all.pc, ways[0].second});
-      warp.paths.push_back({ways[1].first, all.pc, ways[1].second});
+      const PathEntry all = warp.paths.back();  // waits behind the call, where they meet
+      warp.paths.push_back({all.pc - 1, all.pc, all.mask & ~same});
+      warp.paths.push_back({all.pc, all.pc, same});
     }
     const ProgramFunction& callee = program_.functions[function];
     if (callee.parameters.size() != call.arguments.size() ||

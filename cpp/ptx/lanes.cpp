@@ -79,7 +79,7 @@ inline double number(f64 value) { return value; }
 
 /// A T nearest to a double, or rounded otherwise.
 template <class T>
-inline T rounded(double value, HalfRounding rounding = HalfRounding::nearest) {
+inline T rounded(double value, Rounding rounding = Rounding::nearest) {
   if constexpr (std::is_same_v<T, f16>) {
     return {double_to_half(value, rounding)};
   } else if constexpr (std::is_same_v<T, bf16>) {
@@ -175,12 +175,6 @@ using Wide = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, s64, u64>,
                        std::conditional_t<std::is_signed_v<T>, s32, u32>>>;
 
-/// Wrapping arithmetic of T.
-template <class T>
-inline T wrap(u64 value) {
-  return static_cast<T>(value);
-}
-
 struct Copy {
   template <class T>
   static T apply(T a) {
@@ -264,7 +258,7 @@ template <bool high>
 struct Multiply24 {
   template <class T>
   static T apply(T a, T b) {
-    return wrap<T>(static_cast<u64>((low_24(a) * low_24(b)) >> (high ? 16 : 0)));
+    return static_cast<T>((low_24(a) * low_24(b)) >> (high ? 16 : 0));
   }
 };
 template <bool high>
@@ -485,16 +479,6 @@ struct LogicalNot {
   template <class T>
   static T apply(T a) {
     return a == 0 ? 1 : 0;
-  }
-};
-struct Lookup3 {
-  static u32 apply(u32 table, u32 a, u32 b, u32 c) {
-    u32 result = 0;
-    for (u32 row = 0; row < 8; ++row) {
-      if (((table >> row) & 1) == 0) continue;
-      result |= ((row & 4) != 0 ? a : ~a) & ((row & 2) != 0 ? b : ~b) & ((row & 1) != 0 ? c : ~c);
-    }
-    return result;
   }
 };
 /// The table's rows are chosen outside the loop, so that the loop can be vector code.
@@ -1047,7 +1031,7 @@ template <class D, bool saturate>
 struct ConvertIntegerToShort {
   template <class S>
   static D apply(u32 rounding, S a) {
-    return finished<D, saturate>(rounded<D>(to_double_odd(a), static_cast<HalfRounding>(rounding)));
+    return finished<D, saturate>(rounded<D>(to_double_odd(a), static_cast<Rounding>(rounding)));
   }
 };
 /// Between floats. Directed rounding of f64 to f32 relies on the rounding mode of the processor.
@@ -1071,7 +1055,7 @@ struct ConvertToShort {
   static D apply(u32 rounding, S a) {
     double value = source_value<flush>(a);
     if (relu) value = clipped(value);
-    return finished<D, saturate>(rounded<D>(value, static_cast<HalfRounding>(rounding)));
+    return finished<D, saturate>(rounded<D>(value, static_cast<Rounding>(rounding)));
   }
 };
 /// Two f32 to the halves of a register; the first operand becomes the upper half.

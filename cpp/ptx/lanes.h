@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ptx/module.h"
+#include "ptx/rounding.h"
 
 namespace warpstack::ptx {
 
@@ -95,8 +96,6 @@ enum class Operation : std::uint8_t {
   tangent_hyperbolic,
   test_property,  ///< testp; `mode`
 };
-
-enum class Rounding : std::uint8_t { nearest, zero, down, up };
 
 enum class Comparison : std::uint8_t {
   eq,

@@ -66,16 +66,7 @@ class Words {
     if (type == Type::none) throw Unsupported{"it names no type"};
     return type;
   }
-  /// The next word, whatever it is.
-  std::string take_next() {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      if (!taken_[i]) {
-        taken_[i] = true;
-        return words_[i];
-      }
-    }
-    return {};
-  }
+  void take_all() { taken_.assign(taken_.size(), true); }
   /// Ticks off all words that begin so.
   bool take_prefix(std::string_view prefix) {
     bool found = false;
@@ -1106,9 +1097,7 @@ class FunctionLowering {
     form.integer_rounding = has_integral && is_float(form.type);
     if ((form.type == Type::tf32) != ties_away) throw Unsupported{"this rounding is not supported"};
     const bool same = !is_float(form.type) && !is_float(form.source);
-    set_class(same && bytes_of(form.type) != 8 && bytes_of(form.source) != 8 ? OpClass::integer
-                                                                             : OpClass::sfu);
-    if (same) set_class(OpClass::integer);
+    set_class(same ? OpClass::integer : OpClass::sfu);
     const std::uint32_t rounding = static_cast<std::uint32_t>(form.rounding);
     if (form.type == Type::f16x2 || form.type == Type::bf16x2) {
       const std::uint32_t a = in(1, form.source);
@@ -1552,13 +1541,11 @@ class FunctionLowering {
 
   /// Hints that change no value and take no access of the trace.
   void lower_hint(Words& words) {
-    while (!words.take_next().empty()) {
-    }
+    words.take_all();
     set_class(OpClass::control);
   }
   void lower_fence(Words& words) {
-    while (!words.take_next().empty()) {
-    }
+    words.take_all();
     set_class(OpClass::barrier);
   }
 
@@ -1582,13 +1569,10 @@ class FunctionLowering {
     std::vector<std::uint32_t> uses = texture_object(from, access);
     const auto coordinates = elements_of(from.elements.back());
     if (coordinates.size() < access.dimensions) throw Unsupported{"it has too few coordinates"};
-    // Layers come first, then the coordinates.
-    for (std::size_t i = 0; i < coordinates.size() && i < 4; ++i) {
-      const bool is_layer = access.array && i == 0;
-      access.coordinates[i] = in(*coordinates[i], is_layer ? Type::u32 : coordinate);
+    for (std::size_t i = 0; i < access.dimensions; ++i) {
+      access.coordinates[i] = in(*coordinates[i], coordinate);
       uses.push_back(access.coordinates[i]);
     }
-    if (access.array) throw Unsupported{"layered textures are not supported"};
     const auto targets = elements_of(operand(0));
     access.elements = static_cast<std::uint8_t>(targets.size());
     std::vector<std::uint32_t> definitions;

@@ -162,8 +162,6 @@ struct IndexedBranch {
 
 struct TextureAccess {
   std::uint8_t dimensions = 2;
-  bool array = false;
-  bool cube = false;
   bool fetch = false;              ///< tex1Dfetch and friends: integer coordinates
   Type type = Type::f32;           ///< of the result
   std::uint32_t object = none;     ///< slot of the handle

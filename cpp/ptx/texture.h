@@ -25,8 +25,7 @@ struct Texture {
                                           AddressMode::clamp};
   bool linear_filter = false;
   bool normalized_coordinates = false;
-  bool normalized_read = false;   ///< integers become floats in [0, 1] or [-1, 1]
-  bool is_linear_memory = false;  ///< made for tex1Dfetch over plain memory
+  bool normalized_read = false;  ///< integers become floats in [0, 1] or [-1, 1]
 };
 
 /// Texture and surface objects by handle. Handles are small numbers that are never reused, never 0.

@@ -12,8 +12,7 @@ namespace {
 
 using namespace warpstack::ptx;
 
-constexpr HalfRounding modes[] = {HalfRounding::nearest, HalfRounding::zero, HalfRounding::down,
-                                  HalfRounding::up};
+constexpr Rounding modes[] = {Rounding::nearest, Rounding::zero, Rounding::down, Rounding::up};
 
 /// Value of 16 bits of a format with `fraction_bits`, by its definition.
 long double value_of(std::uint32_t bits, int fraction_bits) {
@@ -47,21 +46,20 @@ std::vector<Known> values_of(int fraction_bits) {
 
 /// Rounds by looking for the neighbours.
 std::uint16_t rounded(const std::vector<Known>& known, int fraction_bits, double value,
-                      HalfRounding mode) {
+                      Rounding mode) {
   const auto infinite = static_cast<std::uint16_t>(0x8000u - (1u << fraction_bits));
   const bool negative = std::signbit(value);
   const std::uint16_t sign = negative ? 0x8000 : 0;
   if (value == 0) return sign;
   const auto above =
       std::ranges::lower_bound(known, static_cast<long double>(value), {}, &Known::value);
-  const bool away =
-      (mode == HalfRounding::up && !negative) || (mode == HalfRounding::down && negative);
+  const bool away = (mode == Rounding::up && !negative) || (mode == Rounding::down && negative);
   if (above == known.end() || (above == known.begin() && above->value > value)) {
     // Beyond the greatest: to nearest, infinity begins half a step further.
     const auto greatest = std::fabs(known.back().value);
     const auto step = greatest - known[known.size() - 2].value;
     const bool far = std::fabs(static_cast<long double>(value)) >= greatest + step / 2;
-    const bool grows = mode == HalfRounding::nearest ? far : away;
+    const bool grows = mode == Rounding::nearest ? far : away;
     return static_cast<std::uint16_t>(sign | (grows ? infinite : infinite - 1));
   }
   if (above->value == value) return above->bits == 0 ? sign : above->bits;
@@ -71,13 +69,13 @@ std::uint16_t rounded(const std::vector<Known>& known, int fraction_bits, double
     return static_cast<std::uint16_t>(k.value == 0 ? sign : k.bits);
   };
   switch (mode) {
-    case HalfRounding::down:
+    case Rounding::down:
       return with_sign(low);
-    case HalfRounding::up:
+    case Rounding::up:
       return with_sign(high);
-    case HalfRounding::zero:
+    case Rounding::zero:
       return with_sign(negative ? high : low);
-    case HalfRounding::nearest:
+    case Rounding::nearest:
       break;
   }
   const long double to_low = value - low.value;
@@ -96,7 +94,7 @@ TEST(Half, AllValuesReturnFromDouble) {
       ASSERT_EQ(value, static_cast<double>(value_of(bits, 10)));
       ASSERT_EQ(std::signbit(value), bits >= 0x8000);
     }
-    for (const HalfRounding mode : modes) {
+    for (const Rounding mode : modes) {
       ASSERT_EQ(double_to_half(value, mode), is_nan ? 0x7fff : half) << bits;
     }
   }
@@ -111,7 +109,7 @@ TEST(Bfloat, AllValuesReturnFromDouble) {
     if (!is_nan && (bits & 0x7fff) != 0x7f80) {
       ASSERT_EQ(value, static_cast<double>(value_of(bits, 7)));
     }
-    for (const HalfRounding mode : modes) {
+    for (const Rounding mode : modes) {
       ASSERT_EQ(double_to_bfloat(value, mode), is_nan ? 0x7fff : half) << bits;
     }
   }
@@ -122,7 +120,7 @@ TEST(Half, RoundsToANeighbourInEveryMode) {
   for (const int fraction_bits : {10, 7}) {
     const auto known = values_of(fraction_bits);
     const auto check = [&](double value) {
-      for (const HalfRounding mode : modes) {
+      for (const Rounding mode : modes) {
         const std::uint16_t got =
             fraction_bits == 10 ? double_to_half(value, mode) : double_to_bfloat(value, mode);
         ASSERT_EQ(got, rounded(known, fraction_bits, value, mode))
@@ -154,7 +152,7 @@ TEST(Half, RoundsToANeighbourInEveryMode) {
 }
 
 TEST(Half, InfinityStays) {
-  for (const HalfRounding mode : modes) {
+  for (const Rounding mode : modes) {
     EXPECT_EQ(double_to_half(HUGE_VAL, mode), 0x7c00);
     EXPECT_EQ(double_to_bfloat(-HUGE_VAL, mode), 0xff80);
   }
@@ -173,8 +171,7 @@ TEST(Half, FusedArithmeticRoundsOnce) {
     const double c = half_to_double(draw());
     // 22 bits and 11 bits whose exponents are at most 24 apart: exact in a double.
     const double exact = a * b + c;
-    ASSERT_EQ(double_to_half(fma_to_odd(a, b, c)),
-              rounded(known, 10, exact, HalfRounding::nearest));
+    ASSERT_EQ(double_to_half(fma_to_odd(a, b, c)), rounded(known, 10, exact, Rounding::nearest));
     ASSERT_EQ(exact, fma_to_odd(a, b, c));
   }
   // 1 + 2^-9 is halfway between two bf16; what is too small for a double decides.
