@@ -34,9 +34,7 @@ RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
     row.unit = static_cast<std::uint8_t>(op_class);
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
-    row.is_block_barrier =
-        instruction.opcode.starts_with("BAR.SYNC") || instruction.opcode.starts_with("BAR.RED");
-    row.returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
+    row.is_block_barrier = is_block_barrier(instruction.opcode);
     row.registers = static_cast<std::uint32_t>(registers_.size());
     row.num_sources = static_cast<std::uint16_t>(instruction.sources.size());
     row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
@@ -51,8 +49,7 @@ RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
        const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
        Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters)
-    : config_(config),
-      rows_(rows),
+    : rows_(rows),
       index_(index),
       issue_slots_(config.issue_width),
       slots_per_scheduler_(

@@ -86,6 +86,45 @@ def test_l2_persists_between_kernels(launches, gpu):
         assert_same(result, plain.run(result.kernel))
 
 
+BARRIERS = """
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k() {
+  .reg .b32 %r<4>;
+  .reg .pred %p<2>;
+  mov.u32 %r1, %tid.x;
+  setp.ge.u32 %p1, %r1, 32;
+  @%p1 bra meet;
+  mul.lo.s32 %r2, %r1, %r1;
+  mul.lo.s32 %r2, %r2, %r2;
+  mul.lo.s32 %r2, %r2, %r2;
+meet:
+  SYNC
+  mul.lo.s32 %r3, %r1, %r1;
+  mul.lo.s32 %r3, %r3, %r3;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "barrier", ["bar.sync 0;", "barrier.cta.sync 0;", "barrier.sync.aligned 0;"]
+)
+def test_barriers_of_ptx_hold_warps(pascal, barrier):
+    """The second warp of the block waits until the first has come."""
+
+    def trace(text):
+        module = ws.cuda.compile(BARRIERS.replace("SYNC", text), device=ws.cuda.Device(0.25))
+        return module.kernel("k").launch(1, 64)
+
+    gpu = pascal.replace(integer_latency=40)
+    held = ws.simulate(trace(barrier), gpu)
+    assert_same(held, Machine(simulator_config(gpu)).run(held.kernel))
+    free = ws.simulate(trace("membar.cta;"), gpu)
+    assert held.cycles > free.cycles
+
+
 def one_warp(seed, instructions=300):
     """A warp of loads and stores of a footprint a little larger than L1."""
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """Plain definition of the timing stage: every component looked at in every cycle of its clock."""
 
 import math
+import re
 from collections import Counter
 
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
@@ -8,6 +9,8 @@ from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, groupe
 #: Time is counted in 2^-20 SM cycles.
 TICKS = 2**20
 NEVER = 2**62
+#: Where the warps of a block wait for each other, in SASS and PTX.
+BLOCK_BARRIER = re.compile(r"(BAR\.|bar\.|barrier\.)(cta\.)?(SYNC|RED|sync|red)")
 PARTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
 
 
@@ -407,7 +410,7 @@ class PlainSm:
             for register in instruction["destinations"]:
                 warp["registers"][register] = (now + latency, "dep")
                 warp["finish"] = max(warp["finish"], now + latency)
-            barrier = instruction["opcode"].startswith(("BAR.SYNC", "BAR.RED"))
+            barrier = BLOCK_BARRIER.match(instruction["opcode"]) is not None
         if barrier and warp["next"] < len(warp["program"]):
             warp["at_barrier"] = True
         mates = warp["block"]["warps"]
