@@ -116,11 +116,8 @@ def simulation() -> Iterator[Row]:
     for name, block in (("gemm_plain", (32, 8)), ("gemm_tiled", (16, 16))):
         kernel = module.kernel(name)
         grid = (size // block[0], size // block[1])
-        kernel.launch(grid, block, a, a, c, size)
-        count = 0
+        count = kernel.launch(grid, block, a, a, c, size).num_thread_instructions
         for traced in (True, False):
-            if traced:
-                count = kernel.launch(grid, block, a, a, c, size).num_thread_instructions
             rates = timed(
                 lambda k=kernel, g=grid, b=block, t=traced: k.launch(g, b, a, a, c, size, trace=t),
                 count,

@@ -11,13 +11,12 @@ What is written (launches, warp instructions, DPKI) is the same on every machine
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from pathlib import Path
 
 import pandas as pd
-from run import machine
+from run import machine, write_between_marks
 
 import warpstack as ws
 
@@ -98,11 +97,7 @@ def main() -> None:
             written = pd.concat([before[~before["name"].isin(written["name"])], written])
         written = written.sort_values("name")
         written.to_csv(MEASURED, index=False)
-        text = DOCUMENT.read_text(encoding="utf-8")
-        marks = r"(<!-- table: begin -->\n).*(<!-- table: end -->)"
-        rows_of_text = document(written)
-        text = re.sub(marks, lambda m: f"{m[1]}{rows_of_text}\n{m[2]}", text, flags=re.DOTALL)
-        DOCUMENT.write_text(text, encoding="utf-8")
+        write_between_marks(DOCUMENT, "table", document(written))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ class ZeroedArray {
     data_ = reinterpret_cast<T*>((address + alignment - 1) / alignment * alignment);
   }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
   T& operator[](std::size_t i) { return data_[i]; }

@@ -10,7 +10,6 @@ namespace {
 
 /// Rows of cudaMallocPitch begin at multiples of this, as on every GPU since Kepler.
 constexpr std::size_t pitch_alignment = 512;
-constexpr std::uint64_t copy_time = 1000;  ///< nanoseconds of simulated time
 
 /// A box of bytes in host or device memory.
 struct Place {
@@ -27,7 +26,7 @@ void copy_box(Runtime& runtime, Place target, Place source, std::uint64_t width,
                    source.address + z * source.slice_pitch + y * source.row_pitch, width);
     }
   }
-  runtime.pass_time(copy_time);
+  runtime.pass_time(call_time);
 }
 
 /// Refuses a copy whose direction says that a host address is a device address.
@@ -48,7 +47,7 @@ void copy_plain(Runtime& runtime, void* target, const void* source, std::size_t 
   if (bytes == 0) return;
   check_direction(runtime, address_of(target), address_of(source), kind);
   runtime.copy(address_of(target), address_of(source), bytes);
-  runtime.pass_time(copy_time);
+  runtime.pass_time(call_time);
 }
 
 void copy_2d(Runtime& runtime, void* target, std::size_t target_pitch, const void* source,
@@ -90,7 +89,7 @@ void copy_stream(Runtime& runtime, const Array& array, std::size_t x, std::size_
     x = 0;
     ++y;
   }
-  runtime.pass_time(copy_time);
+  runtime.pass_time(call_time);
 }
 
 /// One side of cudaMemcpy3D.
@@ -427,7 +426,7 @@ CUDART_EXPORT Error cudaMemcpyToSymbol(const void* symbol, const void* source, s
                                        std::size_t offset, MemcpyKind) {
   return call(__func__, [&](Runtime& runtime) {
     runtime.copy(part_of_symbol(runtime, symbol, offset, bytes), address_of(source), bytes);
-    runtime.pass_time(copy_time);
+    runtime.pass_time(call_time);
   });
 }
 CUDART_ALIAS(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol);
@@ -443,7 +442,7 @@ CUDART_EXPORT Error cudaMemcpyFromSymbol(void* target, const void* symbol, std::
                                          std::size_t offset, MemcpyKind) {
   return call(__func__, [&](Runtime& runtime) {
     runtime.copy(address_of(target), part_of_symbol(runtime, symbol, offset, bytes), bytes);
-    runtime.pass_time(copy_time);
+    runtime.pass_time(call_time);
   });
 }
 CUDART_ALIAS(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol);
@@ -473,7 +472,7 @@ CUDART_EXPORT Error cudaGetSymbolSize(std::size_t* bytes, const void* symbol) {
 CUDART_EXPORT Error cudaMemset(void* pointer, int value, std::size_t bytes) {
   return call(__func__, [&](Runtime& runtime) {
     fill(runtime, address_of(pointer), value, bytes);
-    runtime.pass_time(copy_time);
+    runtime.pass_time(call_time);
   });
 }
 CUDART_ALIAS(cudaMemset_ptds, cudaMemset);
@@ -490,7 +489,7 @@ CUDART_EXPORT Error cudaMemset2D(void* pointer, std::size_t pitch, int value, st
     for (std::size_t y = 0; y < height; ++y) {
       fill(runtime, address_of(pointer) + y * pitch, value, width);
     }
-    runtime.pass_time(copy_time);
+    runtime.pass_time(call_time);
   });
 }
 CUDART_ALIAS(cudaMemset2D_ptds, cudaMemset2D);
@@ -510,7 +509,7 @@ CUDART_EXPORT Error cudaMemset3D(PitchedPointer pitched, int value, Extent exten
         fill(runtime, address_of(pitched.pointer) + row * pitched.pitch, value, extent.width);
       }
     }
-    runtime.pass_time(copy_time);
+    runtime.pass_time(call_time);
   });
 }
 CUDART_ALIAS(cudaMemset3D_ptds, cudaMemset3D);

@@ -13,8 +13,6 @@ namespace warpstack::cudart {
 namespace {
 
 constexpr int wrapper_magic = 0x466243b1;
-/// Least time of a launch or a copy, in nanoseconds.
-constexpr std::uint64_t call_time = 1000;
 /// Rows of arrays begin at multiples of this.
 constexpr std::uint64_t array_row_alignment = 128;
 constexpr unsigned array_flags_layered_or_cubemap = 0x01 | 0x04;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,8 +74,11 @@ struct VariableEntry {
   std::string name;
 };
 
-/// The one simulated GPU of a process, and what the program knows of it. Functions are called with
-/// mutex() held.
+/// Least time of a launch or a copy, in nanoseconds.
+inline constexpr std::uint64_t call_time = 1000;
+
+/// The one simulated GPU of a process, and what the program knows of it. Functions but get(),
+/// mutex() and sticky() are called with mutex() held.
 class Runtime {
  public:
   /// Never destroyed: static objects of the program may still call at exit.
@@ -94,7 +98,6 @@ class Runtime {
   void add_kernel(const void* stub, FatModule* module, std::string name);
   void add_variable(const void* shadow, FatModule* module, std::string name);
   KernelEntry& kernel(const void* stub);
-  [[nodiscard]] bool has_kernel(const void* stub) const { return kernels_.contains(stub); }
   /// Address and size of a device variable.
   ptx::LoadedModule::Symbol symbol(const void* shadow);
   VariableEntry& variable(const void* shadow);
@@ -179,7 +182,7 @@ class Runtime {
   std::uintptr_t next_handle_ = 0x1000;
   std::uint64_t next_stream_ = 1;
   std::uint64_t now_ = 0;
-  Error sticky_ = Error::success;
+  std::atomic<Error> sticky_ = Error::success;
 };
 
 /// The last error of the calling thread (cudaGetLastError).

@@ -592,6 +592,12 @@ CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
   return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
 }
 
+Total total_of(const StaticInstruction& instruction) {
+  if (instruction.is_atomic()) return Total::atomic_instructions;
+  return instruction.kind == MemoryKind::store ? Total::store_instructions
+                                               : Total::load_instructions;
+}
+
 std::string_view name_of(Total total) {
   static constexpr std::string_view names[num_totals] = {
       "load_instructions",      "store_instructions",         "atomic_instructions",
@@ -687,10 +693,7 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
     counters.active_executions = counts[row].active;
     counters.shared_wavefronts = counts[row].shared_wavefronts;
     if (!flags.uses_caches[row]) continue;
-    const Total kind = instructions[row].is_atomic()                 ? Total::atomic_instructions
-                       : instructions[row].kind == MemoryKind::store ? Total::store_instructions
-                                                                     : Total::load_instructions;
-    profile.totals[kind] += counts[row].issued;
+    profile.totals[total_of(instructions[row])] += counts[row].issued;
   }
   profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
   profile.observed = simulation.observed();

@@ -93,6 +93,8 @@ enum class Total : std::uint8_t {
 };
 inline constexpr std::size_t num_totals = 27;
 std::string_view name_of(Total total);
+/// The total that counts an instruction which goes through the caches.
+Total total_of(const StaticInstruction& instruction);
 
 class MemoryTotals {
  public:

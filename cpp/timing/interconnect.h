@@ -33,12 +33,10 @@ class Interconnect {
   }
 
   /// At the edge next(): `head(source, transfer)` describes the first packet of a queue that is not
-  /// empty and returns whether its destination has room; `move(source)` takes it out. Returns
-  /// whether a packet was moved.
+  /// empty and returns whether its destination has room; `move(source)` takes it out.
   template <typename Head, typename Move>
-  bool step(Head head, Move move) {
+  void step(Head head, Move move) {
     const Ticks edge = next_;
-    bool moved = false;
     auto refused = static_cast<std::uint32_t>(0);
     const auto count = static_cast<std::uint32_t>(waiting_.size());
     while (num_waiting_ > 0 && refused < count && link_.is_free(edge)) {
@@ -56,11 +54,9 @@ class Interconnect {
       --waiting_[source];
       --num_waiting_;
       refused = 0;
-      moved = true;
     }
     // A round in vain changes no turn: the next edge begins where this one did.
     next_ = num_waiting_ == 0 ? never : link_.next_edge(edge);
-    return moved;
   }
 
  private:

@@ -31,10 +31,10 @@ void L2Slice::fill(std::uint32_t mshr, Ticks start, Ticks time) {
   next_ = std::min(next_, edge_of({mshr, start, time}));
 }
 
-bool L2Slice::step() {
+void L2Slice::step() {
   const Ticks now = next_;
   next_ = never;
-  bool progress = take_fills(now);
+  take_fills(now);
   if (!requests_.empty()) {
     if (waits_ == Wait::dram) waited_for_dram_ += now - waits_since_;
     if (waits_ == Wait::reply) waited_for_reply_ += now - waits_since_;
@@ -42,27 +42,23 @@ bool L2Slice::step() {
     waits_ = serve(requests_.front(), now);
     if (waits_ == Wait::none) {
       requests_.pop();
-      progress = true;
       if (!requests_.empty()) next_ = clock_.after(now);
     }
   }
   if (!fills_.empty() && fills_.front().time > now) {
     next_ = std::min(next_, edge_of(fills_.front()));
   }
-  return progress;
 }
 
-bool L2Slice::take_fills(Ticks now) {
-  bool progress = false;
+void L2Slice::take_fills(Ticks now) {
   while (!fills_.empty() && fills_.front().time <= now) {
     const Fill& fill = fills_.front();
     const std::span<const std::uint32_t> targets = mshrs_.targets(fill.mshr);
     for (; filled_ < targets.size(); ++filled_) {
       Packet& packet = packets_[targets[filled_]];
       if (packet.fetches == 1 && packet.needs_reply() && replies_.size() >= capacity_) {
-        return progress;
+        return;
       }
-      progress = true;
       // In the DRAM queue, in DRAM, and then waiting for room among the replies.
       const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
       const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
@@ -80,9 +76,7 @@ bool L2Slice::take_fills(Ticks now) {
     mshrs_.release(fill.mshr);
     fills_.pop();
     filled_ = 0;
-    progress = true;
   }
-  return progress;
 }
 
 L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {

@@ -35,8 +35,8 @@ class L2Slice {
 
   /// When it next has something to do.
   [[nodiscard]] Ticks next() const { return next_; }
-  /// At the edge next(). Returns whether it did something.
-  bool step();
+  /// At the edge next().
+  void step();
   /// When the last write was served.
   [[nodiscard]] Ticks last_write() const { return last_write_; }
 
@@ -60,7 +60,7 @@ class L2Slice {
   [[nodiscard]] Ticks edge_of(const Fill& fill) const {
     return std::max(clock_.at_or_after(fill.time), clock_.after(fill.start));
   }
-  bool take_fills(Ticks now);
+  void take_fills(Ticks now);
   Wait serve(std::uint32_t id, Ticks now);
   Wait read(std::uint32_t id, Ticks now);
   Wait write(std::uint32_t id, Ticks now);

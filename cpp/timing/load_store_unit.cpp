@@ -23,12 +23,11 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, 
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.l1_latency)),
       shared_latency_(whole_cycles(config.shared_memory_latency)),
-      queue_(config.lsu_queue_entries),
       mshrs_(config.l1_mshrs, config.l1_mshr_targets) {}
 
 StackPart LoadStoreUnit::cause_of_waiting() const {
   if (blocked_on_ != StackPart::base) return blocked_on_;
-  return size_ > 0 && queue_[first_].wavefronts > 0 ? StackPart::dep : StackPart::l1;
+  return !queue_.empty() && queue_.front().wavefronts > 0 ? StackPart::dep : StackPart::l1;
 }
 
 std::uint32_t LoadStoreUnit::allocate_load() {
@@ -44,7 +43,7 @@ std::uint32_t LoadStoreUnit::allocate_load() {
 
 LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction, std::uint32_t row,
                                             std::uint32_t warp, std::uint32_t fetches, Cycle now) {
-  Entry& entry = queue_[(first_ + size_++) % queue_.size()];
+  Entry& entry = queue_.push();
   accepted_ = now;
   const bool returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
   entry.load = returns ? allocate_load() : no_load;
@@ -88,8 +87,8 @@ std::uint32_t LoadStoreUnit::issue_shared(const StaticInstruction& instruction, 
 }
 
 void LoadStoreUnit::step(Cycle now) {
-  if (size_ == 0) return;
-  Entry& entry = queue_[first_];
+  if (queue_.empty()) return;
+  Entry& entry = queue_.front();
   if (blocked_on_ == StackPart::mshr) waited_for_mshr_ += now - blocked_since_;
   if (blocked_on_ == StackPart::noc) waited_for_noc_ += now - blocked_since_;
   blocked_since_ = now;
@@ -108,9 +107,7 @@ void LoadStoreUnit::step(Cycle now) {
     if (blocked_on_ != StackPart::base) return;
     is_last = ++entry.next == entry.lines.size();
   }
-  if (!is_last) return;
-  first_ = (first_ + 1) % queue_.size();
-  --size_;
+  if (is_last) queue_.pop();
 }
 
 StackPart LoadStoreUnit::look_up(Entry& entry, Cycle now) {
@@ -147,7 +144,8 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
   }
 
   const std::uint32_t set = l1_.set_of(access.line);
-  SectorMask fetched = l1_.missing(set, access.line, access.mask);
+  const SectorMask absent = l1_.missing(set, access.line, access.mask);
+  SectorMask fetched = absent;
   if (fills_late_ && fetched) {
     // What is under way is not in the tags yet.
     SectorMask under_way = 0;
@@ -181,7 +179,6 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
   if (!fills_late_) {
     l1_.read(set, access.line, access.mask, entry.evict_first, eviction);
   } else if (l1_.contains(set, access.line)) {
-    const SectorMask absent = l1_.missing(set, access.line, access.mask);
     l1_.read(set, access.line, access.mask & ~absent, entry.evict_first, eviction);
   }
   write_back(eviction, now);
@@ -256,7 +253,7 @@ std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr,
     id = free_fetches_.back();
     free_fetches_.pop_back();
   }
-  fetches_[id] = {entry.load, mshr, 0, entry.row, entry.evict_first, time_before(entry, now)};
+  fetches_[id] = {entry.load, mshr, 0, entry.evict_first, time_before(entry, now)};
   return id;
 }
 

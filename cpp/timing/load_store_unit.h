@@ -42,7 +42,7 @@ class LoadStoreUnit {
 
   /// Whether it takes an instruction in this cycle.
   [[nodiscard]] bool accepts(Cycle now) const {
-    return size_ < config_.lsu_queue_entries && accepted_ < now;
+    return queue_.size() < config_.lsu_queue_entries && accepted_ < now;
   }
   /// Why an instruction that it does not accept has to wait.
   [[nodiscard]] StackPart cause_of_waiting() const;
@@ -53,10 +53,10 @@ class LoadStoreUnit {
   std::uint32_t issue_shared(const StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
 
-  [[nodiscard]] bool is_idle() const { return size_ == 0; }
+  [[nodiscard]] bool is_idle() const { return queue_.empty(); }
   /// Whether step() would do more than wait for something else.
   [[nodiscard]] bool is_ready() const {
-    return size_ > 0 && (blocked_on_ == StackPart::base || retry_);
+    return !queue_.empty() && (blocked_on_ == StackPart::base || retry_);
   }
   /// One cycle.
   void step(Cycle now);
@@ -80,7 +80,7 @@ class LoadStoreUnit {
   void release(std::uint32_t load) { free_loads_.push_back(load); }
 
   [[nodiscard]] const MissLatency& miss_latency() const { return miss_latency_; }
-  /// Hands the dirty sectors of L1 over, as `Cache::flush`.
+  /// To be flushed when the kernel is done.
   [[nodiscard]] Cache& l1() { return l1_; }
 
  private:
@@ -106,10 +106,9 @@ class LoadStoreUnit {
   };
   /// One L1 line on its way: in one packet, or several where L2 has shorter lines.
   struct Fetch {
-    std::uint32_t load = no_load;  ///< who waits, without an MSHR
+    std::uint32_t load = no_load;  ///< who asked; no_load for stores
     std::uint32_t mshr = no_mshr;
     std::uint32_t packets = 0;
-    std::uint32_t row = 0;
     bool evict_first = false;
     Stack before;
   };
@@ -153,9 +152,7 @@ class LoadStoreUnit {
   Cycle l1_latency_;
   Cycle shared_latency_;
 
-  std::vector<Entry> queue_;  ///< a ring
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
+  Fifo<Entry> queue_;
   Cycle accepted_ = -1;
   StackPart blocked_on_ = StackPart::base;
   bool retry_ = false;

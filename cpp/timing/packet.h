@@ -41,7 +41,6 @@ struct Packet {
 class PacketPool {
  public:
   std::uint32_t allocate() {
-    ++size_;
     if (free_.empty()) {
       packets_.emplace_back();
       return static_cast<std::uint32_t>(packets_.size() - 1);
@@ -51,18 +50,14 @@ class PacketPool {
     packets_[id] = {};
     return id;
   }
-  void release(std::uint32_t id) {
-    --size_;
-    free_.push_back(id);
-  }
+  void release(std::uint32_t id) { free_.push_back(id); }
   Packet& operator[](std::uint32_t id) { return packets_[id]; }
   const Packet& operator[](std::uint32_t id) const { return packets_[id]; }
-  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t size() const { return packets_.size() - free_.size(); }
 
  private:
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_;
-  std::size_t size_ = 0;
 };
 
 /// What the simulator counts beside the memory stage's totals.

@@ -136,9 +136,10 @@ class Machine {
     request_network_.step(
         [&](std::uint32_t sm, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[sms_[sm].lsu().first_request()];
+          if (!slices_[packet.slice].has_room()) return false;
           const std::uint32_t bytes = request_bytes(packet);
           transfer = {transfer_time(bytes), port_time(bytes), sm};
-          return slices_[packet.slice].has_room();
+          return true;
         },
         [&](std::uint32_t sm) {
           const std::uint32_t id = sms_[sm].lsu().first_request();
@@ -289,10 +290,7 @@ class Machine {
     const std::vector<StaticInstruction>& instructions = trace_.instructions();
     for (std::size_t row = 0; row < instructions.size(); ++row) {
       if (!instructions[row].uses_caches()) continue;
-      const Total kind = instructions[row].is_atomic()                 ? Total::atomic_instructions
-                         : instructions[row].kind == MemoryKind::store ? Total::store_instructions
-                                                                       : Total::load_instructions;
-      result_.totals[kind] += trace_.row_counts()[row].issued;
+      result_.totals[total_of(instructions[row])] += trace_.row_counts()[row].issued;
     }
     result_.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
   }

@@ -24,7 +24,6 @@ class RowTable {
     bool is_memory = false;
     bool uses_caches = false;
     bool is_block_barrier = false;
-    bool returns = false;  ///< a memory instruction that something waits for
     std::uint32_t registers = 0;
     std::uint16_t num_sources = 0;
     std::uint16_t num_destinations = 0;
@@ -135,12 +134,10 @@ class Sm {
   void issue(Cycle now);
   [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
-  void exit(std::uint32_t slot);
   /// Lets the block's warps go on when all of them wait.
   void check_barrier(std::uint32_t block, Cycle now);
   /// Finds out when the registers of the warp's next instruction are ready.
   void look_ahead(std::uint32_t slot);
-  void note_need(std::uint32_t slot);
   /// Accounts for `slots` issue slots that nobody used in a cycle.
   void lose(std::int64_t slots, Cycle cycle);
   void settle(std::int64_t slots, std::uint32_t cause);
@@ -162,7 +159,6 @@ class Sm {
   };
   enum class Need : std::uint8_t { nothing, unit, load_store_unit };
 
-  const TimingConfig& config_;
   const RowTable& rows_;
   std::uint32_t index_;
   IssueSlots issue_slots_;

@@ -35,7 +35,6 @@ class WarpScheduler {
     std::erase_if(warps_, [warp](const Entry& entry) { return entry.warp == warp; });
     if (last_warp_ == warp) last_warp_ = nobody;
   }
-  [[nodiscard]] bool empty() const { return warps_.empty(); }
 
   static constexpr std::uint32_t nobody = ~std::uint32_t{0};
 

@@ -154,16 +154,19 @@ void AccelSimWriter::find_returns(const InterruptCheck& interrupt) {
   // A lane that is active after a `ret` has returned from a function; one that is not has ended.
   for (std::size_t b = 0; b < trace_.blocks().size(); ++b) {
     if (interrupt && b % 1024 == 0) interrupt();
-    for (std::size_t w = 0; w < trace_.blocks().warps(b).size(); ++w) {
-      const ColumnView warp =
-          trace_.warp({static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(w)}, scratch_);
+    const ColumnView columns =
+        trace_.blocks().read(b, {}, {trace_.blocks().counts(b).instructions, 0, 0, 0}, scratch_);
+    std::size_t end = 0;
+    for (const WarpEntry& warp : trace_.blocks().warps(b)) {
+      const std::size_t begin = end;
+      end += warp.instructions;
       std::uint32_t later = 0;
-      for (std::size_t i = warp.instruction.size(); i-- > 0;) {
-        const std::uint32_t row = warp.instruction[i];
-        if (is_return[row] && (warp.active_mask[i] & later) != 0) {
+      for (std::size_t i = end; i-- > begin;) {
+        const std::uint32_t row = columns.instruction[i];
+        if (is_return[row] && (columns.active_mask[i] & later) != 0) {
           returns_from_function_[row] = true;
         }
-        later |= warp.active_mask[i];
+        later |= columns.active_mask[i];
       }
     }
   }
@@ -379,17 +382,9 @@ void AccelSimWriter::append_access(const Access& access, std::string& text) cons
 }
 
 bool AccelSimWriter::resolves(const Access& access, const LaneAddresses& lanes) const {
-  LaneAddresses global = lanes;
-  LaneAddresses local = lanes;
-  std::uint32_t shared_mask = 0;
-  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
-    const MemorySpace space = header_.space_of(lanes.address[lane]);
-    if (space != MemorySpace::global) global.mask &= ~(1u << lane);
-    if (space != MemorySpace::local) local.mask &= ~(1u << lane);
-    if (space == MemorySpace::shared) shared_mask |= 1u << lane;
-    local.address[lane] -= header_.local_window;
-  }
+  const LaneAddresses global = header_.lanes_in(MemorySpace::global, lanes);
+  const LaneAddresses local = header_.lanes_in(MemorySpace::local, lanes);
+  const std::uint32_t shared_mask = lanes.mask & ~(global.mask | local.mask);
   const StaticInstruction& instruction = trace_.instructions()[access.row];
   switch (instruction.space) {
     case MemorySpace::shared:

@@ -27,6 +27,17 @@ MemorySpace KernelHeader::space_of(std::uint64_t generic_address) const {
   return MemorySpace::global;
 }
 
+LaneAddresses KernelHeader::lanes_in(MemorySpace space, const LaneAddresses& lanes) const {
+  LaneAddresses kept = lanes;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    if (space_of(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
+    // Through its window, local memory is addressed from the window's base.
+    if (space == MemorySpace::local) kept.address[lane] -= local_window;
+  }
+  return kept;
+}
+
 void KernelHeader::validate() const {
   // Limits of every compute capability so far (CUDA C++ Programming Guide, "Compute Capabilities"),
   // with room above the present shared memory sizes.

@@ -39,6 +39,8 @@ struct KernelHeader {
   }
   /// The space that a generic address reaches.
   [[nodiscard]] MemorySpace space_of(std::uint64_t generic_address) const;
+  /// The lanes whose generic address reaches a space; local memory is addressed from its window.
+  [[nodiscard]] LaneAddresses lanes_in(MemorySpace space, const LaneAddresses& lanes) const;
   /// Throws InputError on dimensions that no GPU accepts.
   void validate() const;
 

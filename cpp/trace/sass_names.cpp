@@ -116,8 +116,6 @@ constexpr Name names[] = {
     {"bfind", sfu, "FLO"},
     {"brev", sfu, "BREV"},
     {"", sfu, "MUFU"},
-    {"mma", tensor, "HMMA.16816.F32", 80},
-    {"wmma", tensor, "HMMA.16816.F32", 80},
     {"", tensor, "HMMA.16816.F32", 80},
     {"", tensor, "HMMA.1688.F32", 75},
     {"", tensor, "HMMA.884.F32"},

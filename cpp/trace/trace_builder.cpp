@@ -177,17 +177,6 @@ void TraceBuilder::count_access(std::uint32_t row, std::uint32_t count) {
   if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
 }
 
-LaneAddresses TraceBuilder::lanes_in(MemorySpace space, const LaneAddresses& lanes) const {
-  LaneAddresses kept = lanes;
-  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    if (header_.space_of(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
-    // Through its window, local memory is addressed from the window's base.
-    if (space == MemorySpace::local) kept.address[lane] -= header_.local_window;
-  }
-  return kept;
-}
-
 std::uint32_t TraceBuilder::append_access(ColumnBuffers& columns, std::uint64_t warp_id,
                                           std::uint32_t row, const LaneAddresses& lanes) {
   const bool is_generic = instructions_[row].space == MemorySpace::generic;
@@ -200,15 +189,15 @@ std::uint32_t TraceBuilder::append_access(ColumnBuffers& columns, std::uint64_t 
       count = shared_wavefronts(lanes, instruction.width);
       break;
     case MemorySpace::local:
-      count = coalesce_local(is_generic ? lanes_in(MemorySpace::local, lanes) : lanes,
+      count = coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
                              instruction.width, warp_id, columns.sector, bytes);
       break;
     case MemorySpace::generic:
       // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
-      count =
-          coalesce(lanes_in(MemorySpace::global, lanes), instruction.width, columns.sector, bytes) +
-          coalesce_local(lanes_in(MemorySpace::local, lanes), instruction.width, warp_id,
-                         columns.sector, bytes);
+      count = coalesce(header_.lanes_in(MemorySpace::global, lanes), instruction.width,
+                       columns.sector, bytes) +
+              coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
+                             warp_id, columns.sector, bytes);
       break;
     default:
       count = coalesce(lanes, instruction.width, columns.sector, bytes);

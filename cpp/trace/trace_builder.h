@@ -79,7 +79,6 @@ class TraceBuilder {
   std::uint32_t append_access(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                               const LaneAddresses& lanes);
   std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
-  [[nodiscard]] LaneAddresses lanes_in(MemorySpace space, const LaneAddresses& lanes) const;
   std::uint32_t renumber_registers();
 
   KernelHeader header_;

@@ -134,14 +134,19 @@ def _predict(arguments: argparse.Namespace) -> None:
     elif arguments.csv:
         print(predictions.to_csv(index=False), end="")
     else:
-        about = f": {target.description}" if target.description else ""
-        print(f"{app.name} on {target.title}{about}\n")
-        print(_stack_table(predictions, ["kernel", "name", "model"]))
-        if len(app) > 1:
-            print("\nAll kernels: sum of instructions / sum of cycles\n")
-            print(_stack_table(models.application_totals(predictions), ["model", "kernels"]))
+        _print_stacks(app, target, predictions, ["model"])
     if arguments.plot:
         _draw(predictions, target, Path(arguments.plot))
+
+
+def _print_stacks(app: App, target: Gpu, table: pd.DataFrame, by: list[str]) -> None:
+    """Print the CPI stacks of kernels and their sum, told apart by columns besides the kernel."""
+    about = f": {target.description}" if target.description else ""
+    print(f"{app.name} on {target.title}{about}\n")
+    print(_stack_table(table, ["kernel", "name", *by]))
+    if len(app) > 1:
+        print("\nAll kernels: sum of instructions / sum of cycles\n")
+        print(_stack_table(models.application_totals(table), [*by, "kernels"]))
 
 
 def _caches(arguments: argparse.Namespace) -> None:
@@ -220,12 +225,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
     elif arguments.csv:
         print(table.to_csv(index=False), end="")
     else:
-        about = f": {target.description}" if target.description else ""
-        print(f"{app.name} on {target.title}{about}\n")
-        print(_stack_table(table, ["kernel", "name"]))
-        if len(app) > 1:
-            print("\nAll kernels: sum of instructions / sum of cycles\n")
-            print(_stack_table(models.application_totals(table), ["kernels"]))
+        _print_stacks(app, target, table, [])
         print("\nLatency of the loads' L1 misses, mean cycles by part\n")
         rows = [
             {
@@ -373,13 +373,7 @@ def _draw_validation(table: pd.DataFrame, path: Path) -> None:
     )
     errors(table, axes[0])
     scatter(table, axes[1], title="")
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"--plot {path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        plt.close("all")
-    print(f"\nErrors: {printable(path)}", file=sys.stderr)
+    _save_figure(figure, path, "Errors")
 
 
 def _workloads(arguments: argparse.Namespace) -> None:
@@ -574,13 +568,19 @@ def _draw(predictions: pd.DataFrame, target: Gpu, path: Path) -> None:
         cpi_stack(totals, axes, title=title)
     else:
         figure = cpi_stacks(predictions, title=f"{target.title} (above the bars: {what})")
+    _save_figure(figure, path, "CPI stacks")
+
+
+def _save_figure(figure: Any, path: Path, what: str) -> None:
+    import matplotlib.pyplot as plt
+
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
         raise InputError(f"--plot {path}: cannot be written: {error.strerror or error}") from None
     finally:
         plt.close("all")
-    print(f"\nCPI stacks: {printable(path)}", file=sys.stderr)
+    print(f"\n{what}: {printable(path)}", file=sys.stderr)
 
 
 # --- arguments ----------------------------------------------------------------------------------

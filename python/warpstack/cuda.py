@@ -117,11 +117,9 @@ class Device:
 
     def array(self, values: npt.ArrayLike) -> DeviceArray:
         """Copy an array to the device. See `warpstack.cuda.array`."""
-        host = np.ascontiguousarray(values)
+        host = np.asarray(values)
         _check_dtype("array", host.dtype)
-        result = DeviceArray(self, np.shape(values), host.dtype)
-        result.copy_from(host.reshape(result.shape))
-        return result
+        return DeviceArray(self, host.shape, host.dtype).copy_from(host)
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Allocate an array that a kernel must write before it is read."""
@@ -567,10 +565,7 @@ class Kernel:
         return f"Kernel({self.name!r})"
 
 
-_INTEGERS = {
-    **{f"{kind}{8 * size}": (size, kind == "s") for kind in "usb" for size in (1, 2, 4, 8)},
-    "pred": (1, False),
-}
+_INTEGERS = frozenset({"pred", *(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64))})
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 
 

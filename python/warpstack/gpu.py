@@ -20,17 +20,12 @@ import yaml
 
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
+from warpstack.folders import data_folder
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
 
-def _description_folder() -> Path:
-    """Return the folder of the descriptions: in the package, or in the source tree it runs from."""
-    installed = Path(__file__).parent / "data" / "gpus"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "data" / "gpus"
-
-
-_FOLDER = _description_folder()
+_FOLDER = data_folder("gpus")
 
 #: More than any value means; sums and products of such values are finite still.
 _MOST = 1e15

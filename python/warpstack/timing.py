@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import pandas as pd
 
-from warpstack import _core
+from warpstack import _core, models
 from warpstack._core import __version__
 from warpstack.arguments import as_integer
 from warpstack.errors import InputError
@@ -25,9 +25,6 @@ MODEL_NAME = "simulation"
 #: Parts of the latency of an L1 miss, on its way (MDM, Figure 3).
 LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
 
-_STACK_COLUMNS = [
-    f"cpi_{part}" for part in ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
-]
 #: Beyond, simulated time would not fit.
 _MOST_CYCLES = 2**40
 
@@ -180,18 +177,14 @@ def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
     """
     records = []
     for result in results:
-        (values,) = result.to_frame().drop(columns=_STACK_COLUMNS).to_dict("records")
-        row = {str(name): value for name, value in values.items()}
-        provenance = {name: row.pop(name) for name in ("trace_digest", "gpu_digest", "version")}
+        (record,) = models.as_records(result.to_frame())
         mean = result.miss_latency["mean"].to_dict()
         records.append(
             {
-                **row,
-                "cpi_stack": result.cpi_stack,
+                **record,
                 "misses": result.misses,
                 "miss_latency": {part: mean[part] if result.misses else None for part in mean},
                 "totals": result.totals,
-                **provenance,
             }
         )
     return records

@@ -133,6 +133,11 @@ def validate(
     return table
 
 
+def is_additive(metric: str) -> bool:
+    """Return whether the values of kernels add up to that of their application."""
+    return metric in _ADDITIVE or metric.endswith("_sectors")
+
+
 def validation_errors(
     table: pd.DataFrame, by: str | None = None, *, pairs: str = "kernel"
 ) -> pd.DataFrame:
@@ -179,7 +184,7 @@ def validation_errors(
         predicted, measured = matched["predicted"], matched["measured"]
         if pairs == "app":
             for metric in matched["metric"].unique():
-                if metric not in _ADDITIVE and not str(metric).endswith("_sectors"):
+                if not is_additive(str(metric)):
                     raise InputError(
                         f"{metric} of kernels cannot be summed to that of an application; validate "
                         "cycles, or give pairs='kernel'"

@@ -341,6 +341,12 @@ class TestPictures:
         one = ws.plot.errors(ws.validate(mine, reference), by="kernel")
         assert one.get_xticklabels()[0].get_text() == "x 1"
 
+    def test_what_does_not_add_up_is_drawn_by_kernel(self):
+        mine = predictions([1.0, 2.0], app=["x", "y"]).rename(columns={"cycles": "ipc"})
+        reference = frame(app=["x", "y"], kernel=[1, 1], ipc=[2.0, 2.0])
+        ax = ws.plot.errors(ws.validate(mine, reference, metric="ipc"))
+        assert ax.get_xticklabels()[0].get_text() == "x 1"
+
     def test_scatter(self, table):
         ax = ws.plot.scatter(table)
         points = {c.get_label(): c.get_offsets().tolist() for c in ax.collections}
@@ -371,6 +377,8 @@ class TestPictures:
             ws.plot.errors(table, limit_percent=0)
         with pytest.raises(ws.InputError, match="by = 'suite'"):
             ws.plot.errors(table, by="suite")
+        with pytest.raises(ws.InputError, match="ipc of kernels cannot be summed"):
+            ws.plot.errors(table.assign(metric="ipc"), by="app")
         with pytest.raises(ws.InputError, match="no pair of positive values"):
             ws.plot.scatter(table.assign(predicted=0.0))
 

@@ -101,7 +101,7 @@ def cpi_stack(
             fontsize=7,
         )
 
-    gpus = _gpu_titles(rows)
+    gpus = gpu_titles(rows)
     labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
     ax.set_xticks(position, labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
     ax.tick_params(axis="x", length=0)
@@ -182,7 +182,7 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles[::-1], names[::-1], loc="outside right upper", frameon=False, fontsize=8)
     if title is None:
-        title = ", ".join(_gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
+        title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
     figure.suptitle(title, fontsize=10)
     return figure
 
@@ -223,7 +223,7 @@ def _launches(rows: pd.DataFrame) -> pd.Series[int]:
     return rows.groupby([*launch, again], sort=False, dropna=False).ngroup()
 
 
-def _gpu_titles(rows: pd.DataFrame) -> pd.Series[str]:
+def gpu_titles(rows: pd.DataFrame) -> pd.Series[str]:
     """Return the GPU of each row with the changes made to it."""
     names = rows["gpu"].astype(str)
     if "gpu_changes" not in rows:

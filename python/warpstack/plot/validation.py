@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from warpstack.errors import InputError
-from warpstack.validate import MATCHED
+from warpstack.plot.cpi_stack import gpu_titles
+from warpstack.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def errors(
         Where to draw; a new figure of a suitable size when None.
     by
         What a workload is: ``kernel`` or ``app`` (the sum of its kernels); by default the
-        application when there are several.
+        application when there are several and the metric adds up.
     limit_percent
         Cut longer bars there and write their value at the end.
     title
@@ -55,15 +56,19 @@ def errors(
     Raises
     ------
     InputError
-        If there is nothing to draw, or the table is not of `warpstack.validate`.
+        If there is nothing to draw, the metric cannot be summed, or the table is not of
+        `warpstack.validate`.
     """
     import matplotlib.pyplot as plt
 
     rows = _checked(table)
+    metric = str(rows["metric"].iloc[0])
     if by is None:
-        by = "app" if len(rows["app"].unique()) > 1 else "kernel"
+        by = "app" if len(rows["app"].unique()) > 1 and is_additive(metric) else "kernel"
     if by not in ("kernel", "app"):
         raise InputError(f"by = {by!r} is neither kernel nor app")
+    if by == "app" and not is_additive(metric):
+        raise InputError(f"{metric} of kernels cannot be summed to that of an application")
     if limit_percent is not None and not limit_percent > 0:
         raise InputError(f"limit_percent = {limit_percent!r} is not above 0")
     workload = rows["app"].where(rows["app"] != "", "all") if by == "app" else _kernel_labels(rows)
@@ -195,7 +200,8 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
     """Return the matched rows, with the set of predictions that each belongs to."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"expected the result of warpstack.validate, got {type(table).__name__}")
-    for column in ("source", "app", "kernel", "name", "model", "predicted", "measured", "status"):
+    text = ("source", "app", "kernel", "name", "gpu", "gpu_changes", "model", "metric", "status")
+    for column in (*text, "predicted", "measured"):
         if column not in table:
             raise InputError(f"there is no column {column}; expected the result of validate")
     rows = table[table["status"] == MATCHED].copy()
@@ -204,7 +210,7 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
     if len(rows["metric"].unique()) > 1:
         raise InputError("the table has several metrics; draw one at a time")
     rows["set"] = rows["model"].astype(str)
-    gpus = rows["gpu"] + (" with " + rows["gpu_changes"]).where(rows["gpu_changes"] != "", "")
+    gpus = gpu_titles(rows)
     if len(gpus.unique()) > 1:
         rows["set"] += ", " + gpus
     if len(rows["source"].unique()) > 1:

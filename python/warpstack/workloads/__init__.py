@@ -15,7 +15,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from warpstack import cuda
 from warpstack.arguments import as_integer
 from warpstack.cuda import DeviceArray
 from warpstack.errors import InputError
+from warpstack.folders import data_folder
 from warpstack.trace import App, KernelTrace
 
 __all__ = [
@@ -50,13 +50,7 @@ Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _MOST = 2**31 - 1
 
 
-def _source_folder() -> Path:
-    """Return the folder of the kernels: in the package, or in the source tree it runs from."""
-    installed = Path(__file__).parents[1] / "data" / "workloads"
-    return installed if installed.is_dir() else Path(__file__).parents[3] / "data" / "workloads"
-
-
-_FOLDER = _source_folder()
+_FOLDER = data_folder("workloads")
 
 
 class ResultError(RuntimeError):
@@ -227,10 +221,8 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     InputError
         If there is no such workload, size or parameter.
     """
-    stem, workload = _find(name)
-    parameters = workload.parameters(size)
-    session = _session(stem, trace=True)
-    workload.run(session, parameters, _inputs(workload, parameters, seed))
+    workload, session, parameters, inputs = _prepare(name, size, seed, trace=True)
+    workload.run(session, parameters, inputs)
     return App(session.traces, name)
 
 
@@ -251,10 +243,8 @@ def run(
     InputError
         If there is no such workload, size or parameter.
     """
-    stem, workload = _find(name)
-    parameters = workload.parameters(size)
-    inputs = _inputs(workload, parameters, seed)
-    return workload.run(_session(stem, trace=trace), parameters, inputs)
+    workload, session, parameters, inputs = _prepare(name, size, seed, trace=trace)
+    return workload.run(session, parameters, inputs)
 
 
 def check(
@@ -274,13 +264,9 @@ def check(
     InputError
         If there is no such workload, size or parameter.
     """
-    workload = get(name)
-    parameters = workload.parameters(size)
-    compare(
-        workload,
-        run(name, size, seed, trace=trace),
-        workload.reference(parameters, _inputs(workload, parameters, seed)),
-    )
+    workload, session, parameters, inputs = _prepare(name, size, seed, trace=trace)
+    outputs = workload.run(session, parameters, inputs)
+    compare(workload, outputs, workload.reference(parameters, inputs))
 
 
 def compare(workload: Workload, outputs: Arrays, expected: Arrays) -> None:
@@ -374,6 +360,14 @@ def _near(name: str, known: Mapping[str, Any]) -> str:
 def _session(stem: str, *, trace: bool) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
     return Session(cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=cuda.Device()), trace=trace)
+
+
+def _prepare(
+    name: str, size: str | Parameters, seed: int, *, trace: bool
+) -> tuple[Workload, Session, Parameters, Arrays]:
+    stem, workload = _find(name)
+    parameters = workload.parameters(size)
+    return workload, _session(stem, trace=trace), parameters, _inputs(workload, parameters, seed)
 
 
 def _inputs(workload: Workload, parameters: Parameters, seed: int) -> Arrays:
