@@ -9,7 +9,18 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, host, measures, models, patterns, plot, reference, timing, workloads
+from warpstack import (
+    cuda,
+    host,
+    measures,
+    models,
+    patterns,
+    plot,
+    reference,
+    samples,
+    timing,
+    workloads,
+)
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
@@ -33,6 +44,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.sweep import sweep
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 from warpstack.validate import validate, validation_errors
@@ -75,10 +87,12 @@ __all__ = [
     "reference",
     "representative_warp",
     "reuse_profile",
+    "samples",
     "save",
     "simulate",
     "simulate_caches",
     "stack_distances",
+    "sweep",
     "timing",
     "validate",
     "validation_errors",
