@@ -611,7 +611,7 @@ def check_field_names(names: Iterable[str], where: str) -> None:
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:
-    """The same for fields with a value: not the name and the description."""
+    """Raise `InputError` as `check_field_names` does, and for the name and the description."""
     names = list(names)
     for text in ("name", "description"):
         if text in names:

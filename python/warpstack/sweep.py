@@ -363,7 +363,7 @@ class Runner:
         try:
             warps = self.representative_warps()
             profiles = self._memory(task.gpus[0], warps, num_threads)
-            return self._evaluate(task, warps, profiles)
+            return self._evaluate(task, warps, profiles, num_threads)
         except InputError as error:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
 
@@ -390,7 +390,11 @@ class Runner:
         return profiles
 
     def _evaluate(
-        self, task: Task, warps: Sequence[tuple[int, int]], memory: Sequence[MemoryProfile]
+        self,
+        task: Task,
+        warps: Sequence[tuple[int, int]],
+        memory: Sequence[MemoryProfile],
+        num_threads: int,
     ) -> pd.DataFrame:
         numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
         errors = np.full(self._shape(task), "", dtype=object)
@@ -399,38 +403,62 @@ class Runner:
             groups.setdefault(_values(gpu, _INTERVAL_FIELDS), []).append(position)
         for positions in groups.values():
             gpus = [task.gpus[position] for position in positions]
-            for k, (kernel, warp, profile) in enumerate(
-                zip(self.kernels, warps, memory, strict=True)
-            ):
+            profiles = []
+            for kernel, warp, profile in zip(self.kernels, warps, memory, strict=True):
                 self._check_stop()
-                intervals = interval_profile(
-                    kernel,
-                    gpus[0],
-                    profile,
-                    representative=warp,
-                    misses=self.options.misses,
-                    merge_threshold=self.options.merge_threshold,
+                profiles.append(
+                    interval_profile(
+                        kernel,
+                        gpus[0],
+                        profile,
+                        representative=warp,
+                        misses=self.options.misses,
+                        merge_threshold=self.options.merge_threshold,
+                    )
                 )
-                for m, model in enumerate(self.models):
-                    self._fill(numbers, errors, (positions, k, m), intervals, gpus, model)
+            for m, model in enumerate(self.models):
+                where = (positions, slice(None), m)
+                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
         return self._rows(task, numbers, errors)
 
     def _fill(
         self,
         numbers: dict[str, npt.NDArray[np.float64]],
         errors: npt.NDArray[np.object_],
-        where: tuple[list[int], int, int],
-        intervals: IntervalProfile,
+        where: tuple[list[int], slice, int],
+        profiles: Sequence[IntervalProfile],
         gpus: Sequence[Gpu],
         model: str,
+        num_threads: int,
     ) -> None:
         try:
-            columns = evaluate_all(intervals, gpus, model)
-        except InputError as error:
-            errors[where] = str(error)
+            columns = evaluate_all(profiles, gpus, model, num_threads=num_threads)
+        except InputError:
+            # Rare: a kernel that this model cannot predict on these GPUs. Which one is found by
+            # asking for each alone; like `predict`, the application has no row without it.
+            for position, gpu in zip(where[0], gpus, strict=True):
+                self._fill_one(numbers, errors, (position, where[2]), profiles, gpu, model)
             return
         for name in _NUMBERS:
             numbers[name][where] = columns[name]
+
+    def _fill_one(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[int, int],
+        profiles: Sequence[IntervalProfile],
+        gpu: Gpu,
+        model: str,
+    ) -> None:
+        position, m = where
+        try:
+            columns = evaluate_all(profiles, [gpu], model)
+        except InputError as error:
+            errors[position, :, m] = str(error)
+            return
+        for name in _NUMBERS:
+            numbers[name][position, :, m] = columns[name][0]
 
     def _check_stop(self) -> None:
         if self.stop.is_set():
