@@ -3,6 +3,7 @@
 #include "common/threads.h"
 #include "interval/interval.h"
 #include "interval/waves.h"
+#include "interval/work.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -130,6 +131,53 @@ void bind_interval(py::module_& module) {
       },
       py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
       py::arg("num_threads") = 0);
+  py::class_<Demands>(module, "Demands")
+      .def_readonly("memory_instructions", &Demands::memory_instructions)
+      .def_readonly("lsu_cycles", &Demands::lsu_cycles)
+      .def_readonly("read_misses", &Demands::read_misses)
+      .def_readonly("read_bytes", &Demands::read_bytes)
+      .def_readonly("write_requests", &Demands::write_requests)
+      .def_readonly("write_bytes", &Demands::write_bytes)
+      .def_readonly("dram_read_requests", &Demands::dram_read_requests)
+      .def_readonly("dram_bytes", &Demands::dram_bytes);
+  module.def(
+      "demands_of",
+      [](const KernelTrace& trace, const MemoryProfile& memory) {
+        return demands_of(trace, memory);
+      },
+      py::arg("trace"), py::arg("memory"));
+  py::class_<PhaseList>(module, "PhaseList")
+      .def_readonly("first_warps", &PhaseList::first_warps)
+      .def_readonly("first_sms", &PhaseList::first_sms)
+      .def("columns", [](const PhaseList& list) {
+        const auto column = [&list](double Phase::* member) {
+          return column_of<double>(list.phases, [member](const Phase& p) { return p.*member; });
+        };
+        py::dict result;
+        result["instructions"] = column(&Phase::instructions);
+        result["warp_cycles"] = column(&Phase::warp_cycles);
+        result["warps"] = column(&Phase::warps);
+        result["active_sms"] = column(&Phase::active_sms);
+        return result;
+      });
+  py::class_<KernelWork>(module, "KernelWork")
+      .def(py::init([](const KernelTrace& trace, const Contiguous<double>& latency,
+                       double issue_rate, unsigned num_threads) {
+             const Latencies values = latencies_of(trace, latency);
+             const py::gil_scoped_release unlocked;
+             return KernelWork(trace, values, issue_rate, threads_asked_for(num_threads),
+                               python_interrupt());
+           }),
+           py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
+           py::arg("num_threads") = 0)
+      .def(
+          "play",
+          [](const KernelWork& work, std::uint32_t num_sms, std::uint32_t blocks_per_sm,
+             bool oldest_first) {
+            const py::gil_scoped_release unlocked;
+            return work.play({num_sms, blocks_per_sm, oldest_first});
+          },
+          py::arg("num_sms"), py::arg("blocks_per_sm"), py::arg("oldest_first") = true);
   module.def(
       "build_intervals",
       [](const KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,

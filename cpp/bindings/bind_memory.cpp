@@ -105,6 +105,9 @@ MemoryConfig memory_config(const py::dict& fields) {
                                                    num_block_policies, "block policy");
   config.block_order.seed = fields["seed"].cast<std::uint64_t>();
   config.block_order.first_occupancy_only = fields["first_occupancy_only"].cast<bool>();
+  config.access_order = enum_of<AccessOrder>(fields["access_order"].cast<std::string>(),
+                                             num_access_orders, "access order");
+  config.l1_mshrs = fields["l1_mshrs"].cast<std::uint32_t>();
   return config;
 }
 

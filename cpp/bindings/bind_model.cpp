@@ -1,3 +1,6 @@
+#include <map>
+#include <optional>
+
 #include "bindings/bindings.h"
 #include "common/threads.h"
 #include "model/batch.h"
@@ -17,6 +20,8 @@ constexpr ParameterField parameter_fields[] = {
     {"dram_latency", &ModelParameters::dram_latency},
     {"noc_bandwidth_gbs", &ModelParameters::noc_bandwidth_gbs},
     {"dram_bandwidth_gbs", &ModelParameters::dram_bandwidth_gbs},
+    {"noc_control_bytes", &ModelParameters::noc_control_bytes},
+    {"l2_requests_per_cycle", &ModelParameters::l2_requests_per_cycle},
 };
 
 Scheduler scheduler_of(const py::handle& name) {
@@ -47,20 +52,35 @@ std::string key_of(StackComponent component) { return std::string(name_of(compon
 }  // namespace
 
 void bind_model(py::module_& module) {
+  py::class_<KernelDemand>(module, "KernelDemand")
+      .def(py::init([](const IntervalColumns& intervals, std::vector<Wave> waves,
+                       const std::map<std::string, PhaseList>& phases,
+                       std::optional<Demands> demands) {
+             KernelDemand kernel{&intervals, std::move(waves), {}, demands};
+             for (const auto& [scheduler, list] : phases) {
+               const auto s = enum_of<Scheduler>(scheduler, num_schedulers, "scheduler");
+               kernel.phases[static_cast<std::size_t>(s)] = list;
+             }
+             return kernel;
+           }),
+           py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
+           py::keep_alive<1, 2>());
+  module.def(
+      "reads_phases", [](const std::string& model) { return reads_phases(find_model(model)); },
+      py::arg("model"));
   module.def("model_names", &model_names);
   module.def(
       "model_fields", [](const std::string& model) { return fields_of(find_model(model)); },
       py::arg("model"));
   module.def(
       "evaluate",
-      [](const std::string& model, const IntervalColumns& intervals, const std::vector<Wave>& waves,
-         const py::dict& fields) {
+      [](const std::string& model, const KernelDemand& kernel, const py::dict& fields) {
         ModelParameters parameters;
         for (const auto& [name, member] : parameter_fields) {
           parameters.*member = fields[name].cast<double>();
         }
         parameters.scheduler = scheduler_of(fields["scheduler"]);
-        const ModelResult result = evaluate(find_model(model), intervals, waves, parameters);
+        const ModelResult result = evaluate(find_model(model), kernel, parameters);
         py::dict stack;
         for (std::size_t c = 0; c < num_stack_components; ++c) {
           stack[py::str(key_of(static_cast<StackComponent>(c)))] = result.stack[c];
@@ -73,22 +93,13 @@ void bind_model(py::module_& module) {
         answer["cpi_stack"] = stack;
         return answer;
       },
-      py::arg("model"), py::arg("intervals"), py::arg("waves"), py::arg("parameters"));
+      py::arg("model"), py::arg("kernel"), py::arg("parameters"));
   module.def(
       "evaluate_all",
-      [](const std::string& name, const std::vector<const IntervalColumns*>& intervals,
-         const std::vector<std::vector<Wave>>& waves, const py::dict& columns,
+      [](const std::string& name, const std::vector<KernelDemand>& kernels, const py::dict& columns,
          unsigned num_threads) {
-        if (waves.size() != intervals.size()) {
-          throw InputError("there are not waves for each interval profile");
-        }
         const Model& model = find_model(name);
         const std::vector<ModelParameters> configurations = parameters_of(columns);
-        std::vector<KernelDemand> kernels;
-        for (std::size_t k = 0; k < intervals.size(); ++k) {
-          if (intervals[k] == nullptr) throw InputError("an interval profile is missing");
-          kernels.push_back({intervals[k], waves[k]});
-        }
         ModelColumns results;
         {
           const py::gil_scoped_release unlocked;
@@ -105,8 +116,7 @@ void bind_model(py::module_& module) {
         }
         return answer;
       },
-      py::arg("model"), py::arg("intervals"), py::arg("waves"), py::arg("parameters"),
-      py::arg("num_threads") = 1);
+      py::arg("model"), py::arg("kernels"), py::arg("parameters"), py::arg("num_threads") = 1);
   module.def("markov_all_suspended", &markov_all_suspended, py::arg("warps"), py::arg("suspend"),
              py::arg("wake"));
 }

@@ -178,22 +178,20 @@ Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
   return result;
 }
 
-std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
-                                   double issue_rate, unsigned num_threads,
-                                   const InterruptCheck& interrupt) {
+void visit_warps(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
+                 unsigned num_threads, const InterruptCheck& interrupt,
+                 const std::function<void(unsigned, const WarpGroup&)>& visit) {
   const BlockStorage& blocks = trace.blocks();
   const RegisterTable registers(trace.instructions());
-  WarpGrouper all;
   std::atomic<std::size_t> next_block{0};
   std::exception_ptr failure;
-  std::mutex mutex;  // of `all` and `failure`
-  const auto work = [&](bool may_interrupt) {
+  std::mutex mutex;  // of `failure`
+  const auto work = [&](unsigned thread) {
     try {
-      WarpGrouper mine;
       Scoreboard scoreboard(trace.num_registers());
       std::vector<std::byte> scratch;
       for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
-        if (may_interrupt && interrupt && b % 64 == 0) interrupt();
+        if (thread == 0 && interrupt && b % 64 == 0) interrupt();
         ColumnCounts begin;
         for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w) {
           const WarpEntry& warp = blocks.warps(b)[w];
@@ -202,13 +200,11 @@ std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& la
           if (warp.instructions > 0) {
             const double cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
                                               latencies, 1 / issue_rate, scoreboard);
-            mine.add({{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles, 1});
+            visit(thread, {{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles, 1});
           }
           begin += warp.counts();
         }
       }
-      const std::scoped_lock lock(mutex);
-      for (const WarpGroup& group : mine.groups()) all.add(group);
     } catch (...) {
       next_block = blocks.size();
       const std::scoped_lock lock(mutex);
@@ -217,10 +213,22 @@ std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& la
   };
   if (interrupt) interrupt();
   std::vector<std::jthread> helpers;
-  for (unsigned t = 1; t < num_threads; ++t) helpers.emplace_back(work, false);
-  work(true);
+  for (unsigned t = 1; t < num_threads; ++t) helpers.emplace_back(work, t);
+  work(0);
   helpers.clear();
   if (failure) std::rethrow_exception(failure);
+}
+
+std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
+                                   double issue_rate, unsigned num_threads,
+                                   const InterruptCheck& interrupt) {
+  std::vector<WarpGrouper> of_threads(num_threads);
+  visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
+              [&](unsigned thread, const WarpGroup& warp) { of_threads[thread].add(warp); });
+  WarpGrouper all;
+  for (const WarpGrouper& one : of_threads) {
+    for (const WarpGroup& group : one.groups()) all.add(group);
+  }
   return all.take_sorted();
 }
 

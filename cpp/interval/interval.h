@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,12 @@ struct WarpGroup {
   double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
   std::uint64_t count = 0;
 };
+
+/// Runs the interval algorithm over every warp that has instructions and calls `visit(thread,
+/// warp)` with it, a group of one, on any of `num_threads` threads, in any order.
+void visit_warps(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
+                 unsigned num_threads, const InterruptCheck& interrupt,
+                 const std::function<void(unsigned, const WarpGroup&)>& visit);
 
 /// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
 /// selection) and groups warps with the same features, in the order of their first warps: a kernel

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <variant>
 
 #include "common/error.h"
 #include "common/meeting.h"
@@ -133,6 +135,17 @@ class L2Port {
   MemoryTotals& totals_;
 };
 
+using Schedule = std::variant<SmSchedule, GreedySchedule>;
+
+Schedule schedule_of(const KernelTrace& trace, const RowFlags& flags,
+                     std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+                     const MemoryConfig& config) {
+  if (config.access_order == AccessOrder::round_robin) {
+    return SmSchedule(trace, flags, std::move(blocks), blocks_per_sm);
+  }
+  return GreedySchedule(trace, flags, std::move(blocks), blocks_per_sm, config.l1_mshrs);
+}
+
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
 class alignas(128) Sm {
  public:
@@ -141,7 +154,7 @@ class alignas(128) Sm {
      const Cache& l2, std::size_t num_threads)
       : instructions_(trace.instructions()),
         config_(config),
-        schedule_(trace, flags, std::move(blocks), blocks_per_sm),
+        schedule_(schedule_of(trace, flags, std::move(blocks), blocks_per_sm, config)),
         l1_(l1),
         l2_(l2),
         l1_sectors_(l1.line_bytes / sector_bytes),
@@ -156,13 +169,7 @@ class alignas(128) Sm {
     accesses_.clear();
     requests_.clear();
     bytes_.resize(1);
-    while (accesses_.size() < turns) {
-      const MemoryAccess* access = schedule_.next();
-      if (access == nullptr) break;
-      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
-                           observed && schedule_.warp() == *observed});
-      look_up(*access, worker);
-    }
+    std::visit([&](auto& schedule) { run(schedule, turns, observed, worker); }, schedule_);
   }
   /// Writes back what L1 holds, as the only turn of a last batch.
   void flush(Worker& worker) {
@@ -230,6 +237,22 @@ class alignas(128) Sm {
   }
 
  private:
+  template <typename Order>
+  void run(Order& schedule, std::size_t turns, const std::optional<WarpPosition>& observed,
+           Worker& worker) {
+    while (accesses_.size() < turns) {
+      const MemoryAccess* access = schedule.next();
+      if (access == nullptr) break;
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && schedule.warp() == *observed});
+      misses_ = 0;
+      look_up(*access, worker);
+      if constexpr (std::is_same_v<Order, GreedySchedule>) {
+        if (misses_ > 0) schedule.missed(misses_);
+      }
+    }
+  }
+
   void look_up(const MemoryAccess& access, Worker& worker) {
     const StaticInstruction& instruction = instructions_[access.row];
     const std::span<const LineAccess> lines = worker.grouper.group(access);
@@ -240,6 +263,7 @@ class alignas(128) Sm {
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
+        misses_ += instruction.kind == MemoryKind::atomic;
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
               &worker.grouper.bytes(i));
       }
@@ -280,6 +304,7 @@ class alignas(128) Sm {
     totals[Total::l1_read_sectors] += sectors;
     if (is_local) totals[Total::l1_local_read_sectors] += sectors;
     if (bypass || (!is_local && !config_.l1_caches_global)) {
+      ++misses_;
       leave(access.line, access.mask, Request::Kind::read, evict_first);
       return;
     }
@@ -290,6 +315,7 @@ class alignas(128) Sm {
     totals[Total::l1_read_sector_hits] += hits;
     if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
     totals[Total::l1_read_request_hits] += result.hit == access.mask;
+    misses_ += result.hit != access.mask;
     write_back(eviction);
     const SectorMask asked =
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
@@ -349,7 +375,7 @@ class alignas(128) Sm {
 
   const std::vector<StaticInstruction>& instructions_;
   const MemoryConfig& config_;
-  SmSchedule schedule_;
+  Schedule schedule_;
   Cache l1_;
   const Cache& l2_;
   std::uint64_t l1_sectors_;
@@ -358,6 +384,7 @@ class alignas(128) Sm {
   bool keeps_bytes_;  ///< L2 asks which bytes are written
   Divisor sets_per_thread_;
   bool is_flushing_ = false;
+  std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
   std::vector<IssuedAccess> accesses_;
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
@@ -629,6 +656,7 @@ InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& 
 
 void MemoryConfig::validate() const {
   if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
+  if (l1_mshrs == 0) throw InputError("l1_mshrs = 0; an SM has at least one MSHR");
   l1.validate("L1 cache");
   l2.validate("L2 cache");
   for (const std::uint64_t carve_out : carve_outs) {

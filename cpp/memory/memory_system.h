@@ -28,6 +28,8 @@ struct MemoryConfig {
   bool l1_caches_global = true;      ///< false: loads of global memory go past L1
   bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
+  AccessOrder access_order = AccessOrder::round_robin;
+  std::uint32_t l1_mshrs = 1;  ///< per SM; only the greedy order asks
 
   /// Throws InputError on impossible values.
   void validate() const;
@@ -130,7 +132,7 @@ struct MemoryProfile {
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;
 /// GPUMech, Section V). The SMs take turns, one warp instruction each, in the order that
-/// SmSchedule says. L2 keeps its contents from kernel to kernel.
+/// SmSchedule or GreedySchedule says. L2 keeps its contents from kernel to kernel.
 ///
 /// An SM's L1 does not depend on the other SMs, nor a set of L2 on the other sets: the SMs run a
 /// number of turns each and note what leaves them, then the sets of L2 take these requests in the

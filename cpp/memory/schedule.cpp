@@ -151,6 +151,73 @@ const MemoryAccess* SmSchedule::next() {
   }
 }
 
+std::string_view name_of(AccessOrder order) {
+  static constexpr std::string_view names[num_access_orders] = {"round_robin", "greedy"};
+  return names[static_cast<std::size_t>(order)];
+}
+
+GreedySchedule::GreedySchedule(const KernelTrace& trace, const RowFlags& flags,
+                               std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+                               std::uint32_t mshrs)
+    : trace_(&trace),
+      flags_(&flags),
+      blocks_(std::move(blocks)),
+      left_(std::min<std::size_t>(blocks_per_sm, blocks_.size())),
+      mshrs_(mshrs) {
+  for (std::uint32_t slot = 0; slot < left_.size(); ++slot) fill(slot);
+}
+
+void GreedySchedule::fill(std::uint32_t slot) {
+  while (left_[slot] == 0 && next_block_ < blocks_.size()) {
+    const std::uint32_t block = blocks_[next_block_++];
+    const std::size_t num_warps = trace_->blocks().warps(block).size();
+    for (std::uint32_t warp = 0; warp < num_warps; ++warp) {
+      WarpStream stream(*trace_, *flags_, {block, warp});
+      if (stream.done()) continue;
+      warps_.push_back(std::make_unique<Warp>(std::move(stream), next_age_++, slot));
+      ++left_[slot];
+    }
+  }
+}
+
+const MemoryAccess* GreedySchedule::next() {
+  if (issued_ != nobody) {
+    issued().stream.advance();
+    if (issued().stream.done()) remove_issued();
+  }
+  if (warps_.empty()) return nullptr;
+  if (issued_ == nobody || issued().waits) {
+    const auto oldest = [this] { return std::ranges::find(warps_, false, &Warp::waits); };
+    auto ready = oldest();
+    for (; ready == warps_.end(); ready = oldest()) return_first_miss();
+    issued_ = static_cast<std::size_t>(ready - warps_.begin());
+  }
+  return &issued().stream.current();
+}
+
+void GreedySchedule::missed(std::uint32_t mshrs) {
+  issued().waits = true;
+  misses_.push_back({issued().age, mshrs});
+  taken_mshrs_ += mshrs;
+  while (taken_mshrs_ > mshrs_) return_first_miss();
+}
+
+void GreedySchedule::return_first_miss() {
+  const Miss miss = misses_.front();
+  misses_.pop_front();
+  taken_mshrs_ -= miss.mshrs;
+  // The access may have been the warp's last.
+  const auto warp = std::ranges::lower_bound(warps_, miss.age, {}, &Warp::age);
+  if (warp != warps_.end() && (*warp)->age == miss.age) (*warp)->waits = false;
+}
+
+void GreedySchedule::remove_issued() {
+  const std::uint32_t slot = issued().slot;
+  warps_.erase(warps_.begin() + static_cast<std::ptrdiff_t>(issued_));
+  issued_ = nobody;
+  if (--left_[slot] == 0) fill(slot);
+}
+
 std::string_view name_of(BlockPolicy policy) {
   static constexpr std::string_view names[num_block_policies] = {"round_robin", "random",
                                                                  "breadth_first"};

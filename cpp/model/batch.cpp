@@ -38,7 +38,7 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
         const std::size_t k = turn / parts;
         const std::size_t first = turn % parts * configurations_per_turn;
         const std::size_t last = std::min(first + configurations_per_turn, configurations.size());
-        Evaluator evaluator(model, *kernels[k].intervals, kernels[k].waves);
+        Evaluator evaluator(model, kernels[k]);
         for (std::size_t c = first; c < last; ++c) {
           const ModelResult result = evaluator.evaluate(configurations[c]);
           const std::size_t entry = c * kernels.size() + k;

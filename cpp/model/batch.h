@@ -9,12 +9,6 @@
 
 namespace warpstack {
 
-/// A kernel as the models see it.
-struct KernelDemand {
-  const IntervalColumns* intervals = nullptr;
-  std::vector<Wave> waves;
-};
-
 /// Results of kernels on configurations, in columns: entry c * kernels + k is kernel k on
 /// configuration c. The columns mean what the members of ModelResult do.
 struct ModelColumns {

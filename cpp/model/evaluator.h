@@ -15,18 +15,20 @@ namespace warpstack {
 /// cycles without contention.
 class Evaluator {
  public:
-  /// All three must outlive the evaluator. Throws InputError when the profile has no instructions.
-  Evaluator(const Model& model, const IntervalColumns& intervals, std::span<const Wave> waves);
+  /// Both must outlive the evaluator. Throws InputError when the profile has no instructions.
+  Evaluator(const Model& model, const KernelDemand& kernel);
 
   /// Throws InputError when a parameter is not positive.
   ModelResult evaluate(const ModelParameters& parameters);
 
  private:
+  [[nodiscard]] ModelResult evaluate_as_network(const ModelParameters& parameters) const;
   void prepare(const ModelParameters& parameters);
   double pass(std::size_t wave, const ModelParameters& parameters);
   Stack evaluate_wave(std::size_t wave, const ModelParameters& parameters, double miss_latency);
 
   const Model& model_;
+  const KernelDemand& kernel_;
   const IntervalColumns& intervals_;
   std::span<const Wave> waves_;
   // Of the profile:

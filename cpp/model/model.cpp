@@ -4,12 +4,13 @@
 #include <string>
 
 #include "common/error.h"
+#include "common/sum.h"
 #include "model/demand.h"
 #include "model/evaluator.h"
 #include "model/gpumech.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
-#include "model/sum.h"
+#include "model/network.h"
 
 namespace warpstack {
 
@@ -20,7 +21,7 @@ struct Delays {
   double queue = 0;
 };
 
-/// A model is a choice of four parts.
+/// A model is a choice of four parts; or a closed queueing network, without any.
 struct Model {
   std::string_view name;
   /// Cycles of one pass without contention.
@@ -81,7 +82,10 @@ constexpr Model models[] = {
     model<mdm_queues, mdm_miss_latency, mdm_mshr_delay>("mdm", multithreaded_cycles),
     model<mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_cal2019",
                                                                 multithreaded_cycles),
+    {"warpstack", nullptr, nullptr, nullptr, nullptr},
 };
+
+bool is_network(const Model& model) { return model.delays == nullptr; }
 
 double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
@@ -94,6 +98,7 @@ void check(const ModelParameters& parameters) {
       {"l1_mshrs", parameters.l1_mshrs},
       {"noc_bandwidth_gbs", parameters.noc_bandwidth_gbs},
       {"dram_bandwidth_gbs", parameters.dram_bandwidth_gbs},
+      {"l2_slices", parameters.l2_requests_per_cycle},
   };
   for (const auto& [field, value] : positive) {
     if (!(value > 0)) {
@@ -129,7 +134,14 @@ const Model& find_model(std::string_view name) {
   throw InputError(message);
 }
 
+bool reads_phases(const Model& model) { return is_network(model); }
+
 std::vector<std::string_view> fields_of(const Model& model) {
+  if (is_network(model)) {
+    return {"scheduler",    "l1_mshrs",          "noc_queue_entries",
+            "clock_ghz",    "noc_bandwidth_gbs", "noc_control_bytes",
+            "l2_clock_ghz", "l2_slices",         "dram_bandwidth_gbs"};
+  }
   std::vector<std::string_view> fields;
   if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
   if (model.mshr != no_mshr_delay) {
@@ -143,22 +155,22 @@ std::vector<std::string_view> fields_of(const Model& model) {
   return fields;
 }
 
-Evaluator::Evaluator(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves)
+Evaluator::Evaluator(const Model& model, const KernelDemand& kernel)
     : model_(model),
-      intervals_(intervals),
-      waves_(waves),
-      instructions_(sum(intervals.instructions)),
-      passes_(waves.size()) {
-  if (intervals.size() == 0 || !(instructions_ > 0)) {
+      kernel_(kernel),
+      intervals_(*kernel.intervals),
+      waves_(kernel.waves),
+      instructions_(sum(intervals_.instructions)),
+      passes_(waves_.size()) {
+  if (intervals_.size() == 0 || !(instructions_ > 0)) {
     throw InputError("the interval profile has no instructions; nothing to predict");
   }
-  if (waves.empty()) throw InputError("the interval profile has no wave of thread blocks");
-  const double misses = sum(intervals.read_misses);
-  if (misses > 0) dram_share_ = sum(intervals.dram_read_requests) / misses;
-  const double stall = sum(intervals.stall_cycles);
+  if (waves_.empty()) throw InputError("the interval profile has no wave of thread blocks");
+  const double misses = sum(intervals_.read_misses);
+  if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
+  const double stall = sum(intervals_.stall_cycles);
   for (std::size_t c = 0; c < num_stall_causes && stall > 0; ++c) {
-    stall_share_[c] = sum(intervals.stall_by_cause[c]) / stall;
+    stall_share_[c] = sum(intervals_.stall_by_cause[c]) / stall;
   }
 }
 
@@ -226,8 +238,21 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
   return stack;
 }
 
+ModelResult Evaluator::evaluate_as_network(const ModelParameters& parameters) const {
+  const Demands demands = kernel_.demands ? *kernel_.demands
+                                          : demands_of(intervals_, parameters.l1_request_bytes,
+                                                       parameters.l2_request_bytes);
+  const PhaseList& played = kernel_.phases[static_cast<std::size_t>(parameters.scheduler)];
+  if (!played.phases.empty()) {
+    return evaluate_network(played, demands, stall_share_, parameters);
+  }
+  return evaluate_network(phases_of(intervals_, waves_, parameters.issue_rate), demands,
+                          stall_share_, parameters);
+}
+
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   check(parameters);
+  if (is_network(model_)) return evaluate_as_network(parameters);
   prepare(parameters);
   // Mean over the kernel's read misses, weighted by their number (GPUMech, Section IV-B1).
   const double miss_latency = parameters.l2_latency + dram_share_ * parameters.dram_latency;
@@ -249,7 +274,12 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
 
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters) {
-  return Evaluator(model, intervals, waves).evaluate(parameters);
+  return evaluate(model, {&intervals, {waves.begin(), waves.end()}, {}, {}}, parameters);
+}
+
+ModelResult evaluate(const Model& model, const KernelDemand& kernel,
+                     const ModelParameters& parameters) {
+  return Evaluator(model, kernel).evaluate(parameters);
 }
 
 }  // namespace warpstack

@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "interval/interval.h"
 #include "interval/waves.h"
+#include "interval/work.h"
 
 namespace warpstack {
 
@@ -27,6 +29,8 @@ struct ModelParameters {
   double dram_latency = 0;  ///< beyond L2
   double noc_bandwidth_gbs = 1;
   double dram_bandwidth_gbs = 1;
+  double noc_control_bytes = 0;      ///< of a read request on its way to L2
+  double l2_requests_per_cycle = 1;  ///< of all slices
 };
 
 /// Components of a CPI stack (GPUMech, Table III; MDM, Figure 14).
@@ -34,6 +38,16 @@ enum class StackComponent : std::uint8_t { base, dep, l1, l2, dram, mshr, noc, q
 inline constexpr std::size_t num_stack_components = 8;
 using Stack = std::array<double, num_stack_components>;
 std::string_view name_of(StackComponent component);
+
+/// A kernel as the models see it.
+struct KernelDemand {
+  const IntervalColumns* intervals = nullptr;
+  std::vector<Wave> waves;
+  /// For the warpstack model, by scheduler; without phases they are those of the waves.
+  std::array<PhaseList, num_schedulers> phases;
+  /// For the warpstack model; without them they are those of the intervals.
+  std::optional<Demands> demands;
+};
 
 /// What a model says of one kernel.
 struct ModelResult {
@@ -51,11 +65,16 @@ struct Model;
 std::vector<std::string_view> model_names();
 /// Looks a model up. Throws InputError that lists the names.
 const Model& find_model(std::string_view name);
+/// Whether the model reads the phases and demands of a kernel.
+bool reads_phases(const Model& model);
 /// Names of the GPU fields that the model reads beyond those that make the intervals and waves.
 std::vector<std::string_view> fields_of(const Model& model);
 
 /// Evaluates a model over the intervals of the representative warp. Throws InputError when the
 /// profile has no instructions or a parameter is not positive.
+ModelResult evaluate(const Model& model, const KernelDemand& kernel,
+                     const ModelParameters& parameters);
+/// The same for a kernel of which no more is known.
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters);
 

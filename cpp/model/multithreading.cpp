@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/error.h"
-#include "model/sum.h"
+#include "common/sum.h"
 
 namespace warpstack {
 double single_warp_cycles(const IntervalColumns& intervals, double /*warps*/,

@@ -14,7 +14,13 @@ from scipy.cluster.vq import vq
 from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
-from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem, occupancy
+from warpstack.memory import (
+    CACHE_FIELDS,
+    GREEDY_ORDER_FIELDS,
+    MemoryProfile,
+    MemorySystem,
+    occupancy,
+)
 from warpstack.trace import KernelTrace
 
 __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_groups"]
@@ -65,6 +71,16 @@ class _Launch:
     blocks_per_sm: int
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What a profile was made of."""
+
+    kernel: KernelTrace
+    memory: _core.MemoryProfile
+    latencies: npt.NDArray[np.float64]
+    issue_width: float
+
+
 class IntervalProfile:
     """The intervals of a representative warp and the launch they stand for: what the models read.
 
@@ -89,13 +105,16 @@ class IntervalProfile:
         name: str = "",
         representative: tuple[int, int] | None = None,
         num_instructions: int | None = None,
+        source: _Source | None = None,
     ) -> None:
         self._core = core
         self._launch = launch
+        self._source = source
         self.kernel = kernel
         self.name = name
         self.representative = representative
         self.num_instructions = num_instructions
+        self._played: dict[int, dict[str, _core.PhaseList]] = {}
 
     @classmethod
     def from_arrays(
@@ -264,6 +283,62 @@ class IntervalProfile:
         return _core.waves_of(
             launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
         )
+
+    def phases(self, gpu: GpuLike) -> pd.DataFrame:
+        """Play the launch: how much of the kernel runs while how many warps and SMs are at work.
+
+        Blocks go to SMs as slots get free; a warp runs as fast as alone on its SM while there are
+        issue slots for it (``docs/warpstack-model.md``).
+
+        Parameters
+        ----------
+        gpu
+            SMs and scheduler; the rest is that of the profile.
+
+        Returns
+        -------
+        DataFrame
+            One row per phase: ``instructions`` (warp instructions of all SMs), ``warp_cycles`` that
+            their warps need for them, each alone on its SM, ``warps`` per SM and ``active_sms``
+            (means; phases in which both are nearly the same are one row).
+
+        Raises
+        ------
+        InputError
+            If the profile is hand-made.
+        """
+        if self._source is None or isinstance(self._launch, tuple):
+            raise InputError("a hand-made profile has no thread blocks to play; see waves()")
+        return pd.DataFrame(self._core_phases(as_gpu(gpu))["gto"].columns())
+
+    @cached_property
+    def _work(self) -> _core.KernelWork:
+        source = self._source
+        assert source is not None
+        return _core.KernelWork(source.kernel._core, source.latencies, source.issue_width)
+
+    def _core_phases(self, gpu: Gpu) -> dict[str, _core.PhaseList]:
+        launch = self._launch
+        if self._source is None or isinstance(launch, tuple):
+            return {}
+        key = gpu.num_sms
+        if key not in self._played:
+            self._played = {
+                key: {
+                    name: self._work.play(key, launch.blocks_per_sm, oldest_first)
+                    for name, oldest_first in (("gto", True), ("lrr", False))
+                }
+            }
+        return self._played[key]
+
+    def _core_kernel(self, gpu: Gpu, model: str) -> _core.KernelDemand:
+        """Return what a model reads of the kernel."""
+        waves = self._core_waves(gpu)
+        if self._source is None or not _core.reads_phases(model):
+            return _core.KernelDemand(self._core, waves, {}, None)
+        source = self._source
+        demands = _core.demands_of(source.kernel._core, source.memory)
+        return _core.KernelDemand(self._core, waves, self._core_phases(gpu), demands)
 
     def __repr__(self) -> str:
         table = self.intervals
@@ -454,6 +529,7 @@ def interval_profile(
         name=kernel.short_name,
         representative=warp,
         num_instructions=whole_instructions(kernel),
+        source=_Source(kernel, memory._core, latencies, gpu.issue_width),
     )
 
 
@@ -472,7 +548,8 @@ def _check_memory(memory: MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
         raise InputError(
             f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}"
         )
-    for field in sorted(CACHE_FIELDS):
+    fields = CACHE_FIELDS | (GREEDY_ORDER_FIELDS if memory.access_order == "greedy" else set())
+    for field in sorted(fields):
         theirs, ours = getattr(memory.gpu, field), getattr(gpu, field)
         if theirs != ours:
             raise InputError(

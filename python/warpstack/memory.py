@@ -19,6 +19,10 @@ from warpstack.trace import App, KernelTrace
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
+#: In which order the resident warps of an SM access memory.
+ACCESS_ORDERS = ("round_robin", "greedy")
+#: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
+GREEDY_ORDER_FIELDS = frozenset({"l1_mshrs", "noc_queue_entries"})
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
 _MOST_THREADS = 255
@@ -50,10 +54,17 @@ class MemoryProfile:
     that hold among them.
     """
 
-    def __init__(self, core: _core.MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
+    def __init__(
+        self,
+        core: _core.MemoryProfile,
+        kernel: KernelTrace,
+        gpu: Gpu,
+        access_order: str = "round_robin",
+    ) -> None:
         self._core = core
         self.kernel = kernel
         self.gpu = gpu
+        self.access_order = access_order
 
     @cached_property
     def totals(self) -> dict[str, int]:
@@ -175,6 +186,10 @@ class MemorySystem:
         The GPU: a description, its name, or the path of one.
     blocks
         Which thread blocks run where; a `BlockSchedule` or the name of a policy.
+    access_order
+        In which order the resident warps of an SM access memory. ``round_robin``: each in turn.
+        ``greedy``: as a greedy-then-oldest scheduler and its MSHRs make it; see
+        ``docs/memory.md``.
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
         of L1 are the same.
@@ -185,7 +200,7 @@ class MemorySystem:
     Raises
     ------
     InputError
-        If the cache geometry is impossible.
+        If the order is unknown, or the cache geometry is impossible.
     """
 
     def __init__(
@@ -193,14 +208,18 @@ class MemorySystem:
         gpu: GpuLike,
         *,
         blocks: BlockSchedule | str = "round_robin",
+        access_order: str = "round_robin",
         filter_l1_hits: bool = True,
         num_threads: int = 0,
     ) -> None:
         self.gpu = gpu = as_gpu(gpu)
+        self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
         threads = as_integer("num_threads", num_threads, 0, _MOST_THREADS)
         with named_memory_error(gpu):
-            config = memory_config(gpu, schedule, filter_l1_hits=filter_l1_hits)
+            config = memory_config(
+                gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
+            )
             self._core = _core.MemorySystem(config, threads)
 
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
@@ -220,7 +239,8 @@ class MemorySystem:
             If a thread block does not fit on an SM.
         """
         with named_memory_error(self.gpu):
-            return MemoryProfile(self._core.run(kernel._core, observe), kernel, self.gpu)
+            core = self._core.run(kernel._core, observe)
+        return MemoryProfile(core, kernel, self.gpu, self.access_order)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel."""
@@ -235,6 +255,7 @@ def simulate_caches(
     flush_l2: bool = ...,
     observe: tuple[int, int] | None = ...,
     blocks: BlockSchedule | str = ...,
+    access_order: str = ...,
     filter_l1_hits: bool = ...,
     num_threads: int = ...,
     progress: bool = ...,
@@ -247,6 +268,7 @@ def simulate_caches(
     flush_l2: bool = ...,
     observe: None = ...,
     blocks: BlockSchedule | str = ...,
+    access_order: str = ...,
     filter_l1_hits: bool = ...,
     num_threads: int = ...,
     progress: bool = ...,
@@ -258,14 +280,15 @@ def simulate_caches(
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
     blocks: BlockSchedule | str = "round_robin",
+    access_order: str = "round_robin",
     filter_l1_hits: bool = True,
     num_threads: int = 0,
     progress: bool = False,
 ) -> MemoryProfile | list[MemoryProfile]:
     """Simulate the contents of the L1 caches and of L2.
 
-    Thread blocks go to SMs round robin; each resident warp issues one access in turn; the SMs take
-    turns (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
+    By default thread blocks go to SMs round robin; each resident warp issues one access in turn; the
+    SMs take turns (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
 
     Parameters
     ----------
@@ -278,7 +301,7 @@ def simulate_caches(
         Empty L2 before each kernel too.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
-    blocks, filter_l1_hits, num_threads
+    blocks, access_order, filter_l1_hits, num_threads
         As for `MemorySystem`.
     progress
         Show a progress bar on standard error.
@@ -291,10 +314,14 @@ def simulate_caches(
     Raises
     ------
     InputError
-        If a thread block does not fit on an SM.
+        If the order is unknown, or a thread block does not fit on an SM.
     """
     system = MemorySystem(
-        gpu, blocks=blocks, filter_l1_hits=filter_l1_hits, num_threads=num_threads
+        gpu,
+        blocks=blocks,
+        access_order=access_order,
+        filter_l1_hits=filter_l1_hits,
+        num_threads=num_threads,
     )
     if isinstance(kernel, KernelTrace):
         return system.run(kernel, observe=observe)
@@ -379,10 +406,18 @@ def _sm_limits(gpu: Gpu) -> dict[str, int]:
 
 
 def memory_config(
-    gpu: Gpu, blocks: BlockSchedule | None = None, *, filter_l1_hits: bool = True
+    gpu: Gpu,
+    blocks: BlockSchedule | None = None,
+    *,
+    access_order: str = "round_robin",
+    filter_l1_hits: bool = True,
 ) -> dict[str, Any]:
     """Return the memory system of a GPU as the core wants it."""
     blocks = blocks or BlockSchedule()
+    if access_order not in ACCESS_ORDERS:
+        raise InputError(
+            f"access_order = {access_order!r} is not one of {', '.join(ACCESS_ORDERS)}"
+        )
     return {
         "num_sms": gpu.num_sms,
         "sm": _sm_limits(gpu),
@@ -396,6 +431,9 @@ def memory_config(
         "block_policy": blocks.policy,
         "seed": int(blocks.seed),
         "first_occupancy_only": blocks.first_occupancy_only,
+        "access_order": access_order,
+        # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
+        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
     }
 
 

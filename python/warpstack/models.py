@@ -101,7 +101,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
-    result = _core.evaluate(model, profile._core, profile._core_waves(gpu), _parameters(gpu))
+    result = _core.evaluate(model, profile._core_kernel(gpu, model), _parameters(gpu))
     # The waves are made of warps like the representative one; the kernel's own warps may be longer
     # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
@@ -156,8 +156,7 @@ def evaluate_all(
     }
     core = _core.evaluate_all(
         model,
-        [profile._core for profile in profiles],
-        [profile._core_waves(gpus[0]) for profile in profiles],
+        [profile._core_kernel(gpus[0], model) for profile in profiles],
         columns,
         num_threads,
     )
@@ -184,6 +183,10 @@ def _parameters(gpu: Gpu) -> dict[str, Any]:
         "dram_latency": gpu.dram_latency,
         "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
         "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
+        "noc_control_bytes": gpu.noc_control_bytes,
+        "l2_requests_per_cycle": gpu.l2_slices
+        * (gpu.l2_clock_ghz or gpu.clock_ghz)
+        / gpu.clock_ghz,
     }
 
 
@@ -216,6 +219,7 @@ def predict(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
+    access_order: str = "round_robin",
     flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -231,6 +235,9 @@ def predict(
         Names of models, or ``all``.
     selection, misses, merge_threshold
         As for `warpstack.interval_profile`.
+    access_order
+        In which order the warps of an SM access memory: ``round_robin`` or ``greedy``; see
+        `warpstack.MemorySystem`. Greedy is nearer to the truth where the scheduler is.
     flush_l2
         Empty L2 between kernels.
     progress
@@ -251,7 +258,7 @@ def predict(
     """
     wanted = model_list(models)
     gpu = as_gpu(gpu)
-    system = MemorySystem(gpu)
+    system = MemorySystem(gpu, access_order=access_order)
     kernels = kernels_of(app_or_kernel)
     if not kernels:
         raise InputError("the application has no kernels; there is nothing to predict")

@@ -202,8 +202,42 @@ def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filt
         assert profile.totals["load_instructions"] <= kernel.num_memory_instructions
 
 
+@settings(max_examples=150)
+@given(kernels(), gpus(), st.integers(1, 40))
+def test_greedy_order_equals_plain_definition(kernel, gpu, mshrs):
+    gpu = gpu.replace(l1_mshrs=mshrs)
+    config = memory_config(gpu, access_order="greedy")
+    assert_same(
+        ws.simulate_caches(kernel, gpu, access_order="greedy"),
+        PlainMemorySystem(config).run(kernel),
+    )
+
+
+def test_greedy_order_by_hand(pascal):
+    """Three warps load eight words of a line of their own each; L1 has two lines, the SM one MSHR.
+
+    In turns each line takes the place of the one that is needed two accesses later: 24 misses.
+    Greedy: warp 0 misses A and waits; warp 1 misses B and needs the MSHR, so A returns and warp 0
+    goes on: 7 hits. Warp 2 misses C in the place of B, and B returns: warp 1 misses B again, in the
+    place of A, and C returns: warp 2 has 7 hits. Then B returns, and warp 1 has 6 hits: 4 misses.
+    """
+    gpu = pascal.replace(num_sms=1, l1_size_kib=0.25, l1_ways=2, l1_mshrs=1)
+    k = ws.patterns.KernelBuilder("k", grid=1, block=96)
+    for word in range(8):
+        k.emit("LDG.E", dst=4, src=2, address=128 * (k.thread // 32) + 4 * word + 0 * k.thread)
+    kernel = k.build()
+    for order, misses in (("round_robin", 24), ("greedy", 4)):
+        totals = ws.simulate_caches(kernel, gpu, access_order=order).totals
+        assert totals["l1_read_requests"] == 24
+        assert totals["l2_read_requests"] == misses
+
+
 def test_a_schedule_must_exist(pascal):
     kernel = ws.patterns.stream(blocks=2)
+    with pytest.raises(
+        ws.InputError, match=r"access_order = 'oldest' is not one of round_robin, greedy"
+    ):
+        ws.simulate_caches(kernel, pascal, access_order="oldest")
     with pytest.raises(ws.InputError, match=r"policy = 'depth_first' is not one of round_robin"):
         ws.simulate_caches(kernel, pascal, blocks="depth_first")
     with pytest.raises(ws.InputError, match="seed = -1 is outside"):

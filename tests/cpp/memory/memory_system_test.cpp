@@ -46,6 +46,33 @@ TEST(SmSchedule, WarpsTakeTurnsAndBlocksFillFreeSlots) {
   EXPECT_EQ(order, expected);
 }
 
+TEST(GreedySchedule, AWarpGoesOnUntilItWaitsAndMissesReturnInOrder) {
+  // Three blocks of two warps, two accesses each; two blocks are resident.
+  const KernelTrace trace =
+      make_kernel(3, 64, {{"LDG.E", {4}, {2}, own_line}, {"LDG.E", {4}, {2}, own_line}});
+  const RowFlags flags(trace.instructions());
+  using Order = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  const auto play = [&](std::uint32_t mshrs, std::uint32_t misses_of_an_access) {
+    GreedySchedule schedule(trace, flags, {0, 1, 2}, 2, mshrs);
+    Order order;
+    while (schedule.next() != nullptr) {
+      order.emplace_back(schedule.warp().block, schedule.warp().warp);
+      if (misses_of_an_access > 0) schedule.missed(misses_of_an_access);
+    }
+    return order;
+  };
+  // Nobody waits: warp after warp, block 2 last.
+  const Order alone{{0, 0}, {0, 0}, {0, 1}, {0, 1}, {1, 0}, {1, 0},
+                    {1, 1}, {1, 1}, {2, 0}, {2, 0}, {2, 1}, {2, 1}};
+  EXPECT_EQ(play(4, 0), alone);
+  // An access with more misses than MSHRs holds nobody up for long: its own return.
+  EXPECT_EQ(play(1, 2), alone);
+  // Two MSHRs: the third miss brings the first back, and the oldest warp goes on.
+  const Order two{{0, 0}, {0, 1}, {1, 0}, {0, 0}, {0, 1}, {1, 0},
+                  {1, 1}, {2, 0}, {2, 1}, {1, 1}, {2, 0}, {2, 1}};
+  EXPECT_EQ(play(2, 1), two);
+}
+
 TEST(SmSchedule, FileBackedWarpsReadInWindows) {
   std::vector<testing::Step> steps;
   for (std::uint64_t i = 0; i < 1000; ++i) {

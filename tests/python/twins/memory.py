@@ -316,6 +316,50 @@ def sm_order(blocks, slots):
         running = [b for b in running if b is not None]
 
 
+class GreedyOrder:
+    """Yields as sm_order does, but keeps to a warp until `missed` was called for its access."""
+
+    def __init__(self, blocks, slots, mshrs):
+        self.waiting = [b for b in blocks if any(warp for _, warp in b[1])]
+        self.mshrs = mshrs
+        self.warps = []  # [block, warp, accesses], oldest first
+        self.blocked = []  # misses in the order in which they left: (warp's entry, MSHRs)
+        self.last = None
+        for _ in range(slots):
+            self.launch()
+
+    def launch(self):
+        if self.waiting:
+            block, warps = self.waiting.pop(0)
+            self.warps += [[block, warp, accesses] for warp, accesses in warps if accesses]
+
+    def waits(self, entry):
+        return any(entry is other for other, _ in self.blocked)
+
+    def missed(self, mshrs):
+        self.blocked.append((self.last, mshrs))
+        while sum(taken for _, taken in self.blocked) > self.mshrs:
+            self.blocked.pop(0)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.last is not None and not self.last[2]:
+            self.warps = [entry for entry in self.warps if entry is not self.last]
+            if not any(entry[0] == self.last[0] for entry in self.warps):
+                self.launch()
+            self.last = None
+        if not self.warps:
+            raise StopIteration
+        while all(self.waits(entry) for entry in self.warps):
+            self.blocked.pop(0)
+        if self.last is None or self.waits(self.last):
+            self.last = next(entry for entry in self.warps if not self.waits(entry))
+        block, warp, accesses = self.last
+        return block, warp, accesses.pop(0)
+
+
 def split_mix(n):
     """Return the hash of the random block policy (SplitMix64)."""
     n = (n + 0x9E3779B97F4A7C15) % 2**64
@@ -424,7 +468,11 @@ class PlainMemorySystem:
             lists = [
                 (b, [(w, warp_accesses(kernel, b, w)) for w in range(len(warps[b]))]) for b in mine
             ]
-            sms.append((sm_order(lists, slots), PlainCache(**self.l1_config(kernel))))
+            if self.config["access_order"] == "greedy":
+                order = GreedyOrder(lists, slots, self.config["l1_mshrs"])
+            else:
+                order = sm_order(lists, slots)
+            sms.append((order, PlainCache(**self.l1_config(kernel))))
         running = list(sms)
         while running:
             for sm in list(running):
@@ -443,6 +491,8 @@ class PlainMemorySystem:
                 counters[f"{event}_events"] += 1
                 if observe == (block, warp):
                     observed.append((row, seen))
+                if seen["waits"] and self.config["access_order"] == "greedy":
+                    order.missed(seen["waits"])
         for _, l1 in sms:
             for written_back in l1.flush():
                 totals["l1_flush_sectors"] += len(written_back[1])
@@ -470,6 +520,7 @@ class PlainMemorySystem:
             is_local = line * l1.per_line >= LOCAL
             if atomic:
                 l1.invalidate(line, wanted)
+                seen["waits"] += instruction.kind == "atomic"
                 leave(len(wanted), *self.l2_atomic(line, touched, l1, totals, evict_first))
             elif instruction.kind == "store":
                 hits, fetch, forward, written_back = l1.write(line, touched, row, evict_first)
@@ -493,9 +544,11 @@ class PlainMemorySystem:
                 totals["l1_local_read_sectors"] += len(wanted) * is_local
                 bypasses = instruction.cache_operator == "bypass_l1"
                 if bypasses or not (is_local or self.config["l1_caches_global"]):
+                    seen["waits"] += 1
                     leave(len(wanted), *self.l2_read(line, wanted, l1, totals, evict_first))
                     continue
                 hits, fetch, written_back = l1.read(line, wanted, evict_first)
+                seen["waits"] += hits != wanted
                 if not self.config["filter_l1_hits"]:
                     fetch |= wanted
                 totals.update(

@@ -1,0 +1,350 @@
+"""The warpstack model against its plain definition, by hand, and against the bounds of the machine."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import warpstack as ws
+from strategies import gpus, kernels
+from twins import network as plain
+from warpstack import _core
+from warpstack.models import _parameters
+
+MODEL = "warpstack"
+DEMANDS = (
+    "memory_instructions",
+    "lsu_cycles",
+    "read_misses",
+    "read_bytes",
+    "write_requests",
+    "write_bytes",
+    "dram_read_requests",
+    "dram_bytes",
+)
+
+
+def machine(**changes):
+    return ws.gpu("pascal-mdm").replace(**{"clock_ghz": 1.0, "noc_control_bytes": 0, **changes})
+
+
+def memory_bound(warps=16, sms=28, misses=4.0, stalls=300.0):
+    """Intervals of ten instructions, one of them a load that misses `misses` times in L1 and L2."""
+    return ws.IntervalProfile.from_arrays(
+        instructions=[10] * 20,
+        stall_cycles=[stalls] * 20,
+        read_misses=[misses] * 20,
+        memory_instructions=[1] * 20,
+        llc_miss_ratio=[1.0] * 20,
+        warps=warps,
+        active_sms=sms,
+    )
+
+
+@st.composite
+def profiles(draw):
+    """Hand-made profiles from nothing but arithmetic to far beyond every bandwidth."""
+    n = draw(st.integers(1, 6))
+    column = st.lists(st.integers(0, 40), min_size=n, max_size=n)
+    reads, writes = np.array(draw(column)), np.array(draw(column))
+    ratio = draw(st.sampled_from([0.0, 0.25, 1.0]))
+    return ws.IntervalProfile.from_arrays(
+        instructions=draw(st.lists(st.integers(1, 30), min_size=n, max_size=n)),
+        stall_cycles=draw(st.lists(st.integers(0, 400), min_size=n, max_size=n)),
+        read_misses=reads,
+        write_requests=writes * draw(st.booleans()),
+        memory_instructions=np.minimum(reads, 1),
+        llc_miss_ratio=[ratio] * n,
+        warps=draw(st.integers(1, 64)),
+        active_sms=draw(st.integers(1, 80)),
+    )
+
+
+def machines():
+    return st.builds(
+        machine,
+        issue_width=st.sampled_from([0.5, 1, 2]),
+        l1_mshrs=st.integers(1, 512),
+        noc_bandwidth_gbs=st.floats(1, 5000),
+        dram_bandwidth_gbs=st.floats(1, 5000),
+        noc_control_bytes=st.sampled_from([0, 8]),
+        dram_latency=st.integers(0, 600),
+    )
+
+
+# --- against the plain definition ----------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(kernels(), gpus(), st.sampled_from(["gto", "lrr"]), st.sampled_from([1, 2, 7]))
+def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
+    assume(kernel.num_instructions > 0)
+    gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms)
+    memory = ws.simulate_caches(kernel, gpu)
+    profile = ws.interval_profile(kernel, gpu, memory)
+    source = profile._source
+    # Every warp by itself, block by block.
+    blocks = []
+    for block, (_, warps) in enumerate(kernel.blocks()):
+        works = []
+        for warp in range(len(warps)):
+            columns = _core.build_intervals(
+                kernel._core,
+                (block, warp),
+                source.latencies,
+                memory._core,
+                issue_rate=gpu.issue_width,
+                merge_threshold=0.0,
+                observed_misses=False,
+                l1_unit_bytes=0.0,
+                l2_unit_bytes=0.0,
+            ).columns
+            if len(columns["instructions"]):
+                n = columns["instructions"].sum()
+                works.append((n, n / gpu.issue_width + columns["stall_cycles"].sum()))
+        blocks.append(works)
+    slots = ws.occupancy(kernel, gpu)["blocks_per_sm"]
+    played = plain.play(
+        blocks, kernel.num_blocks, gpu.issue_width, num_sms, slots, oldest_first=scheduler != "lrr"
+    )
+    launch = profile._core_phases(gpu)[scheduler]
+    phases = launch.columns()
+    assert len(phases["warps"]) == len(played)
+    names = ("instructions", "warp_cycles", "warps", "active_sms")
+    for i, values in enumerate(played.values()):
+        for name, value in zip(names, values, strict=True):
+            assert phases[name][i] == pytest.approx(value, rel=1e-6), name
+    core = _core.demands_of(kernel._core, memory._core)
+    demands = {name: getattr(core, name) for name in DEMANDS}
+    intervals = profile.intervals
+    stall = intervals["stall_cycles"].sum()
+    shares = {
+        cause: intervals[f"stall_{column}"].sum() / stall if stall else 0
+        for cause, column in zip(plain.CAUSES, ("dep", "l1", "l2", "dram"), strict=True)
+    }
+    cycles, ipc, stack = plain.predict(
+        list(zip(*(phases[name] for name in names), strict=True)),
+        (launch.first_warps, launch.first_sms),
+        demands,
+        shares,
+        _parameters(gpu),
+    )
+    prediction = ws.models.evaluate(profile, gpu, MODEL)
+    assert prediction.ipc == pytest.approx(ipc, rel=1e-6)
+    assert prediction.cycles == pytest.approx(cycles, rel=1e-6)
+    for part, value in stack.items():
+        assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
+
+
+@settings(max_examples=200)
+@given(profiles(), machines())
+def test_hand_made_profiles_equal_plain_definition(profile, gpu):
+    table = profile.intervals
+    n = table["instructions"].sum()
+    requests = table["read_misses"] + table["write_requests"]
+    line = gpu.l1_sector_bytes
+    demands = {
+        "memory_instructions": (table["memory_instructions"] + (table["write_requests"] > 0)).sum()
+        / n,
+        "lsu_cycles": np.maximum(requests, table["memory_instructions"]).sum() / n,
+        "read_misses": table["read_misses"].sum() / n,
+        "read_bytes": table["read_misses"].sum() * line / n,
+        "write_requests": table["write_requests"].sum() / n,
+        "write_bytes": table["write_requests"].sum() * line / n,
+        "dram_read_requests": table["dram_read_requests"].sum() / n,
+        "dram_bytes": table["dram_requests"].sum() * gpu.l2_sector_bytes / n,
+    }
+    [wave] = profile.waves(gpu)
+    alone = n / gpu.issue_width + table["stall_cycles"].sum()
+    total = wave.count * wave.total_warps
+    phases = [(total * n, total * alone, wave.warps, wave.active_sms)]
+    stall = table["stall_cycles"].sum()
+    shares = {
+        cause: table[f"stall_{column}"].sum() / stall if stall else 0
+        for cause, column in zip(plain.CAUSES, ("dep", "l1", "l2", "dram"), strict=True)
+    }
+    _, ipc, stack = plain.predict(
+        phases, (wave.warps, wave.active_sms), demands, shares, _parameters(gpu)
+    )
+    prediction = ws.models.evaluate(profile, gpu, MODEL)
+    assert prediction.ipc == pytest.approx(ipc, rel=1e-9)
+    for part, value in stack.items():
+        assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
+    assert sum(prediction.cpi_stack.values()) == pytest.approx(prediction.cpi, rel=1e-9)
+
+
+# --- by hand ------------------------------------------------------------------------------------
+
+
+def test_a_warp_alone_takes_its_own_time():
+    """3 instructions and 6 stall cycles twice: 18 cycles. Nothing else can hold it up."""
+    profile = ws.IntervalProfile.from_arrays(instructions=[3, 3], stall_cycles=[6, 6])
+    prediction = ws.models.evaluate(profile, machine(), MODEL)
+    assert prediction.cycles == pytest.approx(18)
+    assert prediction.cpi_stack["base"] == pytest.approx(1)
+    assert prediction.cpi_stack["dep"] == pytest.approx(2)
+
+
+def test_two_warps_that_only_issue():
+    """No stalls: customers / x = 1 / (1 - x / 2) has the root x = 2 / (1 + 1) = 1, the issue rate."""
+    profile = ws.IntervalProfile.from_arrays(instructions=[5], stall_cycles=[0], warps=2)
+    assert ws.models.evaluate(profile, machine(), MODEL).cycles == pytest.approx(10)
+
+
+def test_two_warps_with_stalls():
+    """One instruction, 2 stall cycles each: 2 / x = 2 + 1 / (1 - x / 2), that is x^2 - 4 x + 2 = 0.
+
+    x = 2 - sqrt(2) = 0.586 instructions per cycle; without waiting for each other it were 2/3.
+    """
+    profile = ws.IntervalProfile.from_arrays(instructions=[1], stall_cycles=[2], warps=2)
+    prediction = ws.models.evaluate(profile, machine(), MODEL)
+    assert prediction.ipc == pytest.approx(2 - math.sqrt(2))
+
+
+def test_saturated_dram_serves_at_its_bandwidth():
+    """Any number of batches: 28 SMs x 64 warps x 20 loads x 32 lines of 128 bytes at 100 bytes a cycle."""
+    gpu = machine(dram_bandwidth_gbs=100, noc_bandwidth_gbs=1e5, l1_mshrs=4096)
+    profile = memory_bound(warps=64, misses=32)
+    prediction = ws.models.evaluate(profile, gpu, MODEL)
+    seconds = 28 * 64 * 20 * 32 * 128 / 100
+    # Each warp's first load is a burst of its own before that: 1 of 20 loads.
+    seconds *= 21 / 20
+    assert prediction.cycles == pytest.approx(seconds, rel=0.01)
+    assert prediction.cycles >= seconds * (1 - 1e-12)
+    assert max(prediction.cpi_stack, key=prediction.cpi_stack.get) == "queue"
+    # MDM looks at the NoC alone to see saturation, and else lets half of the requests wait: here its
+    # DRAM moves more than it can.
+    assert ws.models.evaluate(profile, gpu.replace(l1_mshrs=128), "mdm").cycles < 0.6 * seconds
+
+
+def test_few_mshrs_serve_one_batch_per_round_trip():
+    """One SM, 64 warps x 20 loads x 4 misses, one MSHR, 340 cycles each: 1,740,800 cycles.
+
+    The burst of the first loads adds 64 x 4 cycles of the load-store unit.
+    """
+    gpu = machine(num_sms=1, l1_mshrs=1, dram_bandwidth_gbs=1e6, noc_bandwidth_gbs=1e6)
+    profile = memory_bound(warps=64, sms=1)
+    prediction = ws.models.evaluate(profile, gpu, MODEL)
+    assert prediction.cycles == pytest.approx(64 * 20 * 4 * 340, rel=1e-3)
+    assert max(prediction.cpi_stack, key=prediction.cpi_stack.get) == "mshr"
+
+
+# --- physical bounds, continuity, monotony -------------------------------------------------------
+
+
+@settings(max_examples=300)
+@given(profiles(), machines())
+def test_never_above_a_physical_bound(profile, gpu):
+    table = profile.intervals
+    [wave] = profile.waves(gpu)
+    ipc = ws.models.evaluate(profile, gpu, MODEL).ipc * (1 - 1e-9)
+    n = table["instructions"].sum()
+    sms, line = wave.active_sms, gpu.l1_sector_bytes
+    assert ipc <= sms * gpu.issue_width
+    alone = n / gpu.issue_width + table["stall_cycles"].sum()
+    assert ipc <= wave.warps * sms * n / alone
+    reads, writes = table["read_misses"].sum(), table["write_requests"].sum()
+    for moved, bandwidth in (
+        (reads * line, gpu.noc_bandwidth_gbs),
+        (writes * line, gpu.noc_bandwidth_gbs),
+        (table["dram_requests"].sum() * gpu.l2_sector_bytes, gpu.dram_bandwidth_gbs),
+    ):
+        assert ipc * moved / n <= bandwidth / gpu.clock_ghz * (1 + 1e-9)
+    latency = gpu.l2_latency
+    if reads:
+        latency += table["dram_read_requests"].sum() / reads * gpu.dram_latency
+    assert ipc * reads / n * latency <= gpu.l1_mshrs * sms * (1 + 1e-9)
+
+
+@settings(max_examples=300)
+@given(
+    profiles(),
+    machines(),
+    st.sampled_from(
+        ["noc_bandwidth_gbs", "dram_bandwidth_gbs", "l1_mshrs", "l2_latency", "dram_latency"]
+    ),
+    st.floats(1.0, 3.0),
+)
+def test_monotone(profile, gpu, field, factor):
+    value = getattr(gpu, field)
+    more = math.ceil(value * factor) if isinstance(value, int) else value * factor
+    before = ws.models.evaluate(profile, gpu, MODEL).ipc
+    after = ws.models.evaluate(profile, gpu.replace(**{field: more}), MODEL).ipc
+    if field.endswith("latency"):
+        before, after = after, before
+    assert after >= before * (1 - 1e-9)
+
+
+@settings(max_examples=200)
+@given(
+    profiles(),
+    machines(),
+    st.sampled_from(["noc_bandwidth_gbs", "dram_bandwidth_gbs", "clock_ghz"]),
+)
+def test_continuous(profile, gpu, field):
+    """A thousandth more of a resource changes the result by not much more than a thousandth."""
+    before = ws.models.evaluate(profile, gpu, MODEL).ipc
+    after = ws.models.evaluate(
+        profile, gpu.replace(**{field: getattr(gpu, field) * 1.001}), MODEL
+    ).ipc
+    assert after == pytest.approx(before, rel=0.0025)
+
+
+# --- phases -------------------------------------------------------------------------------------
+
+
+def test_phases_of_a_launch_that_ends_unevenly():
+    """Three blocks of one warp on two SMs with a slot each; 8 instructions without a stall.
+
+    Both SMs work for 8 cycles, then one of them for 8 more.
+    """
+    k = ws.patterns.KernelBuilder("k", grid=3, block=32)
+    for i in range(8):
+        k.emit("MOV", dst=i + 1, src=100)
+    gpu = machine(num_sms=2, blocks_per_sm=1)
+    profile = ws.interval_profile(k.build(), gpu)
+    table = profile.phases(gpu)
+    assert list(table["active_sms"]) == [1, 2]
+    assert list(table["instructions"]) == [8, 16]
+    assert list(table["warps"]) == [1, 1]
+    assert ws.models.evaluate(profile, gpu, MODEL).cycles == pytest.approx(16)
+
+
+def test_the_oldest_warps_go_first():
+    """Two warps without stalls on an SM that issues one instruction per cycle.
+
+    Greedy then oldest: one after the other, 16 instructions with two warps there and 16 with one. In
+    turns both are there until the end.
+    """
+    k = ws.patterns.KernelBuilder("k", grid=1, block=64)
+    for i in range(16):
+        k.emit("MOV", dst=i + 1, src=100)
+    kernel = k.build()
+    gpu = machine(num_sms=1)
+    phases = ws.interval_profile(kernel, gpu)._core_phases(gpu)
+    assert list(phases["gto"].columns()["instructions"]) == [16, 16]
+    assert list(phases["lrr"].columns()["instructions"]) == [32]
+
+
+def test_untraced_blocks_run_like_the_traced_ones():
+    kernel = ws.patterns.stream(blocks=8)
+    gpu = machine(num_sms=2)
+    whole = ws.interval_profile(kernel, gpu).phases(gpu)
+    assert whole["instructions"].sum() == pytest.approx(kernel.num_instructions)
+
+
+def test_hand_made_profiles_have_no_phases():
+    with pytest.raises(ws.InputError, match="no thread blocks to play"):
+        memory_bound().phases(machine())
+
+
+def test_many_kernels_at_once_equal_one_by_one():
+    profiles_ = [memory_bound(warps=w) for w in (1, 8, 64)]
+    gpus_ = [machine(l1_mshrs=n) for n in (8, 64, 512)]
+    table = ws.models.evaluate_all(profiles_, gpus_, MODEL)
+    for c, gpu in enumerate(gpus_):
+        for k, profile in enumerate(profiles_):
+            one = ws.models.evaluate(profile, gpu, MODEL)
+            assert table["ipc"][c, k] == one.ipc
