@@ -24,6 +24,7 @@ from warpstack.memory import (
     simulate_caches,
 )
 from warpstack.models import Prediction, application_totals, predict
+from warpstack.points import point_totals, speedups
 from warpstack.reuse import (
     PptGpuMem,
     ReuseProfile,
@@ -33,6 +34,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 from warpstack.validate import validate, validation_errors
@@ -68,8 +70,10 @@ __all__ = [
     "measures",
     "models",
     "occupancy",
+    "one_at_a_time",
     "patterns",
     "plot",
+    "point_totals",
     "ppt_gpu_mem",
     "predict",
     "reference",
@@ -78,7 +82,10 @@ __all__ = [
     "save",
     "simulate",
     "simulate_caches",
+    "sobol_indices",
+    "speedups",
     "stack_distances",
+    "swings",
     "timing",
     "validate",
     "validation_errors",
