@@ -9,10 +9,22 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, host, measures, models, patterns, plot, reference, timing, workloads
+from warpstack import (
+    cuda,
+    host,
+    measures,
+    models,
+    patterns,
+    plot,
+    reference,
+    samples,
+    timing,
+    workloads,
+)
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
+from warpstack.explore import explore
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
 from warpstack.io import load, save
@@ -34,7 +46,9 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.search import search
 from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
+from warpstack.sweep import sweep
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 from warpstack.validate import validate, validation_errors
@@ -61,6 +75,7 @@ __all__ = [
     "application_totals",
     "cache_family",
     "cuda",
+    "explore",
     "gpu",
     "gpus",
     "host",
@@ -79,12 +94,15 @@ __all__ = [
     "reference",
     "representative_warp",
     "reuse_profile",
+    "samples",
     "save",
+    "search",
     "simulate",
     "simulate_caches",
     "sobol_indices",
     "speedups",
     "stack_distances",
+    "sweep",
     "swings",
     "timing",
     "validate",

@@ -610,6 +610,20 @@ def check_field_names(names: Iterable[str], where: str) -> None:
             raise InputError(f"{where}: there is no field {name}{hint}")
 
 
+def check_value_fields(names: Iterable[str], where: str) -> None:
+    """The same for fields with a value: not the name and the description."""
+    names = list(names)
+    for text in ("name", "description"):
+        if text in names:
+            raise InputError(f"{where}: {text} is a text of the GPU and changes no result")
+    check_field_names(names, where)
+
+
+def is_whole(field: str) -> bool:
+    """Return whether the values of a field are whole numbers."""
+    return any(f.name == field and f.type == "int" for f in _value_fields())
+
+
 def _short(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(_short, value))

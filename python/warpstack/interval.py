@@ -23,6 +23,10 @@ __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp",
 SELECTIONS = ("clustering", "max", "min")
 #: Of k-means, which rarely needs ten.
 _MAX_ITERATIONS = 100
+#: Fields of `Gpu` that an `IntervalProfile` depends on, beyond those of its `MemoryProfile`.
+INTERVAL_FIELDS = frozenset(name for name in Gpu.fields() if name.endswith("_latency")) | {
+    "issue_width"
+}
 #: Where the misses of an interval come from.
 MISS_SOURCES = ("per_pc", "representative")
 
@@ -431,9 +435,8 @@ def interval_profile(
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
     )
     resident = occupancy(kernel, gpu)
-    # Blocks that were not traced count like those that were.
+    scale = _blocks_per_traced_one(kernel)
     traced = kernel._core.num_traced_blocks
-    scale = kernel.num_blocks / traced
     launch = _Launch(
         num_blocks=round((traced - kernel._core.num_idle_blocks) * scale),
         warps_per_block=kernel._core.working_warps_per_block,
@@ -445,8 +448,17 @@ def interval_profile(
         kernel=kernel.launch_id,
         name=kernel.short_name,
         representative=warp,
-        num_instructions=round(kernel.num_instructions * scale),
+        num_instructions=whole_instructions(kernel),
     )
+
+
+def whole_instructions(kernel: KernelTrace) -> int:
+    """Return the warp instructions of a launch: blocks that were not traced count like the others."""
+    return round(kernel.num_instructions * _blocks_per_traced_one(kernel))
+
+
+def _blocks_per_traced_one(kernel: KernelTrace) -> float:
+    return kernel.num_blocks / kernel._core.num_traced_blocks
 
 
 def _check_memory(memory: MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
-from warpstack.interval import IntervalProfile, interval_profile, representative_warp
+from warpstack.interval import (
+    INTERVAL_FIELDS,
+    IntervalProfile,
+    interval_profile,
+    representative_warp,
+)
 from warpstack.memory import CACHE_FIELDS, MemorySystem
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace, kernels_of
@@ -126,6 +133,40 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         cpi=result["cpi"],
         cpi_stack=result["cpi_stack"],
     )
+
+
+def evaluate_all(
+    profile: IntervalProfile, gpus: Sequence[Gpu], model: str
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Evaluate one model for GPUs that differ only in what the models read.
+
+    Parameters
+    ----------
+    profile
+        The intervals; made for one of the GPUs, they are the same for all.
+    gpus
+        The GPUs.
+    model
+        One of `names`.
+
+    Returns
+    -------
+    dict
+        Arrays with an entry per GPU: ``cycles``, ``ipc``, ``cpi`` and the stack, ``cpi_base`` to
+        ``cpi_queue``.
+
+    Raises
+    ------
+    InputError
+        As for `evaluate`.
+    """
+    predictions = [evaluate(profile, gpu, model) for gpu in gpus]
+    columns = {
+        name: np.array([getattr(p, name) for p in predictions]) for name in ("cycles", "ipc", "cpi")
+    }
+    for component in STACK_COMPONENTS:
+        columns[f"cpi_{component}"] = np.array([p.cpi_stack[component] for p in predictions])
+    return columns
 
 
 def model_list(models: str | Iterable[str]) -> list[str]:
@@ -283,9 +324,7 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
-_STAGE_FIELDS = (
-    CACHE_FIELDS | {name for name in Gpu.fields() if name.endswith("_latency")} | {"issue_width"}
-)
+_STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 
 
 def fields_used(models: str | Iterable[str]) -> set[str]:

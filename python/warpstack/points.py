@@ -59,6 +59,8 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         raise InputError("there are no points to look at" + _first_error(table))
     axes = axes_of(rows)
+    # Values of points that failed may have been of other kinds.
+    rows = rows.assign(**{axis: rows[axis].infer_objects() for axis in axes})
     keys = ["point", *axes, *(name for name in ("app", "gpu") if name in rows), "model"]
     launch = [name for name in _LAUNCH if name in rows]
     again = rows.duplicated([*keys, *launch])

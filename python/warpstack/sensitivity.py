@@ -211,7 +211,7 @@ def _mixed_field(axes: list[str], columns: list[npt.NDArray[Any]], n: int, block
     # In the order of the axes as a rule; a table may have its columns in another one.
     for i in [block, *range(len(axes))]:
         if from_b[i] and all(same for j, same in enumerate(from_a) if j != i):
-            return axes[i]
+            return str(axes[i])
     raise InputError(
         f"points {at.start} to {at.stop - 1} are no sample of warpstack.samples.saltelli: they differ "
         "from the first ones in more than one field"

@@ -342,7 +342,8 @@ class TestPictures:
         assert one.get_xticklabels()[0].get_text() == "x 1"
 
     def test_what_does_not_add_up_is_drawn_by_kernel(self):
-        mine = predictions([1.0, 2.0], app=["x", "y"]).rename(columns={"cycles": "ipc"})
+        mine = predictions([1.0, 2.0], app=["x", "y"], kernel=[1, 1])
+        mine = mine.rename(columns={"cycles": "ipc"})
         reference = frame(app=["x", "y"], kernel=[1, 1], ipc=[2.0, 2.0])
         ax = ws.plot.errors(ws.validate(mine, reference, metric="ipc"))
         assert ax.get_xticklabels()[0].get_text() == "x 1"

@@ -1,0 +1,516 @@
+"""Sweeps: what models predict over a design space, stage by stage."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack._core import __version__
+from warpstack.arguments import as_integer
+from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.interval import (
+    INTERVAL_FIELDS,
+    MISS_SOURCES,
+    SELECTIONS,
+    IntervalProfile,
+    interval_profile,
+    representative_warp,
+    whole_instructions,
+)
+from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem
+from warpstack.models import STACK_COMPONENTS, evaluate_all, fields_used, model_list
+from warpstack.progress import progress_bar
+from warpstack.trace import App, KernelTrace, kernels_of
+
+__all__ = ["Axes", "sweep"]
+
+Apps = App | KernelTrace | Mapping[str, App | KernelTrace]
+#: A grid by field, or points.
+Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
+
+_MOST_POINTS = 2**24
+_MOST_WORKERS = 255
+#: Points of one task: a task's result is written at once.
+_TASK_POINTS = 20_000
+
+_STAGE_FIELDS = tuple(sorted(CACHE_FIELDS))
+_INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
+_NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
+
+
+def sweep(
+    app_or_kernels: Apps,
+    gpu: GpuLike,
+    axes: Axes,
+    models: str | Iterable[str] = ("mdm",),
+    *,
+    workers: int | None = None,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Predict the performance of kernels on many GPUs.
+
+    Every row is the one that `warpstack.predict` gives for that point alone.
+
+    Parameters
+    ----------
+    app_or_kernels
+        An application, one kernel, or several of them by name.
+    gpu
+        The GPU that the points change: a description, its name, or the path of one.
+    axes
+        A grid, ``{"num_sms": [28, 56], "l1_mshrs": [32, 64]}``, whose last field changes fastest;
+        or points, ``[{"num_sms": 28}, {"num_sms": 56, "l1_mshrs": 64}]``, such as the `samples` of
+        `warpstack.samples`. A point is ``gpu.replace(**point)``.
+    models
+        Names of models, or ``all``.
+    workers
+        Threads; by default as many as the machine runs at once. The result does not depend on it.
+    selection, misses, merge_threshold, flush_l2
+        As for `warpstack.predict`.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        In the order of points, applications, kernels and models: ``point`` (number of the
+        configuration), a column per field of the axes with its value, ``app`` where several were
+        given by name, the columns of `warpstack.predict`, and ``error``: text where the point
+        cannot be predicted, whose numbers are then NaN, and otherwise empty.
+
+    Raises
+    ------
+    InputError
+        If an argument is unknown or the axes are no design. A point that is wrong is a row with an
+        error.
+
+    Warns
+    -----
+    UnusedOptionWarning
+        If no model reads a field of the axes.
+    """
+    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models)
+    options = Options(selection, misses, float(merge_threshold), flush_l2)
+    if workers is not None:
+        workers = as_integer("workers", workers, 1, _MOST_WORKERS)
+    _warn_of_unused(design)
+    tasks = design.tasks()
+    results: dict[int, pd.DataFrame] = {}
+    with progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar:
+        for number, table in _on_threads(design, options, tasks, workers):
+            results[number] = table
+            bar.update(len(table))
+    return design.table([results[number] for number in range(len(tasks))])
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a prediction is made; as for `warpstack.predict`."""
+
+    selection: str = "clustering"
+    misses: str = "per_pc"
+    merge_threshold: float = 0
+    flush_l2: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("selection", self.selection, SELECTIONS),
+            ("misses", self.misses, MISS_SOURCES),
+        ):
+            if value not in choices:
+                raise InputError(f"{name} = {value!r} is not one of {', '.join(choices)}")
+        if not 0 <= self.merge_threshold < float("inf"):
+            raise InputError(f"merge_threshold = {self.merge_threshold} is not a number of cycles")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Points of one application that share the state of the caches.
+
+    Attributes
+    ----------
+    app
+        Number of the application.
+    points
+        Numbers of the points.
+    gpus
+        A GPU for each point; None where the point is none.
+    error
+        Why the points are none; empty when they are.
+    """
+
+    app: int
+    points: tuple[int, ...]
+    gpus: tuple[Gpu, ...]
+    error: str = ""
+
+
+class Design:
+    """The points of a sweep, and what is predicted at each."""
+
+    def __init__(
+        self,
+        apps: Mapping[str, tuple[KernelTrace, ...]],
+        gpu: Gpu,
+        axes: tuple[str, ...],
+        points: Sequence[Mapping[str, Any]],
+        models: Sequence[str],
+        *,
+        named: bool,
+    ) -> None:
+        self.apps = dict(apps)
+        self.gpu = gpu
+        self.axes = axes
+        self.points = points
+        self.models = tuple(models)
+        self.named = named
+        self._names = list(self.apps)
+        self._kernels = list(self.apps.values())
+        self._gpus: list[Gpu | InputError] = [_changed(gpu, point) for point in points]
+
+    @classmethod
+    def of(cls, apps: Apps, gpu: Gpu, axes: Axes, models: str | Iterable[str]) -> Design:
+        """Return the design that a caller wrote.
+
+        Raises
+        ------
+        InputError
+            If it is none.
+        """
+        named = isinstance(apps, Mapping)
+        by_name = apps if isinstance(apps, Mapping) else {"": apps}
+        kernels = {}
+        for name, app in by_name.items():
+            if not isinstance(name, str):
+                raise InputError(f"the name of an application, {name!r}, is not text")
+            kernels[name] = kernels_of(app)
+            if not kernels[name]:
+                what = f"the application {name}" if name else "the application"
+                raise InputError(f"{what} has no kernels; there is nothing to predict")
+        if not kernels:
+            raise InputError("there is no application; there is nothing to predict")
+        fields, points = points_of(axes)
+        return cls(kernels, gpu, fields, points, model_list(models), named=named)
+
+    def kernels(self, app: int) -> tuple[KernelTrace, ...]:
+        """Return the kernels of an application."""
+        return self._kernels[app]
+
+    @property
+    def num_evaluations(self) -> int:
+        """Rows of the result."""
+        kernels = sum(len(kernels) for kernels in self._kernels)
+        return len(self.points) * kernels * len(self.models)
+
+    def tasks(self) -> list[Task]:
+        """Divide the sweep into tasks, each with points that share a run of the memory stage."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for number, gpu in enumerate(self._gpus):
+            if isinstance(gpu, Gpu):
+                groups.setdefault(_values(gpu, _STAGE_FIELDS), []).append(number)
+        chunks = [
+            tuple(numbers[start : start + _TASK_POINTS])
+            for numbers in groups.values()
+            for start in range(0, len(numbers), _TASK_POINTS)
+        ]
+        tasks = []
+        for app in range(len(self.apps)):
+            for chunk in chunks:
+                gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
+                tasks.append(Task(app, chunk, gpus))
+            for number, gpu in enumerate(self._gpus):
+                if isinstance(gpu, InputError):
+                    tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
+        return tasks
+
+    def add_axes(self, task: Task, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a task with the point's values, and the application where it has a name."""
+        first: dict[str, Any] = {"point": table["point"]}
+        for axis in self.axes:
+            given = {n: self._value(n, axis) for n in task.points}
+            first[axis] = table["point"].map(given)
+        if self.named:
+            first["app"] = pd.Series([self._names[task.app]] * len(table), dtype=object)
+        return pd.concat([pd.DataFrame(first), table.drop(columns="point")], axis=1)
+
+    def _value(self, number: int, axis: str) -> Any:
+        gpu = self._gpus[number]
+        value = self.points[number].get(axis, getattr(self.gpu, axis))
+        return getattr(gpu, axis) if isinstance(gpu, Gpu) else value
+
+    def table(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Join the rows of all tasks, in the order of points."""
+        table = pd.concat(parts, ignore_index=True)
+        # Tasks are in the order of applications, their rows in that of kernels and models.
+        order = np.argsort(table["point"].to_numpy(), kind="stable")
+        table = table.iloc[order].reset_index(drop=True)
+        table.attrs["axes"] = list(self.axes)
+        return table
+
+
+def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]:
+    """Return the fields and the points of a grid or of a list of points.
+
+    Raises
+    ------
+    InputError
+        If a field does not exist (the message suggests the nearest), or there is no point.
+    """
+    if isinstance(axes, Mapping):
+        check_value_fields(axes, "axes")
+        values = {}
+        for name, given in axes.items():
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise InputError(f"axes: {name} = {given!r} is not a list of values")
+            values[name] = list(given)
+            if not values[name]:
+                raise InputError(f"axes: {name} has no values")
+        total = 1
+        for given in values.values():
+            total *= len(given)
+        if total > _MOST_POINTS:
+            raise InputError(f"axes: {total} points are more than {_MOST_POINTS}; take a sample")
+        combinations = itertools.product(*values.values())
+        return tuple(values), [dict(zip(values, point, strict=True)) for point in combinations]
+    if isinstance(axes, str) or not isinstance(axes, Iterable):
+        raise InputError(f"axes: expected a mapping or a list of points, got {type(axes).__name__}")
+    points = list(axes)
+    fields: dict[str, None] = {}
+    for number, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            raise InputError(
+                f"axes: point {number} = {point!r} is not a mapping of fields to values"
+            )
+        if not fields.keys() >= point.keys():
+            check_value_fields(point, f"axes: point {number}")
+            fields.update(dict.fromkeys(point))
+    if not points:
+        raise InputError("axes: there are no points")
+    return tuple(fields), points
+
+
+def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
+    try:
+        return gpu.replace(**point)
+    except InputError as error:
+        return error
+
+
+def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(getattr(gpu, name) for name in fields)
+
+
+def _warn_of_unused(design: Design) -> None:
+    used = fields_used(design.models)
+    for axis in design.axes:
+        if axis not in used:
+            warnings.warn(
+                f"axes: {axis} has no influence on the models {', '.join(design.models)}",
+                UnusedOptionWarning,
+                stacklevel=3,
+            )
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Runner:
+    """Runs tasks of one application; threads share it.
+
+    Attributes
+    ----------
+    kernels
+        The application.
+    models, options
+        What to predict, and how.
+    stop
+        Set to give up between kernels.
+    """
+
+    kernels: tuple[KernelTrace, ...]
+    models: tuple[str, ...]
+    options: Options
+    stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _warps: list[tuple[int, int]] | None = None
+
+    def run(self, task: Task, num_threads: int) -> pd.DataFrame:
+        """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
+
+        Raises
+        ------
+        InterruptedError
+            If `stop` was set.
+        """
+        if task.error:
+            return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
+        try:
+            warps = self.representative_warps()
+            profiles = self._memory(task.gpus[0], warps, num_threads)
+            return self._evaluate(task, warps, profiles)
+        except InputError as error:
+            return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
+
+    def representative_warps(self) -> list[tuple[int, int]]:
+        """Return the representative warp of each kernel."""
+        with self._lock:
+            if self._warps is None:
+                self._warps = [
+                    representative_warp(kernel, self.options.selection) for kernel in self.kernels
+                ]
+            return self._warps
+
+    def _memory(
+        self, gpu: Gpu, warps: Sequence[tuple[int, int]], num_threads: int
+    ) -> list[MemoryProfile]:
+        observing = self.options.misses == "representative"
+        system = MemorySystem(gpu, num_threads=num_threads)
+        profiles = []
+        for kernel, warp in zip(self.kernels, warps, strict=True):
+            self._check_stop()
+            if self.options.flush_l2:
+                system.flush_l2()
+            profiles.append(system.run(kernel, observe=warp if observing else None))
+        return profiles
+
+    def _evaluate(
+        self, task: Task, warps: Sequence[tuple[int, int]], memory: Sequence[MemoryProfile]
+    ) -> pd.DataFrame:
+        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        errors = np.full(self._shape(task), "", dtype=object)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for position, gpu in enumerate(task.gpus):
+            groups.setdefault(_values(gpu, _INTERVAL_FIELDS), []).append(position)
+        for positions in groups.values():
+            gpus = [task.gpus[position] for position in positions]
+            for k, (kernel, warp, profile) in enumerate(
+                zip(self.kernels, warps, memory, strict=True)
+            ):
+                self._check_stop()
+                intervals = interval_profile(
+                    kernel,
+                    gpus[0],
+                    profile,
+                    representative=warp,
+                    misses=self.options.misses,
+                    merge_threshold=self.options.merge_threshold,
+                )
+                for m, model in enumerate(self.models):
+                    self._fill(numbers, errors, (positions, k, m), intervals, gpus, model)
+        return self._rows(task, numbers, errors)
+
+    def _fill(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[list[int], int, int],
+        intervals: IntervalProfile,
+        gpus: Sequence[Gpu],
+        model: str,
+    ) -> None:
+        try:
+            columns = evaluate_all(intervals, gpus, model)
+        except InputError as error:
+            errors[where] = str(error)
+            return
+        for name in _NUMBERS:
+            numbers[name][where] = columns[name]
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set():
+            raise InterruptedError
+
+    def _shape(self, task: Task) -> tuple[int, int, int]:
+        return len(task.points), len(self.kernels), len(self.models)
+
+    def _rows(
+        self,
+        task: Task,
+        numbers: Mapping[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+    ) -> pd.DataFrame:
+        """Return the rows of arrays with the shape (points, kernels, models)."""
+        shape = self._shape(task)
+        kernels, models = self.kernels, self.models
+
+        def of(axis: int, values: Sequence[Any], dtype: Any = object) -> npt.NDArray[Any]:
+            index: list[Any] = [None, None, None]
+            index[axis] = slice(None)
+            array = np.empty(len(values), dtype=dtype)
+            array[:] = values
+            return np.broadcast_to(array[tuple(index)], shape).ravel()
+
+        missing = np.full(shape, np.nan)
+        bad = bool(task.error)
+        columns = {
+            "point": of(0, task.points, np.int64),
+            "kernel": of(1, [kernel.launch_id for kernel in kernels], np.int64),
+            "name": of(1, [kernel.short_name for kernel in kernels]),
+            "gpu": of(0, [gpu.name for gpu in task.gpus]),
+            "gpu_changes": of(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
+            "model": of(2, models),
+            "instructions": of(1, [whole_instructions(kernel) for kernel in kernels], np.int64),
+            **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
+            "trace_digest": of(1, [kernel.digest for kernel in kernels]),
+            "gpu_digest": of(0, ["" if bad else gpu.digest for gpu in task.gpus]),
+            "version": of(0, [__version__] * len(task.points)),
+            "error": errors.ravel(),
+        }
+        texts = [name for name, values in columns.items() if values.dtype == object]
+        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+def _on_threads(
+    design: Design, options: Options, tasks: Sequence[Task], workers: int | None
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Yield the number and the rows of each task as they come."""
+    stop = threading.Event()
+    runners = [
+        Runner(design.kernels(app), design.models, options, stop) for app in range(len(design.apps))
+    ]
+
+    def run(number: int, num_threads: int) -> tuple[int, pd.DataFrame]:
+        task = tasks[number]
+        return number, design.add_axes(task, runners[task.app].run(task, num_threads))
+
+    available = workers or os.cpu_count() or 1
+    # Few tasks leave threads for the cores of the memory stage.
+    num_threads = max(available // max(len(tasks), 1), 1)
+    threads = min(available, len(tasks))
+    if threads == 1:
+        for number in range(len(tasks)):
+            yield run(number, num_threads)
+        return
+    # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels.
+    with ThreadPoolExecutor(threads, "warpstack-sweep") as pool:
+        pending: set[Future[tuple[int, pd.DataFrame]]] = set()
+        queue = iter(range(len(tasks)))
+        try:
+            while True:
+                for number in itertools.islice(queue, 2 * threads - len(pending)):
+                    pending.add(pool.submit(run, number, num_threads))
+                if not pending:
+                    return
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            stop.set()
+            for future in pending:
+                future.cancel()
