@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from warpstack.errors import InputError
@@ -256,12 +257,13 @@ def explore(
 
 
 class _Picture:
-    """CPI stacks whose bars are moved rather than drawn anew, which takes a third of the time."""
+    """CPI stacks of which only the bars are drawn anew: axes and legend take most of the time."""
 
     def __init__(self, explorer: Explorer) -> None:
         self._models = explorer.models
         self._axes: Any = None
         self._top = 0.0
+        self._background: Any = None
 
     def draw(self, table: pd.DataFrame) -> bytes:
         """Return the picture of a table as PNG."""
@@ -283,8 +285,21 @@ class _Picture:
         if not 0.4 * self._top < top <= self._top:
             self._top = top * 1.3
             self._axes.set_ylim(0, self._top)
+            self._background = None
+        canvas = self._axes.figure.canvas
+        if self._background is None:
+            canvas.draw()
+            self._background = canvas.copy_from_bbox(self._axes.figure.bbox)
+        canvas.restore_region(self._background)
+        for bars in self._axes.containers:
+            for bar in bars:
+                self._axes.draw_artist(bar)
+        for text in self._ipc:
+            self._axes.draw_artist(text)
+        from PIL import Image
+
         buffer = io.BytesIO()
-        self._axes.figure.savefig(buffer, format="png", dpi=80)
+        Image.fromarray(np.asarray(canvas.buffer_rgba())).save(buffer, "png", compress_level=1)
         return buffer.getvalue()
 
     def _prepare(self, table: pd.DataFrame) -> None:
@@ -294,7 +309,7 @@ class _Picture:
         from warpstack.plot.cpi_stack import COLOURS, LABELS
         from warpstack.plot.style import metric_label
 
-        figure = Figure(figsize=(max(4.2 + 0.6 * len(table), 5.4), 4.2))
+        figure = Figure(figsize=(max(4.2 + 0.6 * len(table), 5.4), 4.2), dpi=80)
         FigureCanvasAgg(figure)
         figure.subplots_adjust(left=0.14, right=1 - 2.2 / figure.get_figwidth(), bottom=0.22)
         self._axes = ax = figure.add_subplot()
@@ -307,9 +322,18 @@ class _Picture:
                 edgecolor="white",
                 linewidth=0.4,
                 label=LABELS[component],
+                animated=True,
             )
         self._ipc = [
-            ax.annotate("", (i, 0), (0, 2), textcoords="offset points", ha="center", fontsize=9)
+            ax.annotate(
+                "",
+                (i, 0),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9,
+                animated=True,
+            )
             for i in range(len(table))
         ]
         ax.set_xticks(range(len(table)), self._models, rotation=30, ha="right")
