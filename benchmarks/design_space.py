@@ -66,7 +66,7 @@ def measure(name: str, size: str, processes: int) -> tuple[pd.DataFrame, dict[st
 
 def gain(rows: pd.Series, field: str) -> float:
     """Return the geometric mean of the performance at a field's last over its first value."""
-    by = rows.unstack(field)
+    by = rows.unstack(field)  # noqa: PD010 (nothing is aggregated)
     return float(np.exp(np.log(by[AXES[field][-1]] / by[AXES[field][0]]).mean()))
 
 
@@ -85,7 +85,9 @@ def scores(table: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "model": model,
-                "rank correlation": "" if same else f"{ws.measures.spearman(values, reference):.2f}",
+                "rank correlation": ""
+                if same
+                else f"{ws.measures.spearman(values, reference):.2f}",
                 "mean error": ""
                 if same
                 else f"{100 * ws.measures.mape(values, reference).value:.0f} %",
@@ -135,8 +137,8 @@ def main() -> None:
         texts.append(
             f"**{name}** ({arguments.size})\n\n{as_markdown(scores(table))}\n\n"
             f"![{name} over SMs and DRAM bandwidth](images/{picture})\n\n"
-            f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on one core "
-            f"and {seconds['sweep']:.1f} s to predict."
+            f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
+            f"one core and {seconds['sweep']:.1f} s to predict."
         )
         print(f"{texts[-1]}\n")
         if arguments.write:

@@ -84,11 +84,14 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     apps = totals["app"].astype(str) if "app" in totals else pd.Series("", index=totals.index)
     for app, group in totals.groupby(apps, sort=False):
         if varies(group["kernels"]):
-            counts = group.set_index("point")["kernels"]
-            few, most = counts.idxmin(), counts.idxmax()
+            ordered = group.sort_values("kernels", kind="stable")
+            few, most = (
+                f"{row['model']} at point {row['point']} has {row['kernels']} kernels"
+                for row in (ordered.iloc[0], ordered.iloc[-1])
+            )
             raise InputError(
-                f"point {few} has {counts.min()} kernels{f' of {app}' if app else ''}, point {most} "
-                f"has {counts.max()}; sums of different kernels cannot be compared"
+                f"{few}{f' of {app}' if app else ''}, {most}; sums of different kernels cannot be "
+                "compared"
             )
     return totals
 
@@ -168,7 +171,8 @@ def slice_of(
     Raises
     ------
     InputError
-        If an axis is not in the table, or another one still varies.
+        If an axis is not in the table, or another one still varies, and not in step with the only
+        one that is shown.
     """
     totals = point_totals(table)
     for axis in shown:
@@ -180,8 +184,27 @@ def slice_of(
         raise InputError(f"{shown[0]} is given twice; choose two axes")
     one_application(totals)
     totals = _at(totals, where or {})
-    check_fixed(totals, shown, "where")
-    return totals.sort_values(shown, kind="stable") if shown else totals
+    check_fixed(totals, [*shown, *in_step(totals, shown)], "where")
+    # Texts have no order but that of the sweep.
+    numeric = [axis for axis in shown if pd.api.types.is_numeric_dtype(totals[axis])]
+    return totals.sort_values(numeric, kind="stable") if numeric else totals
+
+
+def in_step(totals: pd.DataFrame, shown: list[str]) -> list[str]:
+    """Return the axes that rise and fall with the only one that is shown."""
+    if len(shown) != 1 or not pd.api.types.is_numeric_dtype(totals[shown[0]]):
+        return []
+    found = []
+    for axis in axes_of(totals):
+        if axis in shown or not varies(totals[axis]):
+            continue
+        pairs = totals[[*shown, axis]].drop_duplicates().sort_values(shown)
+        once = not pairs[shown[0]].duplicated().any()
+        if once and pd.api.types.is_numeric_dtype(pairs[axis]):
+            steps = pairs[axis].diff().iloc[1:]
+            if (steps > 0).all() or (steps < 0).all():
+                found.append(axis)
+    return found
 
 
 def one_application(totals: pd.DataFrame) -> None:

@@ -16,7 +16,7 @@ from warpstack.plot import style
 from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
 from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
 from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
-from warpstack.points import axes_of, slice_of, speedups, with_fields
+from warpstack.points import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.sensitivity import metric_of, sobol_indices, swings
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def axis_stacks(
         _, ax = plt.subplots(figsize=(width, 5.2), layout="constrained")
     place = {v: i * (len(models) + 0.8) for i, v in enumerate(values)}
     positions = totals[axis].map(place).to_numpy() + totals["model"].map(models.index).to_numpy()
+    totals, positions = totals.iloc[np.argsort(positions)], np.sort(positions)
     bottom = np.zeros(len(totals))
     for component in STACK_COMPONENTS:
         heights = totals[f"cpi_{component}"].to_numpy() / unit
@@ -114,7 +115,7 @@ def axis_stacks(
     ax.spines[["top", "right"]].set_visible(False)
     handles, names = ax.get_legend_handles_labels()
     _legend(ax, handles[::-1], names[::-1])
-    heading = f"above the groups: {style.axis_label(axis)}"
+    heading = f"above the groups: {_axis_name(totals, axis)}"
     ax.set_title(f"{title}\n{heading}" if title else heading, fontsize=10, pad=20)
     return ax
 
@@ -182,7 +183,7 @@ def curves(
             label=model,
         )
     _value_axis(ax, values, numeric)
-    ax.set_xlabel(style.axis_label(axis))
+    ax.set_xlabel(_axis_name(totals, axis))
     ax.set_ylabel(style.metric_label(metric))
     if totals["metric"].min() >= 0:
         ax.set_ylim(bottom=0)
@@ -634,7 +635,13 @@ def sensitivity(
     if found is None:
         ax.set_xlim(left=0)
     else:
-        ax.margins(x=0.12)
+        # Room for the values at the ends of the bars.
+        lowest, highest = (
+            rows[["at_low", "at_baseline", "at_high"]].agg(what).agg(what)
+            for what in ("min", "max")
+        )
+        room = 0.14 * (highest - lowest or abs(highest) or 1)
+        ax.set_xlim(lowest - room, highest + room)
     ax.spines[["top", "right"]].set_visible(False)
     ax.xaxis.grid(True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -648,6 +655,12 @@ def _models(totals: pd.DataFrame) -> list[str]:
     """Return the models in order of appearance, the simulation first."""
     names = list(dict.fromkeys(totals.sort_values("point", kind="stable")["model"].astype(str)))
     return sorted(names, key=lambda name: name != "simulation")
+
+
+def _axis_name(totals: pd.DataFrame, axis: str) -> str:
+    """Return the label of an axis, with others whose values go with its own."""
+    others = in_step(totals, [axis])
+    return style.axis_label(axis) + (f", with {', '.join(others)}" if others else "")
 
 
 def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
