@@ -23,6 +23,9 @@ __all__ = ["Expression"]
 #: Longer texts are no expressions that someone wrote.
 _MOST_CHARACTERS = 2000
 _MOST_DEPTH = 50
+#: What messages show of an expression.
+_shorten = reprlib.Repr()
+_shorten.maxstring = 100
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
@@ -111,7 +114,7 @@ class Expression:
         self.names = sorted(found)
 
     def _wrong(self, problem: str) -> InputError:
-        return InputError(f"{self._what}: {reprlib.repr(self.text)} {problem}")
+        return InputError(f"{self._what}: {_shorten.repr(self.text)} {problem}")
 
     def _check(self, node: ast.AST, names: set[str], depth: int) -> None:
         """Refuse what is not in the language, wherever it stands."""
@@ -150,7 +153,7 @@ class Expression:
                     f"and or not, {' '.join(_FUNCTIONS)}"
                 )
         if problem:
-            raise self._wrong(f"cannot be used: {reprlib.repr(ast.unparse(node))} {problem}")
+            raise self._wrong(f"cannot be used: {_shorten.repr(ast.unparse(node))} {problem}")
         for part in parts:
             self._check(part, names, depth + 1)
 

@@ -53,7 +53,7 @@ def test_ipc_is_maximised(kernel, pascal, everything):
 
 def test_constraints_over_results(kernel, pascal, everything):
     """What a prediction says can be constrained too; such points are listed last."""
-    bound = everything["cycles"].median()
+    bound = float(everything["cycles"].median())
     cost = "l1_mshrs + dram_bandwidth_gbs + noc_bandwidth_gbs"
     found = ws.search(kernel, pascal, SPACE, cost, constraint=[f"cycles <= {bound!r}"])
     assert len(found) == 18
