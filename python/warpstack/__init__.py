@@ -44,6 +44,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.stage_cache import StageCache
 from warpstack.sweep import sweep
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
@@ -63,6 +64,7 @@ __all__ = [
     "ReuseProfile",
     "SimulationResult",
     "Simulator",
+    "StageCache",
     "TraceWarning",
     "UnmatchedWarning",
     "UnusedOptionWarning",
