@@ -461,7 +461,19 @@ class Gpu:
                     scaled[field] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{_short(cycles)} cycles at {_short(self.clock_ghz)} GHz"
                     sources[field] = "; ".join(filter(None, (self.sources.get(field), note)))
-        return dataclasses.replace(changed, **scaled, sources=sources, changes=noted)
+        # What a copy of the copy would check again holds: scaling a latency changes no geometry.
+        values = (
+            {
+                f.name: _checked(f, scaled[f.name], self.name)
+                for f in _value_fields()
+                if f.name in scaled
+            }
+            if scaled
+            else {}
+        )
+        for name, value in (*values.items(), ("sources", sources), ("changes", noted)):
+            object.__setattr__(changed, name, value)
+        return changed
 
     @property
     def changes_text(self) -> str:
@@ -632,8 +644,15 @@ def _short(value: Any) -> str:
 
 def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
-    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     choices = field.metadata["choices"]
+    # Most values are right: their messages need not be made, which would take longer than the rest.
+    if type(value) is (int if field.type == "int" else float):
+        most = _MOST_INTEGER if field.type == "int" else _MOST
+        if field.metadata.get("at_least", most) <= value <= min(field.metadata["at_most"], most):
+            return value
+    elif choices is not None and type(value) is str and value in choices:
+        return value
+    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")
