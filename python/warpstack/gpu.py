@@ -445,34 +445,29 @@ class Gpu:
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)
-            for field in (field for field in changes if field != "description"):
-                value = getattr(changed, field)
-                if field in noted or value != getattr(self, field):
-                    noted[field] = value
+            for name in (name for name in changes if name != "description"):
+                value = getattr(changed, name)
+                if name in noted or value != getattr(self, name):
+                    noted[name] = value
         sources = {k: v for k, v in self.sources.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
             constant = ["dram_latency", "dram_row_miss_cycles"]
             if changed.l2_clock_ghz:
                 constant.append("l2_latency")
-            for field in constant:
-                if field not in changes:
-                    cycles = getattr(self, field)
-                    scaled[field] = cycles * (changed.clock_ghz / self.clock_ghz)
+            for name in constant:
+                if name not in changes:
+                    cycles = getattr(self, name)
+                    scaled[name] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{_short(cycles)} cycles at {_short(self.clock_ghz)} GHz"
-                    sources[field] = "; ".join(filter(None, (self.sources.get(field), note)))
-        # What a copy of the copy would check again holds: scaling a latency changes no geometry.
-        values = (
-            {
-                f.name: _checked(f, scaled[f.name], self.name)
-                for f in _value_fields()
-                if f.name in scaled
-            }
-            if scaled
-            else {}
-        )
-        for name, value in (*values.items(), ("sources", sources), ("changes", noted)):
-            object.__setattr__(changed, name, value)
+                    sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
+        # A copy of the copy would check everything again.
+        for field in _value_fields() if scaled else ():
+            if field.name in scaled:
+                value = _checked(field, scaled[field.name], self.name)
+                object.__setattr__(changed, field.name, value)
+        object.__setattr__(changed, "sources", sources)
+        object.__setattr__(changed, "changes", noted)
         return changed
 
     @property
