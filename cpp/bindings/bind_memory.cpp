@@ -1,6 +1,7 @@
 #include "bindings/bindings.h"
 #include "bindings/memory_config.h"
 #include "memory/memory_system.h"
+#include "memory/profile_words.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -118,6 +119,11 @@ py::dict occupancy_to_dict(const Occupancy& occupancy) {
 
 void bind_memory(py::module_& module) {
   py::class_<MemoryProfile>(module, "MemoryProfile")
+      .def_static(
+          "from_words",
+          [](const Contiguous<std::uint64_t>& words) { return memory_profile_of(span_of(words)); },
+          py::arg("words"))
+      .def_property_readonly("words", [](const MemoryProfile& p) { return array_of(words_of(p)); })
       .def_property_readonly("totals",
                              [](const MemoryProfile& p) { return totals_to_dict(p.totals); })
       .def_property_readonly("per_row", &counters_to_dict)

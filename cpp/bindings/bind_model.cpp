@@ -1,7 +1,50 @@
 #include "bindings/bindings.h"
+#include "common/threads.h"
+#include "model/batch.h"
 #include "model/model.h"
 
 namespace warpstack::bindings {
+namespace {
+
+using ParameterField = std::pair<const char*, double ModelParameters::*>;
+constexpr ParameterField parameter_fields[] = {
+    {"issue_width", &ModelParameters::issue_rate},
+    {"clock_ghz", &ModelParameters::clock_ghz},
+    {"l1_mshrs", &ModelParameters::l1_mshrs},
+    {"l1_sector_bytes", &ModelParameters::l1_request_bytes},
+    {"l2_sector_bytes", &ModelParameters::l2_request_bytes},
+    {"l2_latency", &ModelParameters::l2_latency},
+    {"dram_latency", &ModelParameters::dram_latency},
+    {"noc_bandwidth_gbs", &ModelParameters::noc_bandwidth_gbs},
+    {"dram_bandwidth_gbs", &ModelParameters::dram_bandwidth_gbs},
+};
+
+Scheduler scheduler_of(const py::handle& name) {
+  return enum_of<Scheduler>(name.cast<std::string>(), num_schedulers, "scheduler");
+}
+
+/// The parameters of several configurations from a column per field.
+std::vector<ModelParameters> parameters_of(const py::dict& columns) {
+  const auto schedulers = columns["scheduler"].cast<std::vector<std::string>>();
+  std::vector<ModelParameters> configurations(schedulers.size());
+  for (std::size_t c = 0; c < schedulers.size(); ++c) {
+    configurations[c].scheduler = enum_of<Scheduler>(schedulers[c], num_schedulers, "scheduler");
+  }
+  for (const auto& [name, member] : parameter_fields) {
+    const auto column = columns[name].cast<Contiguous<double>>();
+    const std::span<const double> values = span_of(column);
+    if (values.size() != configurations.size()) {
+      throw InputError(std::string(name) + " has " + std::to_string(values.size()) +
+                       " entries where scheduler has " + std::to_string(configurations.size()));
+    }
+    for (std::size_t c = 0; c < values.size(); ++c) configurations[c].*member = values[c];
+  }
+  return configurations;
+}
+
+std::string key_of(StackComponent component) { return std::string(name_of(component)); }
+
+}  // namespace
 
 void bind_model(py::module_& module) {
   module.def("model_names", &model_names);
@@ -13,22 +56,14 @@ void bind_model(py::module_& module) {
       [](const std::string& model, const IntervalColumns& intervals, const std::vector<Wave>& waves,
          const py::dict& fields) {
         ModelParameters parameters;
-        const auto number = [&fields](const char* name) { return fields[name].cast<double>(); };
-        parameters.issue_rate = number("issue_width");
-        parameters.scheduler = enum_of<Scheduler>(fields["scheduler"].cast<std::string>(),
-                                                  num_schedulers, "scheduler");
-        parameters.clock_ghz = number("clock_ghz");
-        parameters.l1_mshrs = number("l1_mshrs");
-        parameters.l1_request_bytes = number("l1_sector_bytes");
-        parameters.l2_request_bytes = number("l2_sector_bytes");
-        parameters.l2_latency = number("l2_latency");
-        parameters.dram_latency = number("dram_latency");
-        parameters.noc_bandwidth_gbs = number("noc_bandwidth_gbs");
-        parameters.dram_bandwidth_gbs = number("dram_bandwidth_gbs");
+        for (const auto& [name, member] : parameter_fields) {
+          parameters.*member = fields[name].cast<double>();
+        }
+        parameters.scheduler = scheduler_of(fields["scheduler"]);
         const ModelResult result = evaluate(find_model(model), intervals, waves, parameters);
         py::dict stack;
         for (std::size_t c = 0; c < num_stack_components; ++c) {
-          stack[py::str(std::string(name_of(static_cast<StackComponent>(c))))] = result.stack[c];
+          stack[py::str(key_of(static_cast<StackComponent>(c)))] = result.stack[c];
         }
         py::dict answer;
         answer["cycles"] = result.cycles;
@@ -39,6 +74,39 @@ void bind_model(py::module_& module) {
         return answer;
       },
       py::arg("model"), py::arg("intervals"), py::arg("waves"), py::arg("parameters"));
+  module.def(
+      "evaluate_all",
+      [](const std::string& name, const std::vector<const IntervalColumns*>& intervals,
+         const std::vector<std::vector<Wave>>& waves, const py::dict& columns,
+         unsigned num_threads) {
+        if (waves.size() != intervals.size()) {
+          throw InputError("there are not waves for each interval profile");
+        }
+        const Model& model = find_model(name);
+        const std::vector<ModelParameters> configurations = parameters_of(columns);
+        std::vector<KernelDemand> kernels;
+        for (std::size_t k = 0; k < intervals.size(); ++k) {
+          if (intervals[k] == nullptr) throw InputError("an interval profile is missing");
+          kernels.push_back({intervals[k], waves[k]});
+        }
+        ModelColumns results;
+        {
+          const py::gil_scoped_release unlocked;
+          results = evaluate_all(model, kernels, configurations, threads_asked_for(num_threads),
+                                 python_interrupt());
+        }
+        py::dict answer;
+        answer["cycles"] = array_of(std::move(results.cycles));
+        answer["warp_instructions"] = array_of(std::move(results.warp_instructions));
+        answer["cpi"] = array_of(std::move(results.cpi));
+        for (std::size_t c = 0; c < num_stack_components; ++c) {
+          answer[py::str("cpi_" + key_of(static_cast<StackComponent>(c)))] =
+              array_of(std::move(results.stack[c]));
+        }
+        return answer;
+      },
+      py::arg("model"), py::arg("intervals"), py::arg("waves"), py::arg("parameters"),
+      py::arg("num_threads") = 1);
   module.def("markov_all_suspended", &markov_all_suspended, py::arg("warps"), py::arg("suspend"),
              py::arg("wake"));
 }

@@ -5,12 +5,20 @@
 
 #include "common/error.h"
 #include "model/demand.h"
+#include "model/evaluator.h"
 #include "model/gpumech.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
 #include "model/sum.h"
 
 namespace warpstack {
+
+/// Delays of all intervals together.
+struct Delays {
+  double mshr = 0;
+  double noc = 0;
+  double queue = 0;
+};
 
 /// A model is a choice of four parts.
 struct Model {
@@ -19,10 +27,10 @@ struct Model {
   double (*pass)(const IntervalColumns&, double warps, const ModelParameters&);
   /// Queueing delays of an interval.
   QueueDelays (*queues)(const Demand&, const Machine&);
-  /// Round trip of a miss, as the MSHR part sees it.
-  double (*miss_latency)(const Demand&, const Machine&, const QueueDelays&);
   /// MSHR delay of an interval.
   double (*mshr)(const Demand&, const Machine&, double miss_latency);
+  /// Both over the intervals with requests; the MSHR part sees a miss latency of the model's own.
+  Delays (*delays)(std::span<const Demand>, const Machine&);
 };
 
 namespace {
@@ -40,94 +48,46 @@ double average_miss_latency_with_queues(const Demand&, const Machine& machine,
   return machine.average_miss_latency + queues.noc + queues.dram;
 }
 
+/// The parts are template arguments, so that the loop has no calls through pointers.
+template <auto queues, auto miss_latency, auto mshr>
+Delays delays_of(std::span<const Demand> demands, const Machine& machine) {
+  Delays delays;
+  for (const Demand& x : demands) {
+    const QueueDelays waits = queues(x, machine);
+    delays.noc += waits.noc;
+    delays.queue += waits.dram;
+    delays.mshr += mshr(x, machine, miss_latency(x, machine, waits));
+  }
+  return delays;
+}
+
+template <auto queues, auto miss_latency, auto mshr>
+constexpr Model model(std::string_view name,
+                      double (*pass)(const IntervalColumns&, double, const ModelParameters&)) {
+  return {name, pass, queues, mshr, delays_of<queues, miss_latency, mshr>};
+}
+
 constexpr Model models[] = {
-    {"naive_interval", single_warp_cycles, no_queues, average_miss_latency, no_mshr_delay},
-    {"markov_chain", markov_cycles, no_queues, average_miss_latency, no_mshr_delay},
-    {"mt", multithreaded_cycles, no_queues, average_miss_latency, no_mshr_delay},
-    {"mt_mshr", multithreaded_cycles, no_queues, average_miss_latency, gpumech_mshr_delay},
-    {"gpumech", multithreaded_cycles, gpumech_queues, average_miss_latency, gpumech_mshr_delay},
-    {"gpumech_plus", multithreaded_cycles, gpumech_plus_queues, average_miss_latency_with_queues,
-     gpumech_mshr_delay},
-    {"mdm_queue", multithreaded_cycles, mdm_queues, mdm_miss_latency, gpumech_mshr_delay},
-    {"mdm_mshr", multithreaded_cycles, gpumech_plus_queues, mdm_miss_latency, mdm_mshr_delay},
-    {"mdm", multithreaded_cycles, mdm_queues, mdm_miss_latency, mdm_mshr_delay},
-    {"mdm_cal2019", multithreaded_cycles, mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay},
+    model<no_queues, average_miss_latency, no_mshr_delay>("naive_interval", single_warp_cycles),
+    model<no_queues, average_miss_latency, no_mshr_delay>("markov_chain", markov_cycles),
+    model<no_queues, average_miss_latency, no_mshr_delay>("mt", multithreaded_cycles),
+    model<no_queues, average_miss_latency, gpumech_mshr_delay>("mt_mshr", multithreaded_cycles),
+    model<gpumech_queues, average_miss_latency, gpumech_mshr_delay>("gpumech",
+                                                                    multithreaded_cycles),
+    model<gpumech_plus_queues, average_miss_latency_with_queues, gpumech_mshr_delay>(
+        "gpumech_plus", multithreaded_cycles),
+    model<mdm_queues, mdm_miss_latency, gpumech_mshr_delay>("mdm_queue", multithreaded_cycles),
+    model<gpumech_plus_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_mshr", multithreaded_cycles),
+    model<mdm_queues, mdm_miss_latency, mdm_mshr_delay>("mdm", multithreaded_cycles),
+    model<mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_cal2019",
+                                                                multithreaded_cycles),
 };
 
 double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
 }
 
-/// Mean over the kernel's read misses, weighted by their number (GPUMech, Section IV-B1).
-double mean_miss_latency(const IntervalColumns& intervals, const ModelParameters& parameters) {
-  double misses = 0;
-  double dram = 0;
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    misses += intervals.read_misses[i];
-    dram += intervals.dram_read_requests[i];
-  }
-  return parameters.l2_latency + (misses > 0 ? dram / misses * parameters.dram_latency : 0);
-}
-
-/// Cycles of one wave by component; their sum is the cycles of the wave.
-Stack evaluate_wave(const Model& model, const IntervalColumns& intervals, const Wave& wave,
-                    const ModelParameters& parameters, double miss_latency) {
-  Machine machine;
-  machine.warps = wave.warps;
-  machine.active_sms = wave.active_sms;
-  machine.mshrs = parameters.l1_mshrs;
-  machine.noc_cycles_per_byte = parameters.clock_ghz / parameters.noc_bandwidth_gbs;
-  machine.dram_cycles_per_byte = parameters.clock_ghz / parameters.dram_bandwidth_gbs;
-  machine.l2_latency = parameters.l2_latency;
-  machine.dram_latency = parameters.dram_latency;
-  machine.average_miss_latency = miss_latency;
-
-  double mshr = 0;
-  double noc = 0;
-  double queue = 0;
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const Demand x(intervals, i, parameters);
-    if (x.requests() == 0) continue;
-    const QueueDelays queues = model.queues(x, machine);
-    noc += queues.noc;
-    queue += queues.dram;
-    mshr += model.mshr(x, machine, model.miss_latency(x, machine, queues));
-  }
-  const double pass = model.pass(intervals, wave.warps, parameters);
-  // No SM issues more than r instructions per cycle.
-  const double issue = wave.warps * sum(intervals.instructions) / parameters.issue_rate;
-  const double delays = mshr + noc + queue;
-  const double cycles = std::max(pass + delays, issue);
-
-  Stack stack{};
-  part(stack, StackComponent::base) = issue;
-  // What multithreading leaves of the stalls, in the proportions of the representative warp
-  // (GPUMech, Section VII).
-  const double exposed = std::max(pass - issue, 0.0);
-  const double stall = sum(intervals.stall_cycles);
-  constexpr StackComponent components[] = {StackComponent::dep, StackComponent::l1,
-                                           StackComponent::l2, StackComponent::dram};
-  double split = 0;
-  for (std::size_t c = 1; c < num_stall_causes; ++c) {
-    const double share = stall > 0 ? sum(intervals.stall_by_cause[c]) / stall : 0;
-    split += part(stack, components[c]) = exposed * share;
-  }
-  part(stack, StackComponent::dep) = std::max(exposed - split, 0.0);
-  // Delays below the issue limit cost nothing; the rest of them shows.
-  const double shown = cycles - issue - exposed;
-  const double scale = delays > 0 ? shown / delays : 0;
-  part(stack, StackComponent::mshr) = mshr * scale;
-  part(stack, StackComponent::noc) = noc * scale;
-  part(stack, StackComponent::queue) = queue * scale;
-  return stack;
-}
-
-void check(const IntervalColumns& intervals, std::span<const Wave> waves,
-           const ModelParameters& parameters) {
-  if (intervals.size() == 0 || !(sum(intervals.instructions) > 0)) {
-    throw InputError("the interval profile has no instructions; nothing to predict");
-  }
-  if (waves.empty()) throw InputError("the interval profile has no wave of thread blocks");
+void check(const ModelParameters& parameters) {
   const std::pair<const char*, double> positive[] = {
       {"issue_width", parameters.issue_rate},
       {"clock_ghz", parameters.clock_ghz},
@@ -183,24 +143,113 @@ std::vector<std::string_view> fields_of(const Model& model) {
   return fields;
 }
 
-ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves, const ModelParameters& parameters) {
-  check(intervals, waves, parameters);
-  const double instructions = sum(intervals.instructions);
-  const double miss_latency = mean_miss_latency(intervals, parameters);
+Evaluator::Evaluator(const Model& model, const IntervalColumns& intervals,
+                     std::span<const Wave> waves)
+    : model_(model),
+      intervals_(intervals),
+      waves_(waves),
+      instructions_(sum(intervals.instructions)),
+      passes_(waves.size()) {
+  if (intervals.size() == 0 || !(instructions_ > 0)) {
+    throw InputError("the interval profile has no instructions; nothing to predict");
+  }
+  if (waves.empty()) throw InputError("the interval profile has no wave of thread blocks");
+  const double misses = sum(intervals.read_misses);
+  if (misses > 0) dram_share_ = sum(intervals.dram_read_requests) / misses;
+  const double stall = sum(intervals.stall_cycles);
+  for (std::size_t c = 0; c < num_stall_causes && stall > 0; ++c) {
+    stall_share_[c] = sum(intervals.stall_by_cause[c]) / stall;
+  }
+}
+
+void Evaluator::prepare(const ModelParameters& parameters) {
+  if (parameters.issue_rate == issue_rate_ && parameters.l1_request_bytes == l1_request_bytes_ &&
+      parameters.l2_request_bytes == l2_request_bytes_) {
+    return;
+  }
+  issue_rate_ = parameters.issue_rate;
+  l1_request_bytes_ = parameters.l1_request_bytes;
+  l2_request_bytes_ = parameters.l2_request_bytes;
+  demands_.clear();
+  for (std::size_t i = 0; i < intervals_.size(); ++i) {
+    const Demand x(intervals_, i, parameters);
+    if (x.requests() != 0) demands_.push_back(x);
+  }
+  for (auto& of_wave : passes_) of_wave = {};
+}
+
+double Evaluator::pass(std::size_t wave, const ModelParameters& parameters) {
+  std::optional<double>& known = passes_[wave][static_cast<std::size_t>(parameters.scheduler)];
+  if (!known) known = model_.pass(intervals_, waves_[wave].warps, parameters);
+  return *known;
+}
+
+/// Cycles of one wave by component; their sum is the cycles of the wave.
+Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
+                               double miss_latency) {
+  const Wave& wave = waves_[index];
+  Machine machine;
+  machine.warps = wave.warps;
+  machine.active_sms = wave.active_sms;
+  machine.mshrs = parameters.l1_mshrs;
+  machine.noc_cycles_per_byte = parameters.clock_ghz / parameters.noc_bandwidth_gbs;
+  machine.dram_cycles_per_byte = parameters.clock_ghz / parameters.dram_bandwidth_gbs;
+  machine.l2_latency = parameters.l2_latency;
+  machine.dram_latency = parameters.dram_latency;
+  machine.average_miss_latency = miss_latency;
+
+  const auto [mshr, noc, queue] = model_.delays(demands_, machine);
+  const double contention_free = pass(index, parameters);
+  // No SM issues more than r instructions per cycle.
+  const double issue = wave.warps * instructions_ / parameters.issue_rate;
+  const double delays = mshr + noc + queue;
+  const double cycles = std::max(contention_free + delays, issue);
+
+  Stack stack{};
+  part(stack, StackComponent::base) = issue;
+  // What multithreading leaves of the stalls, in the proportions of the representative warp
+  // (GPUMech, Section VII).
+  const double exposed = std::max(contention_free - issue, 0.0);
+  constexpr StackComponent components[] = {StackComponent::dep, StackComponent::l1,
+                                           StackComponent::l2, StackComponent::dram};
+  double split = 0;
+  for (std::size_t c = 1; c < num_stall_causes; ++c) {
+    split += part(stack, components[c]) = exposed * stall_share_[c];
+  }
+  part(stack, StackComponent::dep) = std::max(exposed - split, 0.0);
+  // Delays below the issue limit cost nothing; the rest of them shows.
+  const double shown = cycles - issue - exposed;
+  const double scale = delays > 0 ? shown / delays : 0;
+  part(stack, StackComponent::mshr) = mshr * scale;
+  part(stack, StackComponent::noc) = noc * scale;
+  part(stack, StackComponent::queue) = queue * scale;
+  return stack;
+}
+
+ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
+  check(parameters);
+  prepare(parameters);
+  // Mean over the kernel's read misses, weighted by their number (GPUMech, Section IV-B1).
+  const double miss_latency = parameters.l2_latency + dram_share_ * parameters.dram_latency;
   ModelResult result;
-  for (const Wave& wave : waves) {
-    const Stack cycles = evaluate_wave(model, intervals, wave, parameters, miss_latency);
+  for (std::size_t w = 0; w < waves_.size(); ++w) {
+    const Wave& wave = waves_[w];
+    const Stack cycles = evaluate_wave(w, parameters, miss_latency);
     for (std::size_t c = 0; c < num_stack_components; ++c) {
       result.stack[c] += wave.count * cycles[c];
       result.cycles += wave.count * cycles[c];
     }
-    result.warp_instructions += wave.count * wave.total_warps * instructions;
-    result.sm_instructions += wave.count * wave.warps * instructions;
+    result.warp_instructions += wave.count * wave.total_warps * instructions_;
+    result.sm_instructions += wave.count * wave.warps * instructions_;
   }
   for (double& component : result.stack) component /= result.sm_instructions;
   result.cpi = result.cycles / result.sm_instructions;
   return result;
+}
+
+ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
+                     std::span<const Wave> waves, const ModelParameters& parameters) {
+  return Evaluator(model, intervals, waves).evaluate(parameters);
 }
 
 }  // namespace warpstack

@@ -48,6 +48,7 @@ from warpstack.reuse import (
 )
 from warpstack.search import search
 from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
+from warpstack.stage_cache import StageCache
 from warpstack.sweep import sweep
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
@@ -67,6 +68,7 @@ __all__ = [
     "ReuseProfile",
     "SimulationResult",
     "Simulator",
+    "StageCache",
     "TraceWarning",
     "UnmatchedWarning",
     "UnusedOptionWarning",

@@ -92,6 +92,10 @@ def read_trace_file(path: str | bytes, budget: StorageBudget) -> KernelTrace: ..
 def decode_opcode(opcode: str, num_sources: int = 0) -> dict[str, Any]: ...
 
 class MemoryProfile:
+    @staticmethod
+    def from_words(words: npt.ArrayLike) -> MemoryProfile: ...
+    @property
+    def words(self) -> _U64: ...
     @property
     def totals(self) -> dict[str, int]: ...
     @property
@@ -216,6 +220,13 @@ def evaluate(
     waves: Sequence[Wave],
     parameters: dict[str, Any],
 ) -> dict[str, Any]: ...
+def evaluate_all(
+    model: str,
+    intervals: Sequence[IntervalColumns],
+    waves: Sequence[Sequence[Wave]],
+    parameters: dict[str, Any],
+    num_threads: int = 1,
+) -> _Columns: ...
 def markov_all_suspended(warps: int, suspend: float, wake: float) -> float: ...
 
 _U64 = npt.NDArray[np.uint64]

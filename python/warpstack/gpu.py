@@ -445,23 +445,30 @@ class Gpu:
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)
-            for field in (field for field in changes if field != "description"):
-                value = getattr(changed, field)
-                if field in noted or value != getattr(self, field):
-                    noted[field] = value
+            for name in (name for name in changes if name != "description"):
+                value = getattr(changed, name)
+                if name in noted or value != getattr(self, name):
+                    noted[name] = value
         sources = {k: v for k, v in self.sources.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
             constant = ["dram_latency", "dram_row_miss_cycles"]
             if changed.l2_clock_ghz:
                 constant.append("l2_latency")
-            for field in constant:
-                if field not in changes:
-                    cycles = getattr(self, field)
-                    scaled[field] = cycles * (changed.clock_ghz / self.clock_ghz)
+            for name in constant:
+                if name not in changes:
+                    cycles = getattr(self, name)
+                    scaled[name] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{_short(cycles)} cycles at {_short(self.clock_ghz)} GHz"
-                    sources[field] = "; ".join(filter(None, (self.sources.get(field), note)))
-        return dataclasses.replace(changed, **scaled, sources=sources, changes=noted)
+                    sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
+        # A copy of the copy would check everything again.
+        for field in _value_fields() if scaled else ():
+            if field.name in scaled:
+                value = _checked(field, scaled[field.name], self.name)
+                object.__setattr__(changed, field.name, value)
+        object.__setattr__(changed, "sources", sources)
+        object.__setattr__(changed, "changes", noted)
+        return changed
 
     @property
     def changes_text(self) -> str:
@@ -611,7 +618,7 @@ def check_field_names(names: Iterable[str], where: str) -> None:
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:
-    """The same for fields with a value: not the name and the description."""
+    """Raise `InputError` as `check_field_names` does, and for the name and the description."""
     names = list(names)
     for text in ("name", "description"):
         if text in names:
@@ -632,8 +639,15 @@ def _short(value: Any) -> str:
 
 def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
-    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     choices = field.metadata["choices"]
+    # Most values are right: their messages need not be made, which would take longer than the rest.
+    if type(value) is (int if field.type == "int" else float):
+        most = _MOST_INTEGER if field.type == "int" else _MOST
+        if field.metadata.get("at_least", most) <= value <= min(field.metadata["at_most"], most):
+            return value
+    elif choices is not None and type(value) is str and value in choices:
+        return value
+    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")

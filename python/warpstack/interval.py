@@ -254,11 +254,16 @@ class IntervalProfile:
         """Return the waves in which a GPU runs the launch, whole ones first."""
         if isinstance(self._launch, tuple):
             return list(self._launch)
-        launch = self._launch
-        waves = _core.waves_of(
-            launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, as_gpu(gpu).num_sms
-        )
+        waves = self._core_waves(as_gpu(gpu))
         return [Wave(w.count, w.warps, w.active_sms, w.total_warps) for w in waves]
+
+    def _core_waves(self, gpu: Gpu) -> list[_core.Wave]:
+        launch = self._launch
+        if isinstance(launch, tuple):
+            return [wave._to_core() for wave in launch]
+        return _core.waves_of(
+            launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
+        )
 
     def __repr__(self) -> str:
         table = self.intervals

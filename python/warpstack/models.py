@@ -101,20 +101,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
-    waves = [wave._to_core() for wave in profile.waves(gpu)]
-    parameters = {
-        "issue_width": gpu.issue_width,
-        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
-        "clock_ghz": gpu.clock_ghz,
-        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
-        "l1_sector_bytes": gpu.l1_sector_bytes,
-        "l2_sector_bytes": gpu.l2_sector_bytes,
-        "l2_latency": gpu.l2_latency,
-        "dram_latency": gpu.dram_latency,
-        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
-        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
-    }
-    result = _core.evaluate(model, profile._core, waves, parameters)
+    result = _core.evaluate(model, profile._core, profile._core_waves(gpu), _parameters(gpu))
     # The waves are made of warps like the representative one; the kernel's own warps may be longer
     # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
@@ -136,37 +123,68 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
 
 
 def evaluate_all(
-    profile: IntervalProfile, gpus: Sequence[Gpu], model: str
+    profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str, *, num_threads: int = 1
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Evaluate one model for GPUs that differ only in what the models read.
+    """Evaluate one model for several kernels on GPUs that differ only in what the models read.
 
     Parameters
     ----------
-    profile
-        The intervals; made for one of the GPUs, they are the same for all.
+    profiles
+        The kernels' intervals; made for one of the GPUs, they are the same for all.
     gpus
         The GPUs.
     model
         One of `names`.
+    num_threads
+        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+        depend on it.
 
     Returns
     -------
     dict
-        Arrays with an entry per GPU: ``cycles``, ``ipc``, ``cpi`` and the stack, ``cpi_base`` to
-        ``cpi_queue``.
+        Arrays of shape (GPUs, kernels), equal to what `evaluate` gives one by one: ``cycles``,
+        ``ipc``, ``cpi`` and the stack, ``cpi_base`` to ``cpi_queue``.
 
     Raises
     ------
     InputError
         As for `evaluate`.
     """
-    predictions = [evaluate(profile, gpu, model) for gpu in gpus]
-    columns = {
-        name: np.array([getattr(p, name) for p in predictions]) for name in ("cycles", "ipc", "cpi")
+    settings = [_parameters(gpu) for gpu in gpus]
+    columns: dict[str, Any] = {
+        name: [setting[name] for setting in settings] for name in _parameters(gpus[0])
     }
-    for component in STACK_COMPONENTS:
-        columns[f"cpi_{component}"] = np.array([p.cpi_stack[component] for p in predictions])
-    return columns
+    core = _core.evaluate_all(
+        model,
+        [profile._core for profile in profiles],
+        [profile._core_waves(gpus[0]) for profile in profiles],
+        columns,
+        num_threads,
+    )
+    shape = (len(gpus), len(profiles))
+    results = {name: values.reshape(shape) for name, values in core.items()}
+    ipc = results.pop("warp_instructions") / results["cycles"]
+    given = [profile.num_instructions for profile in profiles]
+    for k, instructions in enumerate(given):
+        if instructions is not None:
+            results["cycles"][:, k] = instructions / ipc[:, k]
+    return {**results, "ipc": ipc}
+
+
+def _parameters(gpu: Gpu) -> dict[str, Any]:
+    """Return what the models read of a GPU by the names that the core uses."""
+    return {
+        "issue_width": gpu.issue_width,
+        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
+        "clock_ghz": gpu.clock_ghz,
+        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
+        "l1_sector_bytes": gpu.l1_sector_bytes,
+        "l2_sector_bytes": gpu.l2_sector_bytes,
+        "l2_latency": gpu.l2_latency,
+        "dram_latency": gpu.dram_latency,
+        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
+        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
+    }
 
 
 def model_list(models: str | Iterable[str]) -> list[str]:

@@ -1,0 +1,108 @@
+#include "memory/profile_words.h"
+
+#include <limits>
+#include <string>
+
+#include "common/error.h"
+
+namespace warpstack {
+namespace {
+
+constexpr std::size_t words_per_row = 9 + num_miss_events;
+constexpr std::size_t words_per_observed = 6;
+/// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 2;
+
+/// Calls `visit` for each counter in order.
+template <typename Counters, typename Visit>
+void for_each_counter(Counters& counters, Visit visit) {
+  visit(counters.executions);
+  visit(counters.active_executions);
+  visit(counters.sectors);
+  visit(counters.requests);
+  visit(counters.l2_requests);
+  visit(counters.l2_request_sectors);
+  visit(counters.dram_requests);
+  visit(counters.dram_sectors);
+  visit(counters.shared_wavefronts);
+  for (auto& event : counters.events) visit(event);
+}
+
+class WordReader {
+ public:
+  explicit WordReader(std::span<const std::uint64_t> words) : words_(words) {}
+  std::uint64_t next() { return words_[position_++]; }
+  std::uint32_t next32() { return static_cast<std::uint32_t>(at_most(0xffffffff)); }
+  std::uint64_t at_most(std::uint64_t limit) {
+    const std::uint64_t word = next();
+    if (word > limit) throw InputError("a word of the memory profile is out of range");
+    return word;
+  }
+
+ private:
+  std::span<const std::uint64_t> words_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
+  std::vector<std::uint64_t> words;
+  words.reserve(words_of_kernel + profile.per_row.size() * words_per_row +
+                profile.observed.size() * words_per_observed);
+  words.push_back(profile.per_row.size());
+  words.push_back(profile.observed.size());
+  for (std::size_t i = 0; i < num_totals; ++i) {
+    words.push_back(profile.totals[static_cast<Total>(i)]);
+  }
+  words.push_back(profile.occupancy.blocks_per_sm);
+  words.push_back(profile.occupancy.warps_per_block);
+  words.push_back(static_cast<std::uint64_t>(profile.occupancy.limit));
+  words.push_back(profile.l1_size_bytes);
+  words.push_back(profile.simulated_blocks);
+  for (const InstructionCounters& counters : profile.per_row) {
+    for_each_counter(counters, [&](std::uint64_t count) { words.push_back(count); });
+  }
+  for (const ObservedAccess& access : profile.observed) {
+    words.insert(words.end(),
+                 {access.row, access.l2_requests, access.l2_request_sectors, access.dram_requests,
+                  access.dram_sectors, static_cast<std::uint64_t>(access.event)});
+  }
+  return words;
+}
+
+MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (words.size() < words_of_kernel || words[0] > most || words[1] > most ||
+      words.size() != words_of_kernel + words[0] * words_per_row + words[1] * words_per_observed) {
+    throw InputError("a memory profile of " + std::to_string(words.size()) +
+                     " words is truncated or malformed");
+  }
+  WordReader reader(words);
+  MemoryProfile profile;
+  profile.per_row.resize(reader.next());
+  profile.observed.resize(reader.next());
+  for (std::size_t i = 0; i < num_totals; ++i) {
+    profile.totals[static_cast<Total>(i)] = reader.next();
+  }
+  profile.occupancy.blocks_per_sm = reader.next32();
+  profile.occupancy.warps_per_block = reader.next32();
+  profile.occupancy.limit = static_cast<OccupancyLimit>(
+      reader.at_most(static_cast<std::uint64_t>(OccupancyLimit::shared_memory)));
+  profile.l1_size_bytes = reader.next();
+  profile.simulated_blocks = reader.next();
+  for (InstructionCounters& counters : profile.per_row) {
+    for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
+  }
+  for (ObservedAccess& access : profile.observed) {
+    access.row = reader.next32();
+    access.l2_requests = reader.next32();
+    access.l2_request_sectors = reader.next32();
+    access.dram_requests = reader.next32();
+    access.dram_sectors = reader.next32();
+    access.event = static_cast<MissEvent>(reader.at_most(num_miss_events - 1));
+  }
+  return profile;
+}
+
+}  // namespace warpstack

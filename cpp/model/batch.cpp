@@ -1,0 +1,71 @@
+#include "model/batch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "model/evaluator.h"
+
+namespace warpstack {
+namespace {
+
+/// Configurations of one kernel that a thread takes at a time.
+constexpr std::size_t configurations_per_turn = 1024;
+
+}  // namespace
+
+ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
+                          std::span<const ModelParameters> configurations, unsigned num_threads,
+                          const InterruptCheck& interrupt) {
+  const std::size_t size = kernels.size() * configurations.size();
+  ModelColumns columns;
+  columns.cycles.resize(size);
+  columns.warp_instructions.resize(size);
+  columns.cpi.resize(size);
+  for (std::vector<double>& component : columns.stack) component.resize(size);
+
+  const std::size_t parts =
+      (configurations.size() + configurations_per_turn - 1) / configurations_per_turn;
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto work = [&](bool may_interrupt) {
+    try {
+      for (std::size_t turn = next++; turn < kernels.size() * parts; turn = next++) {
+        if (may_interrupt && interrupt) interrupt();
+        const std::size_t k = turn / parts;
+        const std::size_t first = turn % parts * configurations_per_turn;
+        const std::size_t last = std::min(first + configurations_per_turn, configurations.size());
+        Evaluator evaluator(model, *kernels[k].intervals, kernels[k].waves);
+        for (std::size_t c = first; c < last; ++c) {
+          const ModelResult result = evaluator.evaluate(configurations[c]);
+          const std::size_t entry = c * kernels.size() + k;
+          columns.cycles[entry] = result.cycles;
+          columns.warp_instructions[entry] = result.warp_instructions;
+          columns.cpi[entry] = result.cpi;
+          for (std::size_t s = 0; s < num_stack_components; ++s) {
+            columns.stack[s][entry] = result.stack[s];
+          }
+        }
+      }
+    } catch (...) {
+      next = kernels.size() * parts;
+      const std::scoped_lock lock(failure_mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  const std::size_t most_threads = std::max<std::size_t>(kernels.size() * parts, 1);
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned t = 1; t < std::min<std::size_t>(num_threads, most_threads); ++t) {
+      helpers.emplace_back(work, false);
+    }
+    work(true);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return columns;
+}
+
+}  // namespace warpstack
