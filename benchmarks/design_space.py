@@ -2,7 +2,8 @@
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
     python benchmarks/design_space.py            # print the tables
-    python benchmarks/design_space.py --write    # also docs/exploring.md and its pictures
+    python benchmarks/design_space.py --write    # also docs/exploring.md and its maps
+    python benchmarks/design_space.py --examples # only the page's other pictures
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
 with it (cfd), relative to the simulation at 28 SMs and 480 GB/s, on `pascal-mdm` (MDM, Table III).
@@ -122,6 +123,43 @@ def draw(table: pd.DataFrame, name: str, path: Path) -> None:
     plt.close(figure)
 
 
+def examples() -> None:
+    """Draw what docs/exploring.md shows of `ws.plot`, for bfs."""
+    app, gpu = ws.workloads.load("bfs"), ws.gpu("pascal-mdm")
+    points = [
+        {"dram_bandwidth_gbs": 480 * f, "noc_bandwidth_gbs": 1050 * f} for f in (0.5, 1, 2, 4)
+    ]
+    parts = [simulated(("bfs", "small", n, point))[0] for n, point in enumerate(points)]
+    table = pd.concat([*parts, ws.sweep(app, gpu, points, MODELS)], ignore_index=True)
+    save(ws.plot.axis_stacks(table, "dram_bandwidth_gbs", title="bfs"), "axis-stacks.png")
+
+    grid = {
+        "num_sms": [14, 28, 42, 56],
+        "noc_bandwidth_gbs": [525, 1050, 2100, 4200],
+        "l1_mshrs": [32, 64, 128, 256],
+    }
+    table = ws.sweep(app, gpu, grid, MODELS)
+    _, axes = plt.subplots(2, 2, figsize=(13, 8.4), layout="constrained")
+    ws.plot.curves(
+        table, "noc_bandwidth_gbs", "ipc", axes[0, 0], where={"num_sms": 28, "l1_mshrs": 128}
+    )
+    ws.plot.bottlenecks(
+        table, "num_sms", "noc_bandwidth_gbs", axes[0, 1], model="mdm", where={"l1_mshrs": 128}
+    )
+    ws.plot.pareto(table, "num_sms * 10 + noc_bandwidth_gbs / 10 + l1_mshrs", axes[1, 0])
+    ends = {field: (values[0], values[-1]) for field, values in grid.items()}
+    ends["dram_bandwidth_gbs"], ends["l2_size_kib"] = (240, 960), (1536, 6144)
+    table = ws.sweep(app, gpu, ws.one_at_a_time(gpu, ends), MODELS)
+    ws.plot.sensitivity(table, "ipc", axes[1, 1])
+    save(axes[0, 0], "exploring.png")
+
+
+def save(ax: plt.Axes, name: str) -> None:
+    """Write the figure of some axes for the documentation."""
+    ax.figure.savefig(IMAGES / name, dpi=70)
+    plt.close(ax.figure)
+
+
 def main() -> None:
     """Measure and print or write."""
     parser = argparse.ArgumentParser(
@@ -130,7 +168,11 @@ def main() -> None:
     parser.add_argument("--size", default="paper", help="of the workloads")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write docs/exploring.md")
+    parser.add_argument("--examples", action="store_true", help="draw only the other pictures")
     arguments = parser.parse_args()
+    if arguments.examples:
+        examples()
+        return
     texts = []
     for name, picture in APPLICATIONS.items():
         table, seconds = measure(name, arguments.size, arguments.processes)

@@ -20,6 +20,7 @@ from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.models import STACK_COMPONENTS, model_list
 from warpstack.points import point_totals
 from warpstack.samples import Range, axes_of_ranges
+from warpstack.stage_cache import CacheLike
 from warpstack.sweep import sweep
 from warpstack.trace import App, KernelTrace
 
@@ -56,6 +57,7 @@ def search(
     model: str = "mdm",
     seed: int = 0,
     workers: int | None = None,
+    cache: CacheLike = True,
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
 
@@ -87,7 +89,7 @@ def search(
         The model that predicts.
     seed
         Of the search; the same arguments give the same result, with any number of workers.
-    workers
+    workers, cache
         As for `warpstack.sweep`.
 
     Returns
@@ -119,7 +121,15 @@ def search(
     seed = as_integer("seed", seed, 0, 2**32 - 1)
     texts = [constraint] if isinstance(constraint, str) else list(constraint)
     evaluation = _Evaluation(
-        app_or_kernel, as_gpu(gpu), space, objective, texts, maximise, name, workers, budget
+        app_or_kernel,
+        as_gpu(gpu),
+        space,
+        objective,
+        texts,
+        maximise,
+        name,
+        budget,
+        {"workers": workers, "cache": cache},
     )
     if evaluation.configurations <= budget:
         evaluation.exhaust()
@@ -144,10 +154,10 @@ class _Evaluation:
         constraints: Sequence[str],
         maximise: bool | None,
         model: str,
-        workers: int | None,
         budget: int,
+        running: Mapping[str, Any],
     ) -> None:
-        self._app, self._gpu, self._model, self._workers = app, gpu, model, workers
+        self._app, self._gpu, self._model, self._running = app, gpu, model, running
         self._axes = axes_of_ranges(space)
         self._fields = [axis.field for axis in self._axes]
         self._budget = budget
@@ -280,7 +290,7 @@ class _Evaluation:
             # Told once, not at every generation.
             if self._parts:
                 warnings.simplefilter("ignore", UnusedOptionWarning)
-            rows = sweep(self._app, self._gpu, points, [self._model], workers=self._workers)
+            rows = sweep(self._app, self._gpu, points, [self._model], **self._running)
         table = pd.DataFrame(points, columns=self._fields)
         failed = rows[rows["error"] != ""].drop_duplicates("point").set_index("point")["error"]
         table["error"] = failed.reindex(table.index).fillna("")

@@ -105,7 +105,7 @@ def test_bars_are_as_high_as_the_stack(view):
         part: tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
         for part, colour in COLOURS.items()
     }
-    # A few pixels are edges. The column of pixels through the middle of the last bar: the widest run of the tallest part.
+    # A few pixels are edges. The column looked at runs through the middle of the last bar.
     largest = max(parts, key=lambda part: row[f"cpi_{part}"])
     at = (picture[:, :240] == parts[largest]).all(axis=2).sum(axis=0)
     column = picture[:, np.flatnonzero(at == at.max()).mean().astype(int)]

@@ -1,0 +1,177 @@
+"""Pictures that a file asks for: the section ``plots`` of a sweep's design."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from warpstack.arguments import as_path
+from warpstack.errors import InputError
+from warpstack.gpu import GpuLike, check_value_fields, value_of_text
+from warpstack.plot import design_space
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_KINDS: dict[str, Callable[..., Axes]] = {
+    name: getattr(design_space, name)
+    for name in (
+        "axis_stacks",
+        "bottlenecks",
+        "curves",
+        "heat_map",
+        "pareto",
+        "sensitivity",
+        "speedup",
+    )
+}
+#: Parameters of the functions that come from the sweep.
+_GIVEN = ("table", "ax", "gpu")
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class PlotRequest:
+    """A picture to draw: the function of `warpstack.plot`, its arguments, and the file."""
+
+    kind: str
+    file: Path
+    options: Mapping[str, Any]
+
+    def draw(self, table: pd.DataFrame, gpu: GpuLike) -> None:
+        """Draw the picture and write it.
+
+        Parameters
+        ----------
+        table
+            Rows of `warpstack.sweep`.
+        gpu
+            The GPU of the sweep.
+
+        Raises
+        ------
+        InputError
+            If the table has nothing to draw, or the file cannot be written.
+        """
+        import matplotlib.pyplot as plt
+
+        draw = _KINDS[self.kind]
+        own = {"gpu": gpu} if "gpu" in inspect.signature(draw).parameters else {}
+        before = set(plt.get_fignums())
+        try:
+            figure = draw(table, **self.options, **own).get_figure(root=True)
+            figure.savefig(self.file, dpi=150)
+        except InputError as error:
+            raise InputError(f"plots: {self.kind} to {self.file}: {error}") from None
+        except OSError as error:
+            raise InputError(
+                f"plots: {self.file}: cannot be written: {error.strerror or error}"
+            ) from None
+        finally:
+            for number in set(plt.get_fignums()) - before:
+                plt.close(number)
+
+
+def plot_requests(
+    entries: Any, where: str, folder: str | os.PathLike[str] = "."
+) -> list[PlotRequest]:
+    """Check the section ``plots`` of a file before any work is done.
+
+    Parameters
+    ----------
+    entries
+        A list of mappings of text: ``kind``, the name of a function of `warpstack.plot` for sweeps,
+        ``file``, and the function's arguments.
+    where
+        What messages say before the problem: the file.
+    folder
+        What the files are relative to.
+
+    Returns
+    -------
+    list of PlotRequest
+
+    Raises
+    ------
+    InputError
+        If an entry, a kind or an option is none (the message suggests the nearest), an argument is
+        missing, or a file's ending is no picture's.
+    """
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
+        raise InputError(f"{where}: plots: expected a list of pictures")
+    requests: list[PlotRequest] = []
+    for number, entry in enumerate(entries, 1):
+        at = f"{where}: plots: picture {number}"
+        if not isinstance(entry, Mapping):
+            raise InputError(f"{at}: expected lines `name: value`, got {reprlib.repr(entry)}")
+        options = dict(entry)
+        for name in ("kind", "file"):
+            if name not in options:
+                raise InputError(f"{at}: {name} is missing")
+        kind, file = options.pop("kind"), as_path(f"{at}: file", options.pop("file"))
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise InputError(f"{at}: kind = {kind!r} is not one of {', '.join(_KINDS)}")
+        target = Path(folder) / file
+        _check_file(target, at)
+        if target in [request.file for request in requests]:
+            raise InputError(f"{at}: file = {file} is that of another picture")
+        requests.append(PlotRequest(kind, target, _options(kind, options, at)))
+    return requests
+
+
+def _options(kind: str, given: Mapping[str, Any], at: str) -> dict[str, Any]:
+    parameters = {
+        name: parameter
+        for name, parameter in inspect.signature(_KINDS[kind]).parameters.items()
+        if name not in _GIVEN
+    }
+    for name in given:
+        if name not in parameters:
+            near = difflib.get_close_matches(str(name), parameters, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(parameters)}"
+            raise InputError(f"{at}: {kind} has no {name}; {hint}")
+    for name, parameter in parameters.items():
+        if parameter.default is inspect.Parameter.empty and name not in given:
+            raise InputError(f"{at}: {kind} needs {name}")
+    return {name: _value(name, value, f"{at}: {name}") for name, value in given.items()}
+
+
+def _value(name: str, value: Any, at: str) -> Any:
+    """Return an option in its type."""
+    if name in ("where", "baseline"):
+        if not isinstance(value, Mapping):
+            raise InputError(f"{at}: expected {{field: value}}, got {reprlib.repr(value)}")
+        check_value_fields(value, at)
+        return {field: value_of_text(field, text) for field, text in value.items()}
+    if name == "limits":
+        numbers = [value_of_text("", v) for v in value] if isinstance(value, list) else []
+        if len(numbers) != 2 or any(isinstance(number, str) for number in numbers):
+            raise InputError(f"{at}: expected [low, high], got {reprlib.repr(value)}")
+        return tuple(numbers)
+    if name == "maximise":
+        if not isinstance(value, (bool, str)) or value not in (*_TRUTH, *_TRUTH.values()):
+            raise InputError(f"{at} = {reprlib.repr(value)} is neither true nor false")
+        return value if isinstance(value, bool) else _TRUTH[value]
+    if not isinstance(value, str):
+        raise InputError(f"{at}: expected text, got {reprlib.repr(value)}")
+    return value
+
+
+def _check_file(path: Path, at: str) -> None:
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    supported = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in supported:
+        endings = ", ".join(f".{ending}" for ending in sorted(supported))
+        raise InputError(f"{at}: file = {path.name}: the name must end in one of {endings}")
+    parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise InputError(f"{at}: file: there is no folder {parent}")
