@@ -67,7 +67,7 @@ class PlotRequest:
         own = {"gpu": gpu} if "gpu" in inspect.signature(draw).parameters else {}
         before = set(plt.get_fignums())
         try:
-            figure = draw(table, **self.options, **own).get_figure(root=True)
+            figure: Any = draw(table, **self.options, **own).figure
             figure.savefig(self.file, dpi=150)
         except InputError as error:
             raise InputError(f"plots: {self.kind} to {self.file}: {error}") from None
