@@ -16,11 +16,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
-import yaml
-
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 from warpstack.folders import data_folder
+from warpstack.yaml_file import read_mapping
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
@@ -704,47 +703,6 @@ def value_of_text(field: str, text: Any) -> Any:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-class _Loader(yaml.BaseLoader):
-    """Leaves numbers to `value_of_text`: YAML 1.1 reads 010 as 8 and 1e3 as text."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        given = set()
-        for key, _ in node.value:
-            if key.value in given:
-                problem = f"{key.value} is given twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            given.add(key.value)
-        return mapping
-
-
-def _entries(path: Path) -> dict[str, Any]:
-    """Return the entries of a YAML file, all of them text, lists or mappings of text."""
-    where = printable(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{where}: cannot read the GPU description: {error.strerror or error}"
-        ) from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{where}: cannot read the GPU description: it is not UTF-8 text"
-        ) from None
-    try:
-        entries = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
-    except RecursionError:
-        raise InputError(f"{where}: not a GPU description: nested too deeply") from None
-    if not isinstance(entries, dict):
-        raise InputError(f"{where}: not a GPU description: expected lines `field: value`")
-    return entries
-
-
 def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
     """Return the description that the file at `path` is based on."""
     if not isinstance(name, str):
@@ -762,7 +720,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
     where = printable(path)
     if os.path.realpath(path) in readers:
         raise InputError(f"{where}: based_on leads back to this file")
-    entries = _entries(path)
+    entries = read_mapping(path, "GPU description", "field: value")
     parent = _base(entries.pop("based_on"), path, readers) if "based_on" in entries else None
     check_field_names(entries, where)
     values: dict[str, Any] = {"name": Path(where).stem, "description": ""}

@@ -11,7 +11,7 @@ import numbers
 import os
 import threading
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -285,6 +285,18 @@ class Design:
                     tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
         return tasks
 
+    def reaches(self, axis: str, fields: Collection[str]) -> bool:
+        """Return whether an axis changes other fields, as the clock does with latencies."""
+        for point, gpu in itertools.islice(zip(self.points, self._gpus, strict=True), 256):
+            without = _changed(self.gpu, {k: v for k, v in point.items() if k != axis})
+            if (
+                isinstance(gpu, Gpu)
+                and isinstance(without, Gpu)
+                and any(getattr(gpu, field) != getattr(without, field) for field in fields)
+            ):
+                return True
+        return False
+
     def num_rows(self, task: Task) -> int:
         """Return the rows of a task's result."""
         return len(task.points) * len(self._kernels[task.app]) * len(self.models)
@@ -430,7 +442,7 @@ def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
 def _warn_of_unused(design: Design) -> None:
     used = fields_used(design.models)
     for axis in design.axes:
-        if axis not in used:
+        if axis not in used and not design.reaches(axis, used):
             warnings.warn(
                 f"axes: {axis} has no influence on the models {', '.join(design.models)}",
                 UnusedOptionWarning,
