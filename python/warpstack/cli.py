@@ -597,6 +597,9 @@ def _sweep(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     if output is not None:
         _write_table(table, output)
+    for request in design.plots:
+        request.draw(table, design.gpu)
+        print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
     if arguments.json or arguments.csv:
         _print(arguments, table)
         return

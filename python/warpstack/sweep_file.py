@@ -18,6 +18,7 @@ from warpstack.gpu import Gpu, check_value_fields, value_of_text
 from warpstack.gpu import gpu as find_gpu
 from warpstack.io import load
 from warpstack.models import model_list
+from warpstack.plot.requests import PlotRequest, plot_requests
 from warpstack.progress import progress_bar
 from warpstack.sweep import Axes, Options, points_of
 from warpstack.trace import App
@@ -38,6 +39,7 @@ _KEYS = (
     "cache",
     "store",
     "output",
+    "plots",
 )
 _SAMPLERS: dict[str, Callable[..., samples.Samples]] = {
     "latin_hypercube": samples.latin_hypercube,
@@ -65,6 +67,8 @@ class SweepFile:
         The same; None where the file says nothing.
     output
         File to write the table to.
+    plots
+        Pictures to draw.
     """
 
     path: Path
@@ -77,6 +81,7 @@ class SweepFile:
     cache: bool | Path | None
     store: Path | None
     output: Path | None
+    plots: tuple[PlotRequest, ...]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> SweepFile:
@@ -110,9 +115,10 @@ class SweepFile:
         if "kernels" not in entries:
             raise InputError("there are no kernels; add lines `kernels:` and `NAME: {trace: PATH}`")
         cache = _text(entries, "cache")
+        kernels = _kernels(entries["kernels"], folder)
         return cls(
             path=path,
-            kernels=_kernels(entries["kernels"], folder),
+            kernels=kernels,
             gpu=_gpu(entries, folder),
             axes=_axes(entries),
             models=tuple(model_list(_texts(entries.get("models", "mdm"), "models"))),
@@ -121,6 +127,7 @@ class SweepFile:
             cache=None if cache is None else _TRUTHS.get(cache.lower(), folder / cache),
             store=place("store"),
             output=output,
+            plots=tuple(plot_requests(entries.get("plots", []), kernels, folder)),
         )
 
     def load(self, *, progress: bool = False) -> dict[str, App]:

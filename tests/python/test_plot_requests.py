@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 import warpstack as ws
-from warpstack.gpu import _Loader
 from warpstack.plot.requests import plot_requests
+from warpstack.yaml_file import _Loader
 
 PLOTS = """
 - kind: curves
@@ -19,8 +19,8 @@ PLOTS = """
 """
 
 
-def read(text, folder="."):
-    return plot_requests(yaml.load(text, Loader=_Loader), "design.yaml", folder)
+def read(text, folder=".", apps=("one",)):
+    return plot_requests(yaml.load(text, Loader=_Loader), apps, folder)
 
 
 def test_pictures_are_written(tmp_path, pascal):
@@ -51,7 +51,7 @@ def test_pictures_are_written(tmp_path, pascal):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x", "design.yaml: plots: expected a list of pictures"),
+        ("x", "^plots: expected a list of pictures"),
         ("[x]", "picture 1: expected lines `name: value`, got 'x'"),
         ("[{file: a.png}]", "picture 1: kind is missing"),
         ("[{kind: curves, axis: num_sms}]", "picture 1: file is missing"),
@@ -86,3 +86,36 @@ def test_pictures_are_written(tmp_path, pascal):
 def test_what_is_refused(text, message):
     with pytest.raises(ws.InputError, match=message):
         read(text)
+
+
+def test_one_of_several_applications(tmp_path, pascal):
+    with pytest.raises(ws.InputError, match="picture 1: app is missing; there are a, b"):
+        read("[{kind: curves, file: a.png, axis: num_sms}]", apps=["a", "b"])
+    with pytest.raises(ws.InputError, match="picture 1: app = 'c' is not one; there are a, b"):
+        read("[{kind: curves, file: a.png, axis: num_sms, app: c}]", apps=["a", "b"])
+    (request,) = read("[{kind: curves, file: a.png, axis: num_sms, app: b}]", tmp_path, ["a", "b"])
+    apps = {"a": ws.patterns.stream(blocks=28), "b": ws.patterns.strided(32, blocks=28)}
+    request.draw(ws.sweep(apps, pascal, {"num_sms": [14, 28]}, cache=False), pascal)
+    assert (tmp_path / "a.png").exists()
+
+
+def test_command_line(tmp_path, capsys, monkeypatch):
+    from warpstack.cli import main
+
+    monkeypatch.setenv("WARPSTACK_CACHE", "off")
+    design = tmp_path / "design.yaml"
+    text = """
+kernels: {bfs: {workload: bfs}}
+gpu: pascal-mdm
+axes: {noc_bandwidth_gbs: [525, 1050]}
+plots:
+- {kind: curves, file: ipc.png, axis: AXIS}
+"""
+    design.write_text(text.replace("AXIS", "noc_bandwidth_gbs"))
+    assert main(["sweep", str(design)]) == 0
+    assert (tmp_path / "ipc.png").read_bytes().startswith(b"\x89PNG")
+    assert "curves: " in capsys.readouterr().err
+    design.write_text(text.replace("axis: AXIS", "metrik: ipc"))
+    assert main(["sweep", str(design)]) == 2
+    error = capsys.readouterr().err
+    assert "design.yaml: plots: picture 1: curves has no metrik; did you mean metric?" in error

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import os
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +40,10 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class PlotRequest:
-    """A picture to draw: the function of `warpstack.plot`, its arguments, and the file."""
+    """A picture to draw: the function of `warpstack.plot`, the application, the file, arguments."""
 
     kind: str
+    app: str
     file: Path
     options: Mapping[str, Any]
 
@@ -52,7 +53,7 @@ class PlotRequest:
         Parameters
         ----------
         table
-            Rows of `warpstack.sweep`.
+            Rows of `warpstack.sweep`; with a column ``app``, of which the application is drawn.
         gpu
             The GPU of the sweep.
 
@@ -65,6 +66,8 @@ class PlotRequest:
 
         draw = _KINDS[self.kind]
         own = {"gpu": gpu} if "gpu" in inspect.signature(draw).parameters else {}
+        if "app" in table:
+            table = table[table["app"] == self.app]
         before = set(plt.get_fignums())
         try:
             figure: Any = draw(table, **self.options, **own).figure
@@ -81,7 +84,7 @@ class PlotRequest:
 
 
 def plot_requests(
-    entries: Any, where: str, folder: str | os.PathLike[str] = "."
+    entries: Any, apps: Iterable[str], folder: str | os.PathLike[str] = "."
 ) -> list[PlotRequest]:
     """Check the section ``plots`` of a file before any work is done.
 
@@ -89,9 +92,9 @@ def plot_requests(
     ----------
     entries
         A list of mappings of text: ``kind``, the name of a function of `warpstack.plot` for sweeps,
-        ``file``, and the function's arguments.
-    where
-        What messages say before the problem: the file.
+        ``file``, ``app`` if there are several applications, and the function's arguments.
+    apps
+        Names of the applications.
     folder
         What the files are relative to.
 
@@ -106,10 +109,11 @@ def plot_requests(
         missing, or a file's ending is no picture's.
     """
     if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise InputError(f"{where}: plots: expected a list of pictures")
+        raise InputError("plots: expected a list of pictures")
+    apps = list(apps)
     requests: list[PlotRequest] = []
     for number, entry in enumerate(entries, 1):
-        at = f"{where}: plots: picture {number}"
+        at = f"plots: picture {number}"
         if not isinstance(entry, Mapping):
             raise InputError(f"{at}: expected lines `name: value`, got {reprlib.repr(entry)}")
         options = dict(entry)
@@ -119,11 +123,15 @@ def plot_requests(
         kind, file = options.pop("kind"), as_path(f"{at}: file", options.pop("file"))
         if not isinstance(kind, str) or kind not in _KINDS:
             raise InputError(f"{at}: kind = {kind!r} is not one of {', '.join(_KINDS)}")
+        app = options.pop("app", apps[0] if len(apps) == 1 else None)
+        if app not in apps:
+            problem = "app is missing" if app is None else f"app = {reprlib.repr(app)} is not one"
+            raise InputError(f"{at}: {problem}; there are {', '.join(apps)}")
         target = Path(folder) / file
         _check_file(target, at)
         if target in [request.file for request in requests]:
             raise InputError(f"{at}: file = {file} is that of another picture")
-        requests.append(PlotRequest(kind, target, _options(kind, options, at)))
+        requests.append(PlotRequest(kind, app, target, _options(kind, options, at)))
     return requests
 
 
