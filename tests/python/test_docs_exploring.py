@@ -4,16 +4,12 @@ import doctest
 import re
 from pathlib import Path
 
-import pytest
-
 import warpstack as ws
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exploring.md"
 
 
-def test_examples(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setenv("WARPSTACK_CACHE", "off")
+def test_examples():
     result = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
     assert result.attempted > 8
     assert result.failed == 0

@@ -55,7 +55,7 @@ def test_pictures_are_written(tmp_path, pascal):
         ("[x]", "picture 1: expected lines `name: value`, got 'x'"),
         ("[{file: a.png}]", "picture 1: kind is missing"),
         ("[{kind: curves, axis: num_sms}]", "picture 1: file is missing"),
-        ("[{kind: cuves, file: a.png}]", "kind = 'cuves' is not one of axis_stacks, bottlenecks"),
+        ("[{kind: lines, file: a.png}]", "kind = 'lines' is not one of axis_stacks, bottlenecks"),
         ("[{kind: [curves], file: a.png}]", "kind = .* is not one of"),
         ("[{kind: curves, file: a.png}]", "picture 1: curves needs axis"),
         ("[{kind: curves, file: a.png, axis: a, metrik: b}]", "has no metrik; did you mean metric"),
@@ -99,10 +99,9 @@ def test_one_of_several_applications(tmp_path, pascal):
     assert (tmp_path / "a.png").exists()
 
 
-def test_command_line(tmp_path, capsys, monkeypatch):
+def test_command_line(tmp_path, capsys):
     from warpstack.cli import main
 
-    monkeypatch.setenv("WARPSTACK_CACHE", "off")
     design = tmp_path / "design.yaml"
     text = """
 kernels: {bfs: {workload: bfs}}
