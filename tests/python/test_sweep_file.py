@@ -164,7 +164,20 @@ def test_samples_in_files(folder):
 
 
 TEXTS = st.sampled_from(
-    [*["kernels", "gpu", "axes", "points", "sample", "models", "pascal-mdm", "num_sms", "1", "true"]]
+    [
+        *[
+            "kernels",
+            "gpu",
+            "axes",
+            "points",
+            "sample",
+            "models",
+            "pascal-mdm",
+            "num_sms",
+            "1",
+            "true",
+        ]
+    ]
 )
 VALUES = st.recursive(
     TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)
