@@ -24,6 +24,7 @@ from warpstack import (
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
+from warpstack.explore import explore
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
 from warpstack.io import load, save
@@ -35,6 +36,7 @@ from warpstack.memory import (
     simulate_caches,
 )
 from warpstack.models import Prediction, application_totals, predict
+from warpstack.points import point_totals, speedups
 from warpstack.reuse import (
     PptGpuMem,
     ReuseProfile,
@@ -44,6 +46,9 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.search import search
+from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
+from warpstack.stage_cache import StageCache
 from warpstack.sweep import sweep
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
@@ -63,6 +68,7 @@ __all__ = [
     "ReuseProfile",
     "SimulationResult",
     "Simulator",
+    "StageCache",
     "TraceWarning",
     "UnmatchedWarning",
     "UnusedOptionWarning",
@@ -71,6 +77,7 @@ __all__ = [
     "application_totals",
     "cache_family",
     "cuda",
+    "explore",
     "gpu",
     "gpus",
     "host",
@@ -80,8 +87,10 @@ __all__ = [
     "measures",
     "models",
     "occupancy",
+    "one_at_a_time",
     "patterns",
     "plot",
+    "point_totals",
     "ppt_gpu_mem",
     "predict",
     "reference",
@@ -89,10 +98,14 @@ __all__ = [
     "reuse_profile",
     "samples",
     "save",
+    "search",
     "simulate",
     "simulate_caches",
+    "sobol_indices",
+    "speedups",
     "stack_distances",
     "sweep",
+    "swings",
     "timing",
     "validate",
     "validation_errors",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import json
 import os
-import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,6 +26,9 @@ from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import WRITABLE, load, save
 from warpstack.io.common import reading
 from warpstack.memory import CACHE_FIELDS, simulate_caches
+from warpstack.stage_cache import StageCache, default_folder, is_off
+from warpstack.sweep import sweep
+from warpstack.sweep_file import SweepFile, launches_of_text
 from warpstack.trace import App
 from warpstack.validate import validate, validation_errors
 
@@ -415,26 +419,10 @@ def _gpus(arguments: argparse.Namespace) -> None:
 def _load(arguments: argparse.Namespace) -> App:
     return load(
         arguments.trace,
-        kernels=_launches(arguments.kernels),
+        kernels=launches_of_text(arguments.kernels, "--"),
         memory_limit_mib=arguments.memory_limit,
         progress=True,
     )
-
-
-def _launches(text: str | None) -> list[range] | None:
-    """Read a choice of launches such as ``1,4-6``."""
-    if text is None:
-        return None
-    chosen = []
-    for part in text.split(","):
-        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
-        if not ends:
-            raise InputError(f"--kernels {text}: expected launch numbers such as 1,4-6")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
-        if last < first:
-            raise InputError(f"--kernels {text}: the range {part.strip()} is empty")
-        chosen.append(range(first, last + 1))
-    return chosen
 
 
 def _split(values: Sequence[str]) -> list[str]:
@@ -581,6 +569,99 @@ def _save_figure(figure: Any, path: Path, what: str) -> None:
     finally:
         plt.close("all")
     print(f"\n{what}: {printable(path)}", file=sys.stderr)
+
+
+def _sweep(arguments: argparse.Namespace) -> None:
+    design = SweepFile.read(arguments.design)
+    output = Path(arguments.output) if arguments.output else design.output
+    if output is not None and output.suffix not in (".csv", ".parquet"):
+        raise InputError(f"--output {printable(output)}: does not end in .csv or .parquet")
+    store = arguments.store or design.store
+    if arguments.resume and store is None:
+        raise InputError("--resume: there is no store; add a line `store: FOLDER` or give --store")
+    workers = arguments.workers or design.workers
+    apps = design.load(progress=True)
+    start = time.perf_counter()
+    table = sweep(
+        apps,
+        design.gpu,
+        design.axes,
+        design.models,
+        workers=workers,
+        store=store,
+        resume=arguments.resume,
+        cache=True if design.cache is None else design.cache,
+        progress=True,
+        **dataclasses.asdict(design.options),
+    )
+    seconds = time.perf_counter() - start
+    if output is not None:
+        _write_table(table, output)
+    for request in design.plots:
+        request.draw(table, design.gpu)
+        print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
+    if arguments.json or arguments.csv:
+        _print(arguments, table)
+        return
+    points, failed = table["point"].nunique(), table.loc[table["error"] != "", "point"].nunique()
+    print(
+        f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps)} applications, "
+        f"{len(table):,} predictions in {seconds:.1f} s ({len(table) / seconds:,.0f} per s)"
+    )
+    if failed:
+        first = table.loc[table["error"] != ""].iloc[0]
+        print(f"{failed:,} points have errors; point {first['point']}: {first['error']}")
+    _print_best(table)
+    if output is not None:
+        print(f"\nAll rows: {printable(output)}", file=sys.stderr)
+
+
+def _print_best(table: pd.DataFrame) -> None:
+    """Print the fastest points of each application and model: fewest cycles of all kernels."""
+    good = table[table["error"] == ""]
+    keys = ["app", "model", "point", *table.attrs["axes"]]
+    totals = good.groupby(keys, sort=False)[["instructions", "cycles"]].sum().reset_index()
+    totals["ipc"] = totals.pop("instructions") / totals["cycles"]
+    best = totals.sort_values("cycles", kind="stable").groupby(["app", "model"], sort=False).head(3)
+    best = best.sort_values(["app", "model", "cycles"], kind="stable")
+    print("\nFewest cycles of all kernels\n")
+    print(_text_table(best, {"cycles": "{:.0f}", "ipc": "{:.3f}"}, ("app", "model")))
+
+
+def _write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table, complete or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.suffix == ".csv":
+            table.to_csv(partial, index=False)
+        else:
+            table.to_parquet(partial, index=False)
+        os.replace(partial, path)
+    except OSError as error:
+        raise InputError(
+            f"--output {printable(path)}: cannot be written: {error.strerror or error}"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _cache(arguments: argparse.Namespace) -> None:
+    cache = StageCache(arguments.folder or default_folder())
+    if arguments.clear:
+        size = cache.size_bytes
+        print(f"{printable(cache.folder)}: {cache.clear()} entries removed, {size / 2**20:.2f} MiB")
+        return
+    table = pd.DataFrame(cache.summary(), columns=["stage", "entries", "bytes"])
+    if not (arguments.json or arguments.csv):
+        state = "off (WARPSTACK_CACHE)" if is_off() and not arguments.folder else "on"
+        print(
+            f"{printable(cache.folder)}: {state}, {table['bytes'].sum() / 2**20:.2f} of "
+            f"{cache.limit_bytes / 2**20:g} MiB"
+        )
+        if table.empty:
+            return
+        print()
+    _print(arguments, table)
 
 
 # --- arguments ----------------------------------------------------------------------------------
@@ -749,6 +830,27 @@ def _parser() -> argparse.ArgumentParser:
         )
         checking.add_argument("--plot", metavar="FILE", help="draw errors and values (.png, .pdf)")
         _add_output(checking)
+
+    with _command(
+        commands, "sweep", _sweep, "predictions over a design space that a file describes"
+    ) as sweeping:
+        sweeping.add_argument("design", help="a .yaml file; see docs/sweep.md")
+        sweeping.add_argument(
+            "--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)"
+        )
+        sweeping.add_argument("--store", metavar="FOLDER", help="write results as they come")
+        sweeping.add_argument(
+            "--resume", action="store_true", help="compute only what the store does not hold"
+        )
+        sweeping.add_argument(
+            "--workers", type=int, metavar="N", help="threads (default: one per core)"
+        )
+        _add_output(sweeping)
+
+    with _command(commands, "cache", _cache, "stage results that sweeps keep on disk") as caching:
+        caching.add_argument("--folder", help="another folder than the user's")
+        caching.add_argument("--clear", action="store_true", help="remove all entries")
+        _add_output(caching)
 
     with _command(commands, "gpus", _gpus, "the GPU descriptions") as listing:
         listing.add_argument("name", nargs="?", help="show this description with its sources")

@@ -16,11 +16,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
-import yaml
-
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 from warpstack.folders import data_folder
+from warpstack.yaml_file import read_mapping
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
@@ -445,23 +444,30 @@ class Gpu:
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)
-            for field in (field for field in changes if field != "description"):
-                value = getattr(changed, field)
-                if field in noted or value != getattr(self, field):
-                    noted[field] = value
+            for name in (name for name in changes if name != "description"):
+                value = getattr(changed, name)
+                if name in noted or value != getattr(self, name):
+                    noted[name] = value
         sources = {k: v for k, v in self.sources.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
             constant = ["dram_latency", "dram_row_miss_cycles"]
             if changed.l2_clock_ghz:
                 constant.append("l2_latency")
-            for field in constant:
-                if field not in changes:
-                    cycles = getattr(self, field)
-                    scaled[field] = cycles * (changed.clock_ghz / self.clock_ghz)
+            for name in constant:
+                if name not in changes:
+                    cycles = getattr(self, name)
+                    scaled[name] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{_short(cycles)} cycles at {_short(self.clock_ghz)} GHz"
-                    sources[field] = "; ".join(filter(None, (self.sources.get(field), note)))
-        return dataclasses.replace(changed, **scaled, sources=sources, changes=noted)
+                    sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
+        # A copy of the copy would check everything again.
+        for field in _value_fields() if scaled else ():
+            if field.name in scaled:
+                value = _checked(field, scaled[field.name], self.name)
+                object.__setattr__(changed, field.name, value)
+        object.__setattr__(changed, "sources", sources)
+        object.__setattr__(changed, "changes", noted)
+        return changed
 
     @property
     def changes_text(self) -> str:
@@ -632,8 +638,15 @@ def _short(value: Any) -> str:
 
 def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
-    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     choices = field.metadata["choices"]
+    # Most values are right: their messages need not be made, which would take longer than the rest.
+    if type(value) is (int if field.type == "int" else float):
+        most = _MOST_INTEGER if field.type == "int" else _MOST
+        if field.metadata.get("at_least", most) <= value <= min(field.metadata["at_most"], most):
+            return value
+    elif choices is not None and type(value) is str and value in choices:
+        return value
+    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")
@@ -690,47 +703,6 @@ def value_of_text(field: str, text: Any) -> Any:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-class _Loader(yaml.BaseLoader):
-    """Leaves numbers to `value_of_text`: YAML 1.1 reads 010 as 8 and 1e3 as text."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        given = set()
-        for key, _ in node.value:
-            if key.value in given:
-                problem = f"{key.value} is given twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            given.add(key.value)
-        return mapping
-
-
-def _entries(path: Path) -> dict[str, Any]:
-    """Return the entries of a YAML file, all of them text, lists or mappings of text."""
-    where = printable(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{where}: cannot read the GPU description: {error.strerror or error}"
-        ) from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{where}: cannot read the GPU description: it is not UTF-8 text"
-        ) from None
-    try:
-        entries = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
-    except RecursionError:
-        raise InputError(f"{where}: not a GPU description: nested too deeply") from None
-    if not isinstance(entries, dict):
-        raise InputError(f"{where}: not a GPU description: expected lines `field: value`")
-    return entries
-
-
 def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
     """Return the description that the file at `path` is based on."""
     if not isinstance(name, str):
@@ -748,7 +720,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
     where = printable(path)
     if os.path.realpath(path) in readers:
         raise InputError(f"{where}: based_on leads back to this file")
-    entries = _entries(path)
+    entries = read_mapping(path, "GPU description", "field: value")
     parent = _base(entries.pop("based_on"), path, readers) if "based_on" in entries else None
     check_field_names(entries, where)
     values: dict[str, Any] = {"name": Path(where).stem, "description": ""}

@@ -103,7 +103,7 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     >>> sorted(point["l1_mshrs"] for point in points)
     [32, 32, 64, 64]
     """
-    axes = _axes(ranges)
+    axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
     seed = _seed(seed)
     unit = qmc.LatinHypercube(len(axes), seed=np.random.default_rng(seed)).random(n)
@@ -129,7 +129,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     InputError
         If a field does not exist or a range is none.
     """
-    axes = _axes(ranges)
+    axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
     seed = _seed(seed)
     return Samples(_points(axes, _sobol(len(axes), n, seed)), ranges, "sobol", seed, n)
@@ -152,7 +152,7 @@ def random(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     InputError
         If a field does not exist or a range is none.
     """
-    axes = _axes(ranges)
+    axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
     seed = _seed(seed)
     unit = np.random.default_rng(seed).random((n, len(axes)))
@@ -183,7 +183,7 @@ def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     InputError
         If a field does not exist or a range is none.
     """
-    axes = _axes(ranges)
+    axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS // (len(axes) + 2))
     seed = _seed(seed)
     both = _sobol(2 * len(axes), n, seed)
@@ -247,8 +247,46 @@ class _Axis:
             return [int(value) for value in whole]
         return [float(value) for value in numbers_drawn]
 
+    @property
+    def count(self) -> float:
+        """How many values there are; infinite for a range without steps."""
+        if self._choices:
+            return len(self._choices)
+        if self._whole:
+            return math.floor(self._high) - math.ceil(self._low) + 1
+        return 1 if self._low == self._high else math.inf
 
-def _axes(ranges: Mapping[str, Range]) -> list[_Axis]:
+    def every_value(self) -> list[Any]:
+        """Return all values, of which there must be finitely many."""
+        if self._choices:
+            return self._choices
+        if self._whole:
+            return list(range(math.ceil(self._low), math.floor(self._high) + 1))
+        return [self._low]
+
+    def unit_of(self, value: Any) -> float | None:
+        """Return a number from 0 to 1 that stands for a value; None for what is not in the range."""
+        if self._choices:
+            if value not in self._choices:
+                return None
+            return (self._choices.index(value) + 0.5) / len(self._choices)
+        if not self._low <= value <= self._high:
+            return None
+        if self._low == self._high:
+            return 0.5
+        if self._logarithmic:
+            return math.log(value / self._low) / math.log(self._high / self._low)
+        return float((value - self._low) / (self._high - self._low))
+
+
+def axes_of_ranges(ranges: Mapping[str, Range]) -> list[_Axis]:
+    """Return what turns numbers from 0 to 1 into values, for each field.
+
+    Raises
+    ------
+    InputError
+        If a field does not exist or a range is none.
+    """
     if not isinstance(ranges, Mapping) or not ranges:
         raise InputError("ranges: expected a mapping of fields to ranges, with at least one field")
     check_value_fields(ranges, "ranges")

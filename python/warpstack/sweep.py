@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import hashlib
 import itertools
+import json
+import numbers
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack import _core
 from warpstack._core import __version__
 from warpstack.arguments import as_integer
+from warpstack.cluster import check_client, run_on_cluster
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
@@ -31,7 +39,12 @@ from warpstack.interval import (
 from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem
 from warpstack.models import STACK_COMPONENTS, evaluate_all, fields_used, model_list
 from warpstack.progress import progress_bar
+from warpstack.stage_cache import CacheLike, StageCache, as_cache, key_of
+from warpstack.sweep_store import FORMAT_VERSION, SweepStore
 from warpstack.trace import App, KernelTrace, kernels_of
+
+if TYPE_CHECKING:
+    import distributed
 
 __all__ = ["Axes", "sweep"]
 
@@ -44,7 +57,7 @@ _MOST_WORKERS = 255
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
-_STAGE_FIELDS = tuple(sorted(CACHE_FIELDS))
+MEMORY_FIELDS = tuple(sorted(CACHE_FIELDS))
 _INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
 _NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
 
@@ -56,6 +69,10 @@ def sweep(
     models: str | Iterable[str] = ("mdm",),
     *,
     workers: int | None = None,
+    client: distributed.Client | None = None,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    cache: CacheLike = True,
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
@@ -80,6 +97,19 @@ def sweep(
         Names of models, or ``all``.
     workers
         Threads; by default as many as the machine runs at once. The result does not depend on it.
+    client
+        A Dask cluster to run on (needs ``warpstack[dask]``); `workers` is then the threads of a
+        task, by default 1. A worker that is lost costs time only.
+    store
+        Folder to write results to while the sweep runs, as a Parquet dataset
+        (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
+        there.
+    resume
+        False: a `store` with results is an error.
+    cache
+        Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
+        ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
+        False, nowhere; or a folder, or a `warpstack.StageCache`.
     selection, misses, merge_threshold, flush_l2
         As for `warpstack.predict`.
     progress
@@ -96,8 +126,8 @@ def sweep(
     Raises
     ------
     InputError
-        If an argument is unknown or the axes are no design. A point that is wrong is a row with an
-        error.
+        If an argument is unknown, the axes are no design, or the store holds another sweep. A point
+        that is wrong is a row with an error.
 
     Warns
     -----
@@ -108,13 +138,30 @@ def sweep(
     options = Options(selection, misses, float(merge_threshold), flush_l2)
     if workers is not None:
         workers = as_integer("workers", workers, 1, _MOST_WORKERS)
+    if client is not None:
+        check_client(client)
+    stage_cache = as_cache(cache)
     _warn_of_unused(design)
     tasks = design.tasks()
-    results: dict[int, pd.DataFrame] = {}
+    kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
+    results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
+    missing = [number for number in range(len(tasks)) if number not in results]
     with progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar:
-        for number, table in _on_threads(design, options, tasks, workers):
-            results[number] = table
-            bar.update(len(table))
+        bar.update(sum(map(len, results.values())))
+        try:
+            if client is not None:
+                running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
+            else:
+                running = _on_threads(design, options, tasks, missing, workers, stage_cache)
+            with contextlib.closing(running):
+                for number, table in running:
+                    results[number] = table
+                    if kept is not None:
+                        kept.add(number, table)
+                    bar.update(len(table))
+        finally:
+            if kept is not None:
+                kept.flush()
     return design.table([results[number] for number in range(len(tasks))])
 
 
@@ -222,7 +269,7 @@ class Design:
         groups: dict[tuple[Any, ...], list[int]] = {}
         for number, gpu in enumerate(self._gpus):
             if isinstance(gpu, Gpu):
-                groups.setdefault(_values(gpu, _STAGE_FIELDS), []).append(number)
+                groups.setdefault(_values(gpu, MEMORY_FIELDS), []).append(number)
         chunks = [
             tuple(numbers[start : start + _TASK_POINTS])
             for numbers in groups.values()
@@ -238,20 +285,85 @@ class Design:
                     tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
         return tasks
 
+    def reaches(self, axis: str, fields: Collection[str]) -> bool:
+        """Return whether an axis changes other fields, as the clock does with latencies."""
+        for point, gpu in itertools.islice(zip(self.points, self._gpus, strict=True), 256):
+            without = _changed(self.gpu, {k: v for k, v in point.items() if k != axis})
+            if (
+                isinstance(gpu, Gpu)
+                and isinstance(without, Gpu)
+                and any(getattr(gpu, field) != getattr(without, field) for field in fields)
+            ):
+                return True
+        return False
+
+    def num_rows(self, task: Task) -> int:
+        """Return the rows of a task's result."""
+        return len(task.points) * len(self._kernels[task.app]) * len(self.models)
+
+    def identity(self, options: Options) -> dict[str, Any]:
+        """Return what tells this sweep from others, ready for JSON."""
+        digest = hashlib.sha256()
+        for number in range(len(self.points)):
+            gpu = self._gpus[number]
+            named = [self._value(number, axis) for axis in self.axes]
+            entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
+            digest.update(json.dumps([*entry, named], default=str).encode())
+        kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
+        launches = [[k.launch_id for k in kernels] for kernels in self._kernels]
+        traces = json.dumps([kernels, launches]).encode()
+        return {
+            "format": FORMAT_VERSION,
+            "version": __version__,
+            "axes": list(self.axes),
+            "number of points": len(self.points),
+            "models": list(self.models),
+            "gpu": self.gpu.title,
+            "gpu digest": self.gpu.digest,
+            "applications": self._names if self.named else [],
+            "digest of the traces": hashlib.sha256(traces).hexdigest(),
+            "digest of the points": digest.hexdigest(),
+            **dataclasses.asdict(options),
+        }
+
     def add_axes(self, task: Task, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of a task with the point's values, and the application where it has a name."""
-        first: dict[str, Any] = {"point": table["point"]}
-        for axis in self.axes:
-            given = {n: self._value(n, axis) for n in task.points}
-            first[axis] = table["point"].map(given)
+        positions = np.repeat(
+            np.arange(len(task.points)), self.num_rows(task) // max(len(task.points), 1)
+        )
+        for place, axis in enumerate(self.axes, start=1):
+            values = [self._value(number, axis) for number in task.points]
+            table.insert(place, axis, self._column(axis, values).take(positions).array)
         if self.named:
-            first["app"] = pd.Series([self._names[task.app]] * len(table), dtype=object)
-        return pd.concat([pd.DataFrame(first), table.drop(columns="point")], axis=1)
+            names = pd.Series([self._names[task.app]] * len(table), dtype="str")
+            table.insert(len(self.axes) + 1, "app", names)
+        return table
 
     def _value(self, number: int, axis: str) -> Any:
         gpu = self._gpus[number]
-        value = self.points[number].get(axis, getattr(self.gpu, axis))
-        return getattr(gpu, axis) if isinstance(gpu, Gpu) else value
+        if isinstance(gpu, Gpu):
+            return getattr(gpu, axis)
+        return self.points[number].get(axis, getattr(self.gpu, axis))
+
+    def _column(self, axis: str, values: list[Any]) -> Any:
+        """Return values of an axis in a type that holds those of all points, wrong ones too."""
+        kind = self._kinds[axis]
+        if kind == "str":
+            return pd.Series([_text(value) for value in values], dtype="str")
+        return pd.Series(values, dtype=kind)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        kinds = {}
+        for axis in self.axes:
+            values = [self._value(number, axis) for number in range(len(self.points))]
+            if all(_is_number(value, numbers.Integral) for value in values):
+                kinds[axis] = "int64"
+            elif all(_is_number(value, numbers.Real) for value in values):
+                kinds[axis] = "float64"
+            else:
+                kinds[axis] = "str"
+        return kinds
 
     def table(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Join the rows of all tasks, in the order of points."""
@@ -311,6 +423,18 @@ def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
         return error
 
 
+def _is_number(value: Any, kind: type[Any]) -> bool:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    return bool(abs(float(value)) < 2.0**63)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
 def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
     return tuple(getattr(gpu, name) for name in fields)
 
@@ -318,7 +442,7 @@ def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
 def _warn_of_unused(design: Design) -> None:
     used = fields_used(design.models)
     for axis in design.axes:
-        if axis not in used:
+        if axis not in used and not design.reaches(axis, used):
             warnings.warn(
                 f"axes: {axis} has no influence on the models {', '.join(design.models)}",
                 UnusedOptionWarning,
@@ -339,6 +463,8 @@ class Runner:
         The application.
     models, options
         What to predict, and how.
+    cache
+        Where results of stages are kept; None: nowhere.
     stop
         Set to give up between kernels.
     """
@@ -346,6 +472,7 @@ class Runner:
     kernels: tuple[KernelTrace, ...]
     models: tuple[str, ...]
     options: Options
+    cache: StageCache | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _warps: list[tuple[int, int]] | None = None
@@ -368,18 +495,35 @@ class Runner:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
 
     def representative_warps(self) -> list[tuple[int, int]]:
-        """Return the representative warp of each kernel."""
+        """Return the representative warp of each kernel, chosen once per trace."""
         with self._lock:
             if self._warps is None:
-                self._warps = [
-                    representative_warp(kernel, self.options.selection) for kernel in self.kernels
-                ]
+                key = key_of(self._digests, {"selection": self.options.selection})
+                kept = self._kept("warp", key, "position", (len(self.kernels), 2))
+                if kept is not None:
+                    self._warps = [(int(block), int(warp)) for block, warp in kept]
+                else:
+                    self._warps = [
+                        representative_warp(kernel, self.options.selection)
+                        for kernel in self.kernels
+                    ]
+                    self._keep("warp", key, position=np.array(self._warps, dtype=np.int64))
             return self._warps
 
     def _memory(
         self, gpu: Gpu, warps: Sequence[tuple[int, int]], num_threads: int
     ) -> list[MemoryProfile]:
+        """Return what the caches do with the kernels in order."""
         observing = self.options.misses == "representative"
+        settings = {
+            "gpu": _values(gpu, MEMORY_FIELDS),
+            "flush_l2": self.options.flush_l2,
+            "observed": warps if observing else [],
+        }
+        key = key_of(self._digests, settings)
+        kept = self._kept_memory(key, gpu)
+        if kept is not None:
+            return kept
         system = MemorySystem(gpu, num_threads=num_threads)
         profiles = []
         for kernel, warp in zip(self.kernels, warps, strict=True):
@@ -387,7 +531,45 @@ class Runner:
             if self.options.flush_l2:
                 system.flush_l2()
             profiles.append(system.run(kernel, observe=warp if observing else None))
+        if self.cache is not None:
+            words = [profile._core.words for profile in profiles]
+            self._keep(
+                "memory",
+                key,
+                words=np.concatenate(words),
+                sizes=np.array([len(one) for one in words], dtype=np.int64),
+            )
         return profiles
+
+    def _kept_memory(self, key: str, gpu: Gpu) -> list[MemoryProfile] | None:
+        arrays = None if self.cache is None else self.cache.get("memory", key)
+        try:
+            if arrays is None or arrays["sizes"].shape != (len(self.kernels),):
+                return None
+            ends = np.cumsum(arrays["sizes"])[:-1]
+            cores = [_core.MemoryProfile.from_words(w) for w in np.split(arrays["words"], ends)]
+        except (KeyError, ValueError):
+            return None
+        return [
+            MemoryProfile(core, kernel, gpu)
+            for core, kernel in zip(cores, self.kernels, strict=True)
+        ]
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        return [kernel.digest for kernel in self.kernels]
+
+    def _kept(
+        self, stage: str, key: str, name: str, shape: tuple[int, ...]
+    ) -> npt.NDArray[Any] | None:
+        arrays = None if self.cache is None else self.cache.get(stage, key)
+        if arrays is None or name not in arrays or arrays[name].shape != shape:
+            return None
+        return arrays[name]
+
+    def _keep(self, stage: str, key: str, **arrays: npt.NDArray[Any]) -> None:
+        if self.cache is not None:
+            self.cache.put(stage, key, arrays)
 
     def _evaluate(
         self,
@@ -505,12 +687,18 @@ class Runner:
 
 
 def _on_threads(
-    design: Design, options: Options, tasks: Sequence[Task], workers: int | None
-) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield the number and the rows of each task as they come."""
+    design: Design,
+    options: Options,
+    tasks: Sequence[Task],
+    missing: Sequence[int],
+    workers: int | None,
+    cache: StageCache | None,
+) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    """Yield the number and the rows of each missing task as they come."""
     stop = threading.Event()
     runners = [
-        Runner(design.kernels(app), design.models, options, stop) for app in range(len(design.apps))
+        Runner(design.kernels(app), design.models, options, cache, stop)
+        for app in range(len(design.apps))
     ]
 
     def run(number: int, num_threads: int) -> tuple[int, pd.DataFrame]:
@@ -518,17 +706,17 @@ def _on_threads(
         return number, design.add_axes(task, runners[task.app].run(task, num_threads))
 
     available = workers or os.cpu_count() or 1
-    # Few tasks leave threads for the cores of the memory stage.
-    num_threads = max(available // max(len(tasks), 1), 1)
-    threads = min(available, len(tasks))
-    if threads == 1:
-        for number in range(len(tasks)):
+    threads = min(available, len(missing))
+    # Few tasks leave threads for the cores of the stages.
+    num_threads = max(available // max(threads, 1), 1)
+    if threads <= 1:
+        for number in missing:
             yield run(number, num_threads)
         return
     # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels.
     with ThreadPoolExecutor(threads, "warpstack-sweep") as pool:
         pending: set[Future[tuple[int, pd.DataFrame]]] = set()
-        queue = iter(range(len(tasks)))
+        queue = iter(missing)
         try:
             while True:
                 for number in itertools.islice(queue, 2 * threads - len(pending)):
@@ -542,3 +730,31 @@ def _on_threads(
             stop.set()
             for future in pending:
                 future.cancel()
+
+
+def _on_cluster(
+    client: distributed.Client,
+    design: Design,
+    options: Options,
+    tasks: Sequence[Task],
+    missing: Sequence[int],
+    workers: int | None,
+    cache: StageCache | None,
+) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    """Do the same on a cluster."""
+    work = partial(_run_remotely, design.models, options, cache, workers or 1)
+    listed = [(number, tasks[number].app, tasks[number]) for number in missing]
+    apps = [design.kernels(app) for app in range(len(design.apps))]
+    for number, table in run_on_cluster(client, apps, listed, work):
+        yield number, design.add_axes(tasks[number], table)
+
+
+def _run_remotely(
+    models: tuple[str, ...],
+    options: Options,
+    cache: StageCache | None,
+    num_threads: int,
+    kernels: tuple[KernelTrace, ...],
+    task: Task,
+) -> pd.DataFrame:
+    return Runner(kernels, models, options, cache).run(task, num_threads)

@@ -1,5 +1,6 @@
 """Shared fixtures."""
 
+import os
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,6 +10,8 @@ from hypothesis import HealthCheck, settings
 import warpstack as ws
 
 mpl.use("Agg")
+# Sweeps of the tests neither use nor fill the user's cache.
+os.environ["WARPSTACK_CACHE"] = "off"
 # Machines are shared: no time limits per example, and the same examples on every run.
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

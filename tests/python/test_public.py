@@ -28,6 +28,8 @@ CONTRACT = {
         "predict",
         "patterns",
         "plot",
+        "search",
+        "explore",
         "workloads",
     ],
     ws.KernelTrace: [
@@ -45,7 +47,7 @@ CONTRACT = {
     ws.MemoryProfile: ["totals", "per_pc"],
     ws.IntervalProfile: ["from_arrays"],
     ws.models: ["names", "evaluate"],
-    ws.plot: ["cpi_stack"],
+    ws.plot: ["cpi_stack", "axis_stacks", "heat_map", "curves", "speedup", "pareto"],
     ws.patterns: ["strided"],
     ws.workloads: ["names", "get", "load", "run", "check"],
 }

@@ -1,7 +1,29 @@
 """Pictures of results. Functions take ``ax=None`` and return the `Axes`; those with panels a `Figure`."""
 
 from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks
+from warpstack.plot.design_space import (
+    axis_stacks,
+    bottlenecks,
+    curves,
+    heat_map,
+    pareto,
+    sensitivity,
+    speedup,
+)
 from warpstack.plot.stack_distances import stack_distances
 from warpstack.plot.validation import errors, scatter
 
-__all__ = ["cpi_stack", "cpi_stacks", "errors", "scatter", "stack_distances"]
+__all__ = [
+    "axis_stacks",
+    "bottlenecks",
+    "cpi_stack",
+    "cpi_stacks",
+    "curves",
+    "errors",
+    "heat_map",
+    "pareto",
+    "scatter",
+    "sensitivity",
+    "speedup",
+    "stack_distances",
+]

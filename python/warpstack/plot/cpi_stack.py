@@ -26,6 +26,17 @@ COLOURS = {
     "noc": "#E69F00",
     "queue": "#CC79A7",
 }
+#: For grey print, where neighbours in a stack must differ.
+HATCHES = {
+    "base": "",
+    "dep": "..",
+    "l1": "",
+    "l2": "//",
+    "dram": "",
+    "mshr": "xx",
+    "noc": "",
+    "queue": "\\\\",
+}
 LABELS = {
     "base": "BASE: issue",
     "dep": "DEP: arithmetic",

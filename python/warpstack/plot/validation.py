@@ -9,16 +9,12 @@ import pandas as pd
 
 from warpstack.errors import InputError
 from warpstack.plot.cpi_stack import gpu_titles
+from warpstack.plot.style import styles
 from warpstack.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")
-#: For grey print, and for more sets than colours.
-HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
 
 
@@ -85,6 +81,7 @@ def errors(
         _, ax = plt.subplots(figsize=(width, 4.6), layout="constrained")
     centres = np.append(np.arange(len(percent)), len(percent) + 0.4)
     step = 0.84 / bars
+    looks = styles(percent.columns)
     for i, name in enumerate(percent.columns):
         heights = np.append(percent[name].to_numpy(), percent[name].abs().mean())
         shown = (
@@ -95,8 +92,8 @@ def errors(
             places,
             shown,
             width=0.92 * step,
-            color=COLOURS[i % len(COLOURS)],
-            hatch=HATCHES[i % len(HATCHES)],
+            color=looks[name].colour,
+            hatch=looks[name].hatch,
             edgecolor="#222222",
             linewidth=0.5,
             label=name,
@@ -172,13 +169,14 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             ax.plot(
                 ends, slope * ends, color="#888888", linewidth=0.8, linestyle=style, label=label
             )
-    for i, (name, group) in enumerate(rows.groupby("set", sort=False)):
+    looks = styles(rows["set"])
+    for name, group in rows.groupby("set", sort=False):
         ax.scatter(
             group["measured"],
             group["predicted"],
             s=34,
-            marker=MARKERS[i % len(MARKERS)],
-            color=COLOURS[i % len(COLOURS)],
+            marker=looks[str(name)].marker,
+            color=looks[str(name)].colour,
             edgecolor="#222222",
             linewidth=0.5,
             alpha=0.75,

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
+
+    python benchmarks/design_space.py            # print the tables
+    python benchmarks/design_space.py --write    # also docs/exploring.md and its maps
+    python benchmarks/design_space.py --examples # only the page's other pictures
+
+Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
+with it (cfd), relative to the simulation at 28 SMs and 480 GB/s, on `pascal-mdm` (MDM, Table III).
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from run import REPOSITORY, machine, write_between_marks
+from validate_models import as_markdown
+
+import warpstack as ws
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+PAGE = REPOSITORY / "docs" / "exploring.md"
+IMAGES = REPOSITORY / "docs" / "images"
+APPLICATIONS = {"b+tree": "design-space-btree.png", "cfd": "design-space-cfd.png"}
+AXES = {"num_sms": [15, 28, 56, 80], "dram_bandwidth_gbs": [240, 480, 720, 960]}
+BASELINE = {"num_sms": 28, "dram_bandwidth_gbs": 480}
+MODELS = ("gpumech", "mdm")
+SHOWN = ("simulation", *MODELS)
+
+
+def simulated(task: tuple[str, str, int, dict[str, float]]) -> tuple[pd.DataFrame, float]:
+    """Simulate one point; return its rows as those of a sweep and the seconds taken."""
+    name, size, point, changes = task
+    app = ws.workloads.load(name, size)
+    start = time.perf_counter()
+    table = ws.timing.as_table(ws.simulate(app, ws.gpu("pascal-mdm").replace(**changes)))
+    seconds = time.perf_counter() - start
+    for position, (column, value) in enumerate({"point": point, **changes}.items()):
+        table.insert(position, column, value)
+    print(f"{name}: point {point} simulated", file=sys.stderr)
+    return table, seconds
+
+
+def measure(name: str, size: str, processes: int) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return the speedups of an application over the axes, and the seconds of sweep and simulation."""
+    app = ws.workloads.load(name, size)
+    start = time.perf_counter()
+    predicted = ws.sweep(app, "pascal-mdm", AXES, MODELS)
+    seconds = {"sweep": time.perf_counter() - start}
+    points = predicted.drop_duplicates("point").set_index("point")[list(AXES)]
+    tasks = [(name, size, int(n), row.to_dict()) for n, row in points.iterrows()]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        parts = pool.map(simulated, tasks, chunksize=1)
+    seconds["simulation"] = sum(part[1] for part in parts)
+    table = pd.concat([*(part[0] for part in parts), predicted], ignore_index=True)
+    return ws.speedups(table, BASELINE, model="simulation"), seconds
+
+
+def gain(rows: pd.Series, field: str) -> float:
+    """Return the geometric mean of the performance at a field's last over its first value."""
+    by = rows.unstack(field)  # noqa: PD010 (nothing is aggregated)
+    return float(np.exp(np.log(by[AXES[field][-1]] / by[AXES[field][0]]).mean()))
+
+
+def scores(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how well each model follows the simulation over all points."""
+    by_model = {
+        str(model): group.set_index(list(AXES))["speedup"]
+        for model, group in table.groupby("model", sort=False)
+    }
+    reference = by_model["simulation"]
+    rows = []
+    for model in SHOWN:
+        values = by_model[model].reindex(reference.index)
+        own = values / values.loc[tuple(BASELINE.values())]
+        same = model == "simulation"
+        rows.append(
+            {
+                "model": model,
+                "rank correlation": ""
+                if same
+                else f"{ws.measures.spearman(values, reference):.2f}",
+                "mean error": ""
+                if same
+                else f"{100 * ws.measures.mape(values, reference).value:.0f} %",
+                "mean error of the trend": ""
+                if same
+                else f"{100 * ws.measures.mape(own, reference).value:.0f} %",
+                "80 over 15 SMs": f"{gain(values, 'num_sms'):.2f}",
+                "960 over 240 GB/s": f"{gain(values, 'dram_bandwidth_gbs'):.2f}",
+                "best over baseline": f"{own.max():.2f}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def draw(table: pd.DataFrame, name: str, path: Path) -> None:
+    """Draw the maps of the simulation and the models side by side, with one scale."""
+    figure, axes = plt.subplots(1, len(SHOWN), figsize=(12.6, 3.4), layout="constrained")
+    shown = table[table["model"].isin(SHOWN)]
+    limits = (0.0, float(shown["speedup"].max()))
+    for ax, model in zip(axes, SHOWN, strict=True):
+        ws.plot.heat_map(
+            table,
+            "num_sms",
+            "dram_bandwidth_gbs",
+            "speedup",
+            ax,
+            model=model,
+            limits=limits,
+            title=f"{name}, {model}",
+        )
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
+
+
+def examples() -> None:
+    """Draw what docs/exploring.md shows of `ws.plot`, for bfs."""
+    app, gpu = ws.workloads.load("bfs"), ws.gpu("pascal-mdm")
+    points = [
+        {"dram_bandwidth_gbs": 480 * f, "noc_bandwidth_gbs": 1050 * f} for f in (0.5, 1, 2, 4)
+    ]
+    parts = [simulated(("bfs", "small", n, point))[0] for n, point in enumerate(points)]
+    table = pd.concat([*parts, ws.sweep(app, gpu, points, MODELS)], ignore_index=True)
+    save(ws.plot.axis_stacks(table, "dram_bandwidth_gbs", title="bfs"), "axis-stacks.png")
+
+    grid = {
+        "num_sms": [14, 28, 42, 56],
+        "noc_bandwidth_gbs": [525, 1050, 2100, 4200],
+        "l1_mshrs": [32, 64, 128, 256],
+    }
+    table = ws.sweep(app, gpu, grid, MODELS)
+    _, axes = plt.subplots(2, 2, figsize=(13, 8.4), layout="constrained")
+    ws.plot.curves(
+        table, "noc_bandwidth_gbs", "ipc", axes[0, 0], where={"num_sms": 28, "l1_mshrs": 128}
+    )
+    ws.plot.bottlenecks(
+        table, "num_sms", "noc_bandwidth_gbs", axes[0, 1], model="mdm", where={"l1_mshrs": 128}
+    )
+    ws.plot.pareto(table, "num_sms * 10 + noc_bandwidth_gbs / 10 + l1_mshrs", axes[1, 0])
+    ends = {field: (values[0], values[-1]) for field, values in grid.items()}
+    ends["dram_bandwidth_gbs"], ends["l2_size_kib"] = (240, 960), (1536, 6144)
+    table = ws.sweep(app, gpu, ws.one_at_a_time(gpu, ends), MODELS)
+    ws.plot.sensitivity(table, "ipc", axes[1, 1])
+    save(axes[0, 0], "exploring.png")
+
+
+def save(ax: plt.Axes, name: str) -> None:
+    """Write the figure of some axes for the documentation."""
+    ax.figure.savefig(IMAGES / name, dpi=70)
+    plt.close(ax.figure)
+
+
+def main() -> None:
+    """Measure and print or write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", default="paper", help="of the workloads")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write docs/exploring.md")
+    parser.add_argument("--examples", action="store_true", help="draw only the other pictures")
+    arguments = parser.parse_args()
+    if arguments.examples:
+        examples()
+        return
+    texts = []
+    for name, picture in APPLICATIONS.items():
+        table, seconds = measure(name, arguments.size, arguments.processes)
+        texts.append(
+            f"**{name}** ({arguments.size})\n\n{as_markdown(scores(table))}\n\n"
+            f"![{name} over SMs and DRAM bandwidth](images/{picture})\n\n"
+            f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
+            f"one core and {seconds['sweep']:.1f} s to predict."
+        )
+        print(f"{texts[-1]}\n")
+        if arguments.write:
+            draw(table, name, IMAGES / picture)
+    if arguments.write:
+        write_between_marks(PAGE, "maps", "\n\n".join([*texts, f"Measured on: {machine()}."]))
+
+
+if __name__ == "__main__":
+    main()

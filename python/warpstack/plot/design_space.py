@@ -1,0 +1,714 @@
+"""Pictures of design spaces: what a sweep says over one axis, over two, and against a cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from warpstack.errors import InputError
+from warpstack.expressions import Expression
+from warpstack.gpu import Gpu, GpuLike
+from warpstack.models import STACK_COMPONENTS
+from warpstack.plot import style
+from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
+from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
+from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
+from warpstack.points import axes_of, in_step, slice_of, speedups, with_fields
+from warpstack.sensitivity import metric_of, sobol_indices, swings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_EDGE = "#222222"
+
+
+def axis_stacks(
+    table: pd.DataFrame,
+    axis: str,
+    ax: Axes | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    normalise_to: str | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw CPI stacks along an axis: a group of bars per value, a bar per model (MDM, Figure 14).
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`, simulations among them if wanted. Kernels are added up
+        (`warpstack.point_totals`).
+    axis
+        Field of `Gpu` along which the groups are.
+    ax
+        Where to draw; a new figure of a suitable size when None.
+    where
+        Values of the other axes of the sweep.
+    normalise_to
+        A model, ``simulation`` say: CPI is relative to that model's at the first value (GPUMech,
+        Figure 16); by default in cycles.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or several points or applications are at one place.
+    """
+    import matplotlib.pyplot as plt
+
+    totals = slice_of(table, [axis], where)
+    values, models = style.levels(totals[axis]), _models(totals)
+    unit = 1.0
+    if normalise_to is not None:
+        base = totals[(totals["model"] == normalise_to) & (totals[axis] == values[0])]
+        if base.empty:
+            raise InputError(
+                f"normalise_to = {normalise_to!r} has no point with {axis} = {values[0]}; "
+                f"there are {', '.join(models)}"
+            )
+        unit = float(base["cpi"].iloc[0])
+    if ax is None:
+        width = float(np.clip(3.6 + 0.42 * len(values) * len(models), 6.4, 20))
+        _, ax = plt.subplots(figsize=(width, 5.2), layout="constrained")
+    place = {v: i * (len(models) + 0.8) for i, v in enumerate(values)}
+    positions = totals[axis].map(place).to_numpy() + totals["model"].map(models.index).to_numpy()
+    totals, positions = totals.iloc[np.argsort(positions)], np.sort(positions)
+    bottom = np.zeros(len(totals))
+    for component in STACK_COMPONENTS:
+        heights = totals[f"cpi_{component}"].to_numpy() / unit
+        ax.bar(
+            positions,
+            heights,
+            width=0.86,
+            bottom=bottom,
+            color=STACK_COLOURS[component],
+            hatch=STACK_HATCHES[component],
+            edgecolor=_EDGE,
+            linewidth=0.4,
+            label=STACK_LABELS[component],
+        )
+        bottom = bottom + heights
+    _model_ticks(ax, positions, list(totals["model"]))
+    middle = (len(models) - 1) / 2
+    for value, start in place.items():
+        ax.annotate(
+            style.value_text(value),
+            (start + middle, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+        )
+    ax.set_xlim(-0.9, max(place.values()) + len(models) - 0.1)
+    ax.set_ylim(0, float(bottom.max()) * 1.05)
+    label = style.metric_label("cpi")
+    ax.set_ylabel(label if normalise_to is None else f"CPI relative to {normalise_to}, first group")
+    ax.spines[["top", "right"]].set_visible(False)
+    handles, names = ax.get_legend_handles_labels()
+    _legend(ax, handles[::-1], names[::-1])
+    heading = f"above the groups: {_axis_name(totals, axis)}"
+    ax.set_title(f"{title}\n{heading}" if title else heading, fontsize=10, pad=20)
+    return ax
+
+
+def curves(
+    table: pd.DataFrame,
+    axis: str,
+    metric: str = "ipc",
+    ax: Axes | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw a metric along an axis, one curve per model.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`, simulations among them if wanted. Kernels are added up
+        (`warpstack.point_totals`).
+    axis
+        Field of `Gpu` along the horizontal axis.
+    metric
+        ``ipc``, ``cycles``, another column of `warpstack.point_totals`, or an expression over them
+        and the axes: ``cycles / clock_ghz`` is the time in nanoseconds.
+    ax
+        Where to draw; a new figure when None.
+    where
+        Values of the other axes of the sweep.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, the metric is unknown, or several points or applications are at
+        one place.
+    """
+    import matplotlib.pyplot as plt
+
+    totals = slice_of(table, [axis], where)
+    totals = totals.assign(metric=metric_of(totals, metric))
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+    values = style.levels(totals[axis])
+    numeric = pd.api.types.is_numeric_dtype(totals[axis])
+    looks = style.styles(_models(totals))
+    for model, look in looks.items():
+        group = totals[totals["model"] == model]
+        x = group[axis] if numeric else group[axis].map(values.index)
+        ax.plot(
+            x.to_numpy(),
+            group["metric"].to_numpy(),
+            color=look.colour,
+            marker=look.marker,
+            linestyle=look.line,
+            linewidth=2.2 if model == "simulation" else 1.5,
+            markersize=6,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            label=model,
+        )
+    _value_axis(ax, values, numeric)
+    ax.set_xlabel(_axis_name(totals, axis))
+    ax.set_ylabel(style.metric_label(metric))
+    if totals["metric"].min() >= 0:
+        ax.set_ylim(bottom=0)
+    ax.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    _legend(ax)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    return ax
+
+
+def speedup(
+    table: pd.DataFrame,
+    axis: str,
+    ax: Axes | None = None,
+    *,
+    baseline: Mapping[str, Any],
+    model: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the performance relative to a chosen point along an axis, one curve per model.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`.
+    axis
+        Field of `Gpu` along the horizontal axis.
+    ax
+        Where to draw; a new figure when None.
+    baseline, model
+        The point, and the model, that has a speedup of 1; as for `warpstack.speedups`.
+    where
+        Values of the other axes; by default those of the baseline.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        As for `curves` and `warpstack.speedups`.
+    """
+    others = {name: value for name, value in baseline.items() if name != axis}
+    result = curves(
+        speedups(table, baseline, model=model),
+        axis,
+        "speedup",
+        ax,
+        where={**others, **(where or {})},
+        title=title,
+    )
+    result.axhline(1, color="#888888", linewidth=0.8, linestyle=":", zorder=0)
+    of = ", ".join(f"{field} = {style.value_text(value)}" for field, value in baseline.items())
+    result.set_ylabel(f"speedup over {f'{model} at ' if model else ''}{of}", fontsize=9)
+    return result
+
+
+def heat_map(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    metric: str = "ipc",
+    ax: Axes | None = None,
+    *,
+    model: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    limits: tuple[float, float] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw a metric over two axes as colours with the value written in (MDM, Figures 11 and 12).
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`, or the result of `warpstack.speedups` for the metric ``speedup``.
+        Kernels are added up (`warpstack.point_totals`).
+    x, y
+        Fields of `Gpu`. Values are drawn in order, equally far apart.
+    metric
+        As for `curves`.
+    ax
+        Where to draw; a new figure when None.
+    model
+        Which one, where there are several.
+    where
+        Values of the other axes of the sweep.
+    limits
+        Values of the darkest and the lightest colour, the same for maps that are compared.
+    title
+        Title of the axes; by default the model.
+
+    Returns
+    -------
+    Axes
+        Points that failed or are not there are grey.
+
+    Raises
+    ------
+    InputError
+        As for `curves`.
+    """
+    import matplotlib.pyplot as plt
+
+    totals = _one_model(slice_of(table, [x, y], where), model)
+    grid = _grid(totals.assign(metric=metric_of(totals, metric)), x, y, "metric")
+    cells = grid.to_numpy(dtype=np.float64)
+    if ax is None:
+        size = (2.4 + 0.75 * cells.shape[1], 1.8 + 0.5 * cells.shape[0])
+        _, ax = plt.subplots(figsize=(max(size[0], 4.8), max(size[1], 3.4)), layout="constrained")
+    low, high = limits or (float(np.nanmin(cells)), float(np.nanmax(cells)))
+    ax.set_facecolor("#bbbbbb")
+    image = ax.imshow(
+        np.ma.masked_invalid(cells),
+        origin="lower",
+        aspect="auto",
+        cmap="cividis",
+        vmin=low,
+        vmax=high if high > low else low + 1,
+    )
+    for (row, column), value in np.ndenumerate(cells):
+        if np.isfinite(value):
+            dark = (value - low) / (high - low or 1) < 0.55
+            ax.text(
+                column,
+                row,
+                f"{value:.3g}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if dark else "black",
+            )
+    _grid_axes(ax, grid, x, y)
+    figure = ax.figure
+    figure.colorbar(image, ax=ax, label=style.metric_label(metric))
+    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=10)
+    return ax
+
+
+def bottlenecks(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    ax: Axes | None = None,
+    *,
+    model: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the largest part of the CPI stack over two axes, with its share.
+
+    Parameters
+    ----------
+    table, x, y, ax, model, where
+        As for `heat_map`.
+    title
+        Title of the axes; by default the model.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        As for `heat_map`.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch, Rectangle
+
+    totals = _one_model(slice_of(table, [x, y], where), model)
+    stack = totals[[f"cpi_{component}" for component in STACK_COMPONENTS]].to_numpy()
+    largest = stack.argmax(axis=1)
+    share = stack.max(axis=1) / stack.sum(axis=1)
+    totals = totals.assign(largest=largest, share=share)
+    parts = _grid(totals, x, y, "largest")
+    shares = _grid(totals, x, y, "share").to_numpy(dtype=np.float64)
+    if ax is None:
+        size = (4.4 + 0.75 * parts.shape[1], 1.6 + 0.5 * parts.shape[0])
+        _, ax = plt.subplots(figsize=(max(size[0], 6.4), max(size[1], 3.4)), layout="constrained")
+    ax.set_facecolor("#bbbbbb")
+    for (row, column), part in np.ndenumerate(parts.to_numpy(dtype=np.float64)):
+        if not np.isfinite(part):
+            continue
+        component = STACK_COMPONENTS[int(part)]
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                facecolor=STACK_COLOURS[component],
+                hatch=STACK_HATCHES[component],
+                edgecolor="white" if component in _DARK else "#555555",
+                linewidth=0.6,
+                label=component,
+            )
+        )
+        ax.text(
+            column,
+            row,
+            f"{component}\n{100 * shares[row, column]:.0f} %",
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+        )
+    ax.set_ylim(-0.5, parts.shape[0] - 0.5)
+    ax.set_xlim(-0.5, parts.shape[1] - 0.5)
+    _grid_axes(ax, parts, x, y)
+    found = [STACK_COMPONENTS[i] for i in sorted(set(largest), reverse=True)]
+    handles = [
+        Patch(facecolor=STACK_COLOURS[c], hatch=STACK_HATCHES[c], edgecolor=_EDGE) for c in found
+    ]
+    _legend(ax, handles, [STACK_LABELS[component] for component in found])
+    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=10)
+    return ax
+
+
+_DARK = ("l2", "dram", "mshr")
+
+
+def pareto(
+    table: pd.DataFrame,
+    cost: str,
+    ax: Axes | None = None,
+    *,
+    gpu: GpuLike | None = None,
+    metric: str = "ipc",
+    maximise: bool = True,
+    title: str | None = None,
+) -> Axes:
+    """Draw a metric against a cost at every point, with the front that no other point beats.
+
+    A point is on the front when no point of the same model is at least as good in both and better
+    in one.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`.
+    cost
+        An expression (`warpstack.expressions.Expression`) over the axes and the columns of
+        `warpstack.point_totals`.
+    ax
+        Where to draw; a new figure when None.
+    gpu
+        The GPU of the sweep: `cost` can then name its other fields too.
+    metric
+        As for `curves`.
+    maximise
+        More is better; False for ``cycles``.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If the expression cannot be evaluated or there is nothing to draw.
+    """
+    import matplotlib.pyplot as plt
+
+    totals = slice_of(table, axes_of(table))
+    looks = style.styles(_models(totals))
+    expression = Expression(cost, "cost")
+    columns = with_fields(totals, gpu)
+    if gpu is None:
+        near = [name for name in expression.names if name in Gpu.fields() and name not in columns]
+        if near:
+            raise InputError(
+                f"cost: {near[0]} is no axis of this sweep; give gpu=, whose value it then is"
+            )
+    costs = np.broadcast_to(expression(columns), (len(totals),))
+    totals = totals.assign(cost=costs, metric=metric_of(totals, metric))
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
+    for model, look in looks.items():
+        group = totals[totals["model"] == model]
+        ax.scatter(
+            group["cost"].to_numpy(),
+            group["metric"].to_numpy(),
+            s=26,
+            marker=look.marker,
+            facecolor="none",
+            edgecolor=look.colour,
+            linewidth=0.8,
+            alpha=0.6,
+            label=f"{model}, all points",
+        )
+        front = group[pareto_front(group["cost"], group["metric"], maximise=maximise)]
+        front = front.sort_values("cost")
+        ax.plot(
+            front["cost"].to_numpy(),
+            front["metric"].to_numpy(),
+            color=look.colour,
+            marker=look.marker,
+            linestyle=look.line,
+            drawstyle="steps-post",
+            linewidth=1.6,
+            label=f"{model}, front",
+        )
+    ax.set_xlabel(cost)
+    ax.set_ylabel(style.metric_label(metric))
+    ax.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    _legend(ax)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    return ax
+
+
+def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray[Any, Any]:
+    """Return which points no other point beats: at most its cost, at least its metric, not both equal.
+
+    Parameters
+    ----------
+    cost, metric
+        Numbers, shape (n,).
+    maximise
+        More of the metric is better.
+
+    Returns
+    -------
+    ndarray of bool
+        Shape (n,). Equal points are all on the front, or none is.
+    """
+    cost = np.asarray(cost, dtype=np.float64)
+    gain = np.asarray(metric, dtype=np.float64) * (1 if maximise else -1)
+    order = np.lexsort((-gain, cost))
+    kept = np.zeros(len(cost), dtype=bool)
+    best, best_cost = -np.inf, np.nan
+    for i in order:
+        if gain[i] > best or (gain[i] == best and cost[i] == best_cost):
+            kept[i] = True
+            best, best_cost = gain[i], cost[i]
+    return kept
+
+
+def sensitivity(
+    table: pd.DataFrame,
+    metric: str = "ipc",
+    ax: Axes | None = None,
+    *,
+    method: str = "swing",
+    baseline: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw which axis matters most to a metric, the most important at the top.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.sweep`: over `warpstack.one_at_a_time` for ``swing``, over the points of
+        `warpstack.samples.saltelli` for ``sobol``.
+    metric
+        As for `curves`.
+    ax
+        Where to draw; a new figure when None.
+    method
+        ``swing``: from the lowest to the highest value of one axis, as a tornado
+        (`warpstack.swings`). ``sobol``: total-order Sobol indices with two standard errors
+        (`warpstack.sobol_indices`).
+    baseline
+        Of ``swing``, as for `warpstack.swings`.
+    title
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If the table has no points for the method.
+    """
+    import matplotlib.pyplot as plt
+
+    if method not in ("swing", "sobol"):
+        raise InputError(f"method = {method!r} is neither swing nor sobol")
+    if method == "sobol" and baseline is not None:
+        raise InputError("baseline: Sobol indices have none; leave it out")
+    found = swings(table, metric, baseline=baseline) if method == "swing" else None
+    rows = sobol_indices(table, metric) if found is None else found
+    fields = list(dict.fromkeys(rows["field"]))
+    looks = style.styles(rows["model"])
+    # The order of models in the table, not of their largest bars.
+    models = [name for name in dict.fromkeys(table["model"].dropna()) if name in looks]
+    if ax is None:
+        height = 1.6 + 0.3 * len(fields) * len(models)
+        _, ax = plt.subplots(figsize=(7.2, max(height, 3.0)), layout="constrained")
+    step = 0.8 / len(models)
+    for number, model in enumerate(models):
+        look, group = looks[model], rows[rows["model"] == model]
+        places = (
+            group["field"].map(fields.index).to_numpy() + (number - (len(models) - 1) / 2) * step
+        )
+        shared: dict[str, Any] = {
+            "height": 0.9 * step,
+            "color": look.colour,
+            "edgecolor": "white" if look.colour == "#000000" else _EDGE,
+            "linewidth": 0.5,
+            "hatch": look.hatch,
+            "label": model,
+        }
+        if found is None:
+            ax.barh(
+                places,
+                group["total"].to_numpy(),
+                xerr=2 * group["total_error"].to_numpy(),
+                error_kw={"ecolor": "#444444", "elinewidth": 1, "capsize": 2},
+                **shared,
+            )
+            continue
+        start, low, high = (group[name].to_numpy() for name in ("at_baseline", "at_low", "at_high"))
+        left = np.minimum(np.minimum(low, high), start)
+        right = np.maximum(np.maximum(low, high), start)
+        ax.barh(places, right - left, left=left, **shared)
+        ax.axvline(start[0], color=look.colour, linewidth=0.9, linestyle="--")
+        # Written once per end and axis: the values are the same for all models.
+        for place, (_, row) in zip(places, group.iterrows(), strict=True):
+            for end in ("low", "high"):
+                at = row[f"at_{end}"]
+                other = row["at_high" if end == "low" else "at_low"]
+                outward = at > other or (at == other and end == "high")
+                ax.annotate(
+                    style.value_text(row[end]),
+                    (at, place),
+                    xytext=(3 if outward else -3, 0),
+                    textcoords="offset points",
+                    ha="left" if outward else "right",
+                    va="center",
+                    fontsize=7,
+                    bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+                )
+    ax.set_yticks(range(len(fields)), [style.axis_label(field) for field in fields], fontsize=8)
+    ax.invert_yaxis()
+    label = style.metric_label(metric)
+    ax.set_xlabel(label if found is not None else f"share of the variance of {label}, total order")
+    if found is None:
+        ax.set_xlim(left=0)
+    else:
+        # Room for the values at the ends of the bars.
+        lowest, highest = (
+            rows[["at_low", "at_baseline", "at_high"]].agg(what).agg(what)
+            for what in ("min", "max")
+        )
+        room = 0.14 * (highest - lowest or abs(highest) or 1)
+        ax.set_xlim(lowest - room, highest + room)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.xaxis.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    _legend(ax)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    return ax
+
+
+def _models(totals: pd.DataFrame) -> list[str]:
+    """Return the models in order of appearance, the simulation first."""
+    names = list(dict.fromkeys(totals.sort_values("point", kind="stable")["model"].astype(str)))
+    return sorted(names, key=lambda name: name != "simulation")
+
+
+def _axis_name(totals: pd.DataFrame, axis: str) -> str:
+    """Return the label of an axis, with others whose values go with its own."""
+    others = in_step(totals, [axis])
+    return style.axis_label(axis) + (f", with {', '.join(others)}" if others else "")
+
+
+def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
+    models = _models(totals)
+    if model is None and len(models) > 1:
+        raise InputError(
+            f"the table has the models {', '.join(models)}; choose one: model={models[0]!r}"
+        )
+    if model is not None and model not in models:
+        raise InputError(f"model = {model!r} is not in the table; there are {', '.join(models)}")
+    return totals if model is None else totals[totals["model"] == model]
+
+
+def _grid(totals: pd.DataFrame, x: str, y: str, column: str) -> pd.DataFrame:
+    """Return a column as a table of y by x."""
+    several = totals.duplicated([x, y])
+    if several.any():
+        row = totals[several].iloc[0]
+        raise InputError(f"there are several points with {x} = {row[x]} and {y} = {row[y]}")
+    grid = totals.set_index([y, x])[column].unstack()  # noqa: PD010 (nothing is aggregated)
+    return grid.reindex(index=style.levels(totals[y]), columns=style.levels(totals[x]))
+
+
+def _grid_axes(ax: Axes, grid: pd.DataFrame, x: str, y: str) -> None:
+    ax.set_xticks(range(grid.shape[1]), [style.value_text(v) for v in grid.columns], fontsize=8)
+    ax.set_yticks(range(grid.shape[0]), [style.value_text(v) for v in grid.index], fontsize=8)
+    ax.tick_params(length=0)
+    ax.set_xlabel(style.axis_label(x))
+    ax.set_ylabel(style.axis_label(y))
+
+
+def _value_axis(ax: Axes, values: list[Any], numeric: bool) -> None:
+    """Put ticks at the values, on a logarithmic scale where these are far apart."""
+    texts = [style.value_text(value) for value in values]
+    if not numeric:
+        ax.set_xticks(range(len(values)), texts)
+        return
+    if values[0] > 0 and len(values) > 2 and values[-1] / values[0] >= 8:
+        ax.set_xscale("log", base=2)
+    if len(values) <= 9:
+        ax.set_xticks(values, texts)
+        ax.minorticks_off()
+
+
+def _model_ticks(ax: Axes, positions: np.ndarray[Any, Any], names: list[str]) -> None:
+    ax.set_xticks(positions, names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.tick_params(axis="x", length=0)
+
+
+def _legend(ax: Axes, *entries: Any) -> None:
+    ax.legend(*entries, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)

@@ -1,0 +1,98 @@
+"""What pictures of several models share: a colour, marker, line and hatch per model, names of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from warpstack.gpu import Gpu
+
+#: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")
+#: For grey print, and for more sets than colours.
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+LINES = ("-", "--", "-.", ":")
+
+
+class Style(NamedTuple):
+    """How a model looks everywhere."""
+
+    colour: str
+    marker: str
+    line: str
+    hatch: str
+
+
+#: Models of one family have a hue and differ in line, marker and hatch.
+MODELS = {
+    "simulation": Style("#000000", "o", "-", ""),
+    "mdm": Style("#0072B2", "s", "-", "//"),
+    "mdm_queue": Style("#56B4E9", "D", "--", ".."),
+    "mdm_mshr": Style("#009E73", "P", "-.", "xx"),
+    "mdm_cal2019": Style("#004a75", "X", ":", "++"),
+    "gpumech": Style("#D55E00", "^", "-", "\\\\"),
+    "gpumech_plus": Style("#E69F00", "v", "--", "--"),
+    "mt_mshr": Style("#CC79A7", "<", "-.", "oo"),
+    "mt": Style("#882255", ">", ":", "||"),
+    "markov_chain": Style("#999999", "*", "-.", "**"),
+    "naive_interval": Style("#666666", "d", ":", "///"),
+}
+_UNITS = {
+    "cycles": "cycles",
+    "time_s": "seconds",
+    "ipc": "warp instructions per cycle",
+    "cpi": "cycles per warp instruction of an SM",
+    "instructions": "warp instructions",
+    "speedup": "",
+}
+_NAMES = {"ipc": "IPC", "cpi": "CPI", "time_s": "time"}
+
+
+def styles(names: Iterable[str]) -> dict[str, Style]:
+    """Return the style of each name: that of its model, or for other names one that is free."""
+    names = list(dict.fromkeys(map(str, names)))
+    found = {name: MODELS[name] for name in names if name in MODELS}
+    taken = {style.colour for style in found.values()}
+    free = [i for i, colour in enumerate(COLOURS) if colour not in taken] or list(
+        range(len(COLOURS))
+    )
+    for number, name in enumerate(name for name in names if name not in MODELS):
+        found[name] = Style(
+            COLOURS[free[number % len(free)]],
+            MARKERS[number % len(MARKERS)],
+            LINES[number // len(free) % len(LINES)],
+            HATCHES[number % len(HATCHES)],
+        )
+    return {name: found[name] for name in names}
+
+
+def axis_label(field: str) -> str:
+    """Return the name of a field of `Gpu` with its unit."""
+    meaning = Gpu.fields()[field]
+    unit = meaning.rpartition(" [")[2].rstrip("]") if meaning.endswith("]") else ""
+    return f"{field} ({unit})" if unit else field
+
+
+def metric_label(metric: str) -> str:
+    """Return the name of a metric with its unit; an expression as it is."""
+    if metric.startswith("cpi_"):
+        return f"{metric} ({_UNITS['cpi']})"
+    if metric in Gpu.fields():
+        return axis_label(metric)
+    name, unit = _NAMES.get(metric, metric), _UNITS.get(metric, "")
+    return f"{name} ({unit})" if unit and unit != name else name
+
+
+def value_text(value: object) -> str:
+    """Return the value of an axis as short text."""
+    return f"{value:g}" if isinstance(value, (int, float, np.number)) else str(value)
+
+
+def levels(column: pd.Series) -> list[object]:
+    """Return the different values of an axis, numbers in order, texts as they come."""
+    values = list(column.unique())
+    return sorted(values) if pd.api.types.is_numeric_dtype(column) else values

@@ -1,0 +1,253 @@
+"""Results of stages on disk, by content."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack import _core
+from warpstack.arguments import as_path, printable
+from warpstack.errors import InputError
+
+__all__ = ["CacheLike", "StageCache", "as_cache", "default_folder"]
+
+#: Changes when an entry's meaning does.
+FORMAT_VERSION = 1
+#: Folder of the cache; ``off`` (or ``0``) switches it off.
+FOLDER_VARIABLE = "WARPSTACK_CACHE"
+LIMIT_VARIABLE = "WARPSTACK_CACHE_MIB"
+DEFAULT_LIMIT_MIB = 1024.0
+
+_ENDING = ".stage"
+_PARTIAL = ".partial-"
+#: Files that a killed process left behind.
+_STALE_SECONDS = 3600
+#: What an eviction leaves, so that not every entry evicts one.
+_KEPT_SHARE = 0.9
+_OFF = ("off", "0", "no", "false")
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class StageCache:
+    """A folder of stage results, by a digest of everything that they depend on.
+
+    Several processes may use it at once. An entry is written beside its place and moved there; one
+    that cannot be read is removed and counts as missing. When the entries exceed the limit, those
+    used least recently go.
+
+    Parameters
+    ----------
+    folder
+        Where the entries are; made when the first is written.
+    limit_bytes
+        Size of all entries together.
+
+    Raises
+    ------
+    InputError
+        If the folder is no path, or the limit is negative.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, limit_bytes: float | None = None) -> None:
+        self.folder = as_path("cache", folder)
+        limit = default_limit_bytes() if limit_bytes is None else limit_bytes
+        if not (isinstance(limit, (int, float)) and math.isfinite(limit) and limit >= 0):
+            raise InputError(f"cache: limit_bytes = {limit!r} is not a number of bytes")
+        self.limit_bytes = int(limit)
+        self._size: int | None = None
+
+    def get(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the arrays of an entry, or None without a sound one."""
+        path = self._path(stage, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        arrays = _unpack(data)
+        if arrays is None:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used just now
+        return arrays
+
+    def put(self, stage: str, key: str, arrays: Arrays) -> None:
+        """Keep arrays under a key. A folder that cannot be written keeps nothing."""
+        data = _pack(arrays)
+        if len(data) > self.limit_bytes:
+            return
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, partial = tempfile.mkstemp(prefix=_PARTIAL, dir=self.folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                os.replace(partial, self._path(stage, key))
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial)
+                raise
+        # Counted on from the first look; other processes' entries are seen at the next one.
+        self._size = self.size_bytes if self._size is None else self._size + len(data)
+        if self._size > self.limit_bytes:
+            self._evict()
+
+    def _path(self, stage: str, key: str) -> Path:
+        return self.folder / f"{stage}-{key}{_ENDING}"
+
+    def _entries(self) -> list[tuple[float, int, Path]]:
+        """Return when each entry was used, its size and its path."""
+        entries = []
+        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
+            for item in found:
+                partial = item.name.startswith(_PARTIAL)
+                if not (partial or item.name.endswith(_ENDING)):
+                    continue
+                with contextlib.suppress(OSError):
+                    stat = item.stat(follow_symlinks=False)
+                    if not partial:
+                        entries.append((stat.st_mtime, stat.st_size, Path(item.path)))
+                    elif stat.st_mtime < time.time() - _STALE_SECONDS:
+                        os.unlink(item.path)
+        return entries
+
+    def _evict(self) -> None:
+        entries = sorted(self._entries())
+        size = sum(entry[1] for entry in entries)
+        for _, entry_size, path in entries:
+            if size <= self.limit_bytes * _KEPT_SHARE:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+            size -= entry_size
+        self._size = size
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all entries."""
+        return sum(size for _, size, _ in self._entries())
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return number and size in bytes of the entries of each stage."""
+        stages: dict[str, dict[str, Any]] = {}
+        for _, size, path in sorted(self._entries(), key=lambda entry: entry[2].name):
+            stage = path.name.rpartition("-")[0]
+            row = stages.setdefault(stage, {"stage": stage, "entries": 0, "bytes": 0})
+            row["entries"] += 1
+            row["bytes"] += size
+        return list(stages.values())
+
+    def clear(self) -> int:
+        """Remove all entries and return how many there were."""
+        removed = 0
+        for _, _, path in self._entries():
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed += 1
+        self._size = 0
+        return removed
+
+    def __repr__(self) -> str:
+        return f"<StageCache {printable(self.folder)}: at most {self.limit_bytes / 2**20:g} MiB>"
+
+
+CacheLike = Union[bool, str, "os.PathLike[str]", StageCache, None]
+
+
+def as_cache(given: CacheLike) -> StageCache | None:
+    """Return the cache that a caller asks for; None for no cache.
+
+    Parameters
+    ----------
+    given
+        True: the user's, unless the environment switches it off. False or None: none. Else a cache
+        or its folder.
+    """
+    if isinstance(given, StageCache):
+        return given
+    if given is None or given is False:
+        return None
+    if given is True:
+        return None if is_off() else StageCache(default_folder())
+    return StageCache(given)
+
+
+def is_off() -> bool:
+    """Return whether the environment switches the cache off."""
+    return os.environ.get(FOLDER_VARIABLE, "").strip().lower() in _OFF
+
+
+def default_folder() -> Path:
+    """Return the folder of the user's cache: ``WARPSTACK_CACHE``, or the system's place for caches."""
+    given = os.environ.get(FOLDER_VARIABLE, "")
+    if given.strip() and not is_off():
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "warpstack"
+
+
+def default_limit_bytes() -> float:
+    """Return the size limit that ``WARPSTACK_CACHE_MIB`` sets, or 1 GiB.
+
+    Raises
+    ------
+    InputError
+        If the variable is no size.
+    """
+    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    try:
+        limit = float(text) if text else DEFAULT_LIMIT_MIB
+        if not (math.isfinite(limit) and limit >= 0):
+            raise ValueError
+    except ValueError:
+        raise InputError(
+            f"environment variable {LIMIT_VARIABLE} = {text!r} is not a number of MiB"
+        ) from None
+    return limit * 2**20
+
+
+def key_of(digests: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """Return the digest of what a result depends on: traces, settings, and the program itself."""
+    parts = [FORMAT_VERSION, _program(), list(digests), settings]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
+
+
+@cache
+def _program() -> list[Any]:
+    """Return what tells this build of the stages from another one of the same version."""
+    built = Path(_core.__file__).stat()
+    return [_core.__version__, built.st_size, built.st_mtime_ns]
+
+
+def _pack(arrays: Arrays) -> bytes:
+    """Return arrays as bytes that begin with a digest of the rest."""
+    body = io.BytesIO()
+    save: Any = np.savez  # whose keywords are names of arrays
+    save(body, **arrays)
+    data = body.getvalue()
+    return hashlib.sha256(data).digest() + data
+
+
+def _unpack(data: bytes) -> dict[str, npt.NDArray[Any]] | None:
+    if hashlib.sha256(data[32:]).digest() != data[:32]:
+        return None
+    try:
+        with np.load(io.BytesIO(data[32:]), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, OSError, EOFError, KeyError):
+        return None

@@ -1,0 +1,27 @@
+"""What docs/exploring.md shows is what a user sees."""
+
+import doctest
+import re
+from pathlib import Path
+
+import warpstack as ws
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "exploring.md"
+
+
+def test_examples():
+    result = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert result.attempted > 8
+    assert result.failed == 0
+
+
+def test_what_the_page_names_exists():
+    text = PAGE.read_text(encoding="utf-8")
+    names = set(re.findall(r"ws\.([a-z_.]+[a-z])", text))
+    assert len(names) > 15
+    for name in names:
+        found = ws
+        for part in name.split("."):
+            found = getattr(found, part)
+    for picture in re.findall(r"\]\((images/[^)]+)\)", text):
+        assert (PAGE.parent / picture).stat().st_size < 150_000, picture

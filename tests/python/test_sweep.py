@@ -1,0 +1,503 @@
+"""Sweeps: every point equals its prediction alone, and a stage reads what it declares."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warpstack as ws
+from strategies import gpus, kernels
+from warpstack.gpu import Gpu, is_whole
+from warpstack.interval import INTERVAL_FIELDS
+from warpstack.memory import CACHE_FIELDS, MemorySystem
+from warpstack.models import evaluate_all, fields_used
+from warpstack.sweep import points_of
+
+PREDICTED = ["cycles", "ipc", "cpi", *(f"cpi_{part}" for part in ws.models.STACK_COMPONENTS)]
+
+# Fields of every stage; some values are wrong for some GPUs, or for all of them.
+CANDIDATES = {
+    "num_sms": [1, 2, 3, 5],
+    "l1_mshrs": [1, 2, 7, 64],
+    "l1_size_kib": [0.25, 1, 3, 4],
+    "l2_size_kib": [0.5, 6, 12],
+    "l1_ways": [1, 2, 3],
+    "noc_bandwidth_gbs": [1, 33.3, 1000, -1],
+    "dram_bandwidth_gbs": [1, 77.7, 1000],
+    "clock_ghz": [0.5, 1.4, 2],
+    "noc_queue_entries": [0, 3],
+    "scheduler": ["gto", "lrr", "oldest", "fifo"],
+    "issue_width": [1, 2, 3],
+    "dram_latency": [0, 220],
+    "integer_latency": [1, 25],
+    "blocks_per_sm": [1, 2, 16],
+    "threads_per_sm": [32, 2048],
+    "shared_memory_kib_per_sm": [1, 16],
+    "registers_per_sm": [512, 65536],
+    "l2_mshrs": [1, 128],
+}
+
+
+@st.composite
+def designs(draw):
+    """Draw axes: a grid, or points with random fields in random order."""
+    fields = draw(
+        st.lists(st.sampled_from(sorted(CANDIDATES)), min_size=1, max_size=3, unique=True)
+    )
+    values = {
+        field: draw(st.lists(st.sampled_from(CANDIDATES[field]), min_size=1, max_size=3))
+        for field in fields
+    }
+    if draw(st.booleans()):
+        return values
+    points = st.fixed_dictionaries({}, optional={f: st.sampled_from(v) for f, v in values.items()})
+    return draw(st.lists(points, min_size=1, max_size=6))
+
+
+@pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
+@settings(max_examples=60)
+@given(
+    st.lists(kernels(max_instructions=6), min_size=1, max_size=3),
+    gpus(),
+    designs(),
+    st.lists(st.sampled_from(ws.models.names()), min_size=1, max_size=3, unique=True),
+    st.integers(1, 4),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "selection": st.sampled_from(["clustering", "max", "min"]),
+            "misses": st.sampled_from(["per_pc", "representative"]),
+            "merge_threshold": st.sampled_from([0, 10]),
+            "flush_l2": st.booleans(),
+        },
+    ),
+)
+def test_every_point_is_its_prediction(launches, gpu, axes, models, workers, options):
+    app = ws.App(launches)
+    table = ws.sweep(app, gpu, axes, models, workers=workers, **options)
+    fields, points = points_of(axes)
+    assert table["point"].tolist() == sorted(table["point"])
+    assert list(table.columns[: len(fields) + 1]) == ["point", *fields]
+    for number, point in enumerate(points):
+        rows = table[table["point"] == number].reset_index(drop=True)
+        assert len(rows) == len(app) * len(models)
+        try:
+            target = gpu.replace(**point)
+            expected = ws.predict(app, target, models, **options)
+        except ws.InputError as error:
+            message = str(error)
+        else:
+            message = ""
+        if message:
+            # Models fail one by one.
+            assert message in set(rows["error"])
+            assert rows.loc[rows["error"] != "", PREDICTED].isna().all(axis=None)
+            continue
+        assert (rows["error"] == "").all()
+        pd.testing.assert_frame_equal(rows[list(expected.columns)], expected, check_exact=True)
+        for field in fields:
+            assert (rows[field] == getattr(target, field)).all()
+
+
+def another(gpu, field):
+    """Return a valid value of a field that is not the GPU's."""
+    value = getattr(gpu, field)
+    metadata = {f.name: f.metadata for f in Gpu.__dataclass_fields__.values()}[field]
+    if metadata["choices"]:
+        return next(choice for choice in metadata["choices"] if choice != value)
+    if field == "dram_channels":
+        return gpu.l2_slices if value != gpu.l2_slices else 1
+    assert not metadata.get("several")
+    return value + 1 if is_whole(field) else 2 * value + 1
+
+
+NOT_IN_MEMORY = sorted(set(Gpu.fields()) - CACHE_FIELDS)
+NOT_IN_INTERVALS = sorted(set(Gpu.fields()) - CACHE_FIELDS - INTERVAL_FIELDS)
+
+
+def replaced(gpu, field):
+    """Return the GPU with this field changed and no other: a clock scales no latency."""
+    kept = {f: getattr(gpu, f) for f in ("dram_latency", "l2_latency", "dram_row_miss_cycles")}
+    return gpu.replace(**{**kept, field: another(gpu, field)})
+
+
+@settings(max_examples=15)
+@given(kernels(), gpus())
+def test_the_memory_stage_reads_what_it_declares(kernel, gpu):
+    words = ws.simulate_caches(kernel, gpu)._core.words
+    for field in NOT_IN_MEMORY:
+        changed = ws.simulate_caches(kernel, replaced(gpu, field))._core.words
+        assert np.array_equal(words, changed), field
+
+
+@settings(max_examples=15)
+@given(kernels(), gpus())
+def test_the_interval_stage_reads_what_it_declares(kernel, gpu):
+    memory = ws.simulate_caches(kernel, gpu)
+    profile = ws.interval_profile(kernel, gpu, memory)
+    for field in NOT_IN_INTERVALS:
+        target = replaced(gpu, field)
+        changed = ws.interval_profile(kernel, target, memory)
+        pd.testing.assert_frame_equal(profile.intervals, changed.intervals, check_exact=True)
+        assert profile.waves(gpu) == changed.waves(target)
+
+
+@settings(max_examples=10)
+@given(kernels(), gpus())
+def test_the_models_read_what_they_declare(kernel, gpu):
+    profile = ws.interval_profile(kernel, gpu)
+    for model in ws.models.names():
+        expected = ws.models.evaluate(profile, gpu, model)
+        for field in sorted(set(Gpu.fields()) - fields_used(model)):
+            assert ws.models.evaluate(profile, replaced(gpu, field), model) == expected, field
+
+
+def test_declared_fields_are_not_idle():
+    """The declarations are no wider than they need to be: every field changes some result."""
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2, l1_size_kib=24, l2_size_kib=96)
+    rng = np.random.default_rng(0)
+    k = ws.patterns.KernelBuilder("busy", grid=64, block=128, registers_per_thread=32)
+    for turn in range(6):
+        # Every other load hits in L1 now and then.
+        lines = 1 << (14 if turn % 2 else 9)
+        address = 0x7000_0000 + 4 * rng.integers(0, lines, k.thread.shape)
+        k.emit("LDG.E", dst=turn + 1, src=[0], address=address)
+        k.emit("FADD", dst=turn + 1, src=[turn + 1])
+        k.emit("STG.E", src=[turn + 1], address=address)
+    kernel = k.build()
+    expected = ws.predict(kernel, gpu, "mdm")[PREDICTED]
+    for field in (
+        "num_sms",
+        "clock_ghz",
+        "issue_width",
+        "l1_mshrs",
+        "l1_latency",
+        "l2_latency",
+        "noc_bandwidth_gbs",
+        "dram_bandwidth_gbs",
+        "dram_latency",
+        "fp32_latency",
+    ):
+        changed = ws.predict(kernel, replaced(gpu, field), "mdm")[PREDICTED]
+        assert not changed.equals(expected), field
+
+
+def test_every_field_belongs_to_a_stage_or_is_reported(pascal):
+    kernel = ws.patterns.strided(gs=4, iterations=1, blocks=2)
+    used = fields_used("all")
+    for field in Gpu.fields():
+        if field in used:
+            continue
+        with pytest.warns(ws.UnusedOptionWarning, match=f"{field} has no influence"):
+            table = ws.sweep(kernel, pascal, {field: [another(pascal, field)]})
+        assert table["error"].tolist() == [""]
+
+
+@settings(max_examples=30)
+@given(kernels(), gpus(), st.data())
+def test_the_batch_equals_each_evaluation(kernel, gpu, data):
+    profile = ws.interval_profile(kernel, gpu)
+    targets = [
+        gpu.replace(
+            scheduler=data.draw(st.sampled_from(["gto", "lrr", "oldest"])),
+            l1_mshrs=data.draw(st.integers(1, 9)),
+            noc_bandwidth_gbs=data.draw(st.floats(1, 1e3)),
+            dram_bandwidth_gbs=data.draw(st.floats(1, 1e3)),
+        )
+        for _ in range(data.draw(st.integers(1, 5)))
+    ]
+    for model in ws.models.names():
+        columns = evaluate_all([profile, profile], targets, model, num_threads=2)
+        for number, target in enumerate(targets):
+            one = ws.models.evaluate(profile, target, model)
+            for k in range(2):
+                assert columns["cycles"][number, k] == one.cycles
+                assert columns["ipc"][number, k] == one.ipc
+                assert columns["cpi"][number, k] == one.cpi
+                for part, value in one.cpi_stack.items():
+                    assert columns[f"cpi_{part}"][number, k] == value
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return ws.patterns.strided(gs=8, iterations=2, blocks=28)
+
+
+def test_the_last_axis_of_a_grid_changes_fastest(kernel, pascal):
+    table = ws.sweep(kernel, pascal, {"num_sms": [14, 28], "l1_mshrs": [32, 64]}, ["mt", "mdm"])
+    assert list(table.columns[:5]) == ["point", "num_sms", "l1_mshrs", "kernel", "name"]
+    assert table.columns[-1] == "error"
+    assert table["point"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert table["num_sms"].tolist() == [14] * 4 + [28] * 4
+    assert table["l1_mshrs"].tolist() == [32, 32, 64, 64] * 2
+    assert table["model"].tolist() == ["mt", "mdm"] * 4
+    assert table.attrs["axes"] == ["num_sms", "l1_mshrs"]
+
+
+def test_applications_by_name(kernel, pascal):
+    table = ws.sweep({"a": kernel, "b": ws.App([kernel, kernel])}, pascal, {"num_sms": [14, 28]})
+    assert list(table.columns[:3]) == ["point", "num_sms", "app"]
+    assert table["app"].tolist() == ["a", "b", "b"] * 2
+
+
+def test_a_failing_point_is_a_row_with_its_error(kernel, pascal):
+    axes = [{"l1_mshrs": 32}, {"l1_size_kib": 17}, {"threads_per_sm": 1}, {"num_sms": "many"}]
+    table = ws.sweep(kernel, pascal, axes)
+    assert table["point"].tolist() == [0, 1, 2, 3]
+    good, geometry, occupancy, text = table["error"]
+    assert good == ""
+    assert "l1_size_kib = 17" in geometry
+    assert "a thread block needs" in occupancy
+    assert "num_sms = 'many' is not a number" in text
+    assert table[PREDICTED].iloc[1:].isna().all(axis=None)
+    assert table[PREDICTED].iloc[0].notna().all()
+    assert set(table["instructions"]) == {kernel.num_instructions}
+    assert table["num_sms"].tolist() == ["28", "28", "28", "many"]
+
+
+def test_a_model_that_fails_leaves_the_others(pascal):
+    kernel = ws.patterns.strided(gs=8, iterations=1, blocks=28)
+    wide = pascal.replace(warps_per_sm=4096, blocks_per_sm=4096, threads_per_sm=2**20)
+    wide = wide.replace(registers_per_sm=2**24, num_sms=1)
+    many = ws.patterns.strided(gs=8, iterations=1, blocks=600)
+    assert kernel.num_warps < many.num_warps
+    table = ws.sweep(many, wide, {"l1_mshrs": [32, 64]}, ["markov_chain", "mdm"])
+    assert table["error"].str.contains("2048").tolist() == [True, False] * 2
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"num_sm": [1]}, "did you mean num_sms"),
+        ([{"num_sm": 1}], "point 0: there is no field num_sm; did you mean num_sms"),
+        ({"num_sms": 3}, "num_sms = 3 is not a list of values"),
+        ({"num_sms": "16"}, "is not a list of values"),
+        ({"num_sms": []}, "num_sms has no values"),
+        ({"name": ["x"]}, "name is a text"),
+        ([], "there are no points"),
+        ([3], "point 0 = 3 is not a mapping"),
+        (7, "expected a mapping or a list of points"),
+        ({"num_sms": range(1, 5000), "l1_mshrs": range(1, 5000)}, "are more than"),
+    ],
+)
+def test_axes_that_are_no_design(kernel, pascal, axes, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.sweep(kernel, pascal, axes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "workers = 0"),
+        ({"selection": "best"}, "selection = 'best'"),
+        ({"misses": "few"}, "misses = 'few'"),
+        ({"merge_threshold": -1}, "merge_threshold"),
+        ({"models": "mdx"}, "unknown model"),
+        ({"client": 3}, "client: "),
+    ],
+)
+def test_arguments_that_are_wrong(kernel, pascal, options, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.sweep(kernel, pascal, {"num_sms": [1]}, **options)
+
+
+def test_stages_run_once_per_change_of_what_they_read(kernel, pascal, monkeypatch):
+    runs = count_runs(monkeypatch)
+    axes = {"num_sms": [14, 28], "clock_ghz": [1.0, 1.4], "l1_mshrs": [16, 32, 64, 128]}
+    ws.sweep(kernel, pascal, axes, ["gpumech", "mdm"], workers=1)
+    assert len(runs) == 2
+
+
+def count_runs(monkeypatch):
+    """Return a list that grows with every run of the memory stage."""
+    runs = []
+    run = MemorySystem.run
+
+    def counted(self, kernel, **options):
+        runs.append(kernel.name)
+        return run(self, kernel, **options)
+
+    monkeypatch.setattr(MemorySystem, "run", counted)
+    return runs
+
+
+# --- the cache ----------------------------------------------------------------------------------
+
+
+def test_stage_results_are_kept(kernel, pascal, tmp_path, monkeypatch):
+    axes = {"num_sms": [14, 28]}
+    plain = ws.sweep(kernel, pascal, axes, cache=False)
+    runs = count_runs(monkeypatch)
+    first = ws.sweep(kernel, pascal, axes, cache=tmp_path)
+    assert len(runs) == 2
+    second = ws.sweep(kernel, pascal, {**axes, "clock_ghz": [1.4, 1.0]}, cache=tmp_path)
+    assert len(runs) == 2
+    ws.sweep(kernel, pascal.replace(l1_size_kib=24), axes, cache=tmp_path)
+    assert len(runs) == 4
+    pd.testing.assert_frame_equal(first, plain)
+    same = second[second["clock_ghz"] == 1.4][PREDICTED].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same, plain[PREDICTED], check_exact=True)
+
+
+@settings(max_examples=10)
+@given(st.lists(kernels(), min_size=1, max_size=3), gpus(), st.booleans())
+def test_kept_results_are_the_results(tmp_path_factory, launches, gpu, observing):
+    folder = tmp_path_factory.mktemp("cache")
+    options = {"misses": "representative" if observing else "per_pc"}
+    tables = [
+        ws.sweep(ws.App(launches), gpu, {"l1_mshrs": [1, 64]}, cache=folder, **options)
+        for _ in range(2)
+    ]
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_damaged_entries_are_computed_again(kernel, pascal, tmp_path, monkeypatch, damage):
+    expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
+    for path in tmp_path.iterdir():
+        data = bytearray(path.read_bytes())
+        if damage == "flip":
+            data[len(data) // 2] ^= 1
+        path.write_bytes(b"" if damage == "empty" else data if damage == "flip" else data[:-7])
+    runs = count_runs(monkeypatch)
+    again = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
+    assert len(runs) == 1
+    pd.testing.assert_frame_equal(again, expected)
+    ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
+    assert len(runs) == 1
+
+
+# --- the store ----------------------------------------------------------------------------------
+
+AXES = {"num_sms": [7, 14, 28], "l1_mshrs": [32, 64]}
+
+
+def test_a_store_holds_the_result(kernel, pascal, tmp_path, monkeypatch):
+    axes = [*({"num_sms": n, "clock_ghz": 1} for n in (7, 14)), {"l1_size_kib": 17}]
+    plain = ws.sweep(kernel, pascal, axes)
+    stored = ws.sweep(kernel, pascal, axes, store=tmp_path / "store")
+    pd.testing.assert_frame_equal(stored, plain, check_exact=True)
+    runs = count_runs(monkeypatch)
+    again = ws.sweep(kernel, pascal, axes, store=tmp_path / "store")
+    assert runs == []
+    pd.testing.assert_frame_equal(again, plain, check_exact=True)
+    dataset = pd.read_parquet(tmp_path / "store").sort_values("point", ignore_index=True)
+    pd.testing.assert_frame_equal(dataset, plain, check_exact=True)
+
+
+def test_a_store_of_another_sweep_is_refused(kernel, pascal, tmp_path):
+    ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    for other, message in (
+        ({"axes": {"num_sms": [7, 14, 28], "l1_mshrs": [32, 63]}}, "digest of the points"),
+        ({"models": "mdm_mshr"}, 'models is \\["mdm"\\], not \\["mdm_mshr"\\]'),
+        ({"gpu": pascal.replace(l1_latency=30)}, "gpu"),
+        ({"app_or_kernels": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
+        ({"flush_l2": True}, "flush_l2"),
+        ({"resume": False}, "holds results of this sweep already"),
+    ):
+        arguments = {"app_or_kernels": kernel, "gpu": pascal, "axes": AXES, **other}
+        with pytest.raises(ws.InputError, match=message):
+            ws.sweep(**arguments, store=tmp_path)
+
+
+def test_a_folder_of_something_else_is_refused(kernel, pascal, tmp_path):
+    (tmp_path / "thesis.tex").write_text("...")
+    with pytest.raises(ws.InputError, match="is not empty and holds no sweep"):
+        ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(ws.InputError, match="store"):
+        ws.sweep(kernel, pascal, AXES, store=tmp_path / "thesis.tex")
+
+
+def test_damaged_parts_are_computed_again(kernel, pascal, tmp_path):
+    expected = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    for path in tmp_path.glob("part-*"):
+        path.write_bytes(path.read_bytes()[:-9])
+    again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
+KILLED = """
+import sys, time
+import warpstack as ws
+from warpstack import sweep_store
+from warpstack.memory import MemorySystem
+
+sweep_store._WRITE_SECONDS = 0
+run = MemorySystem.run
+def slow(self, kernel, **options):
+    print("run", flush=True)
+    time.sleep(0.05)
+    return run(self, kernel, **options)
+MemorySystem.run = slow
+kernel = ws.patterns.strided(gs=8, iterations=2, blocks=28)
+axes = {"num_sms": list(range(1, 41)), "l1_mshrs": [32, 64]}
+ws.sweep(kernel, "pascal-mdm", axes, store=sys.argv[1], workers=1)
+"""
+
+
+def test_a_killed_sweep_resumes(kernel, pascal, tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(store)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        for _ in range(6):
+            assert process.stdout.readline() == "run\n"
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    done = sum(1 for _ in store.glob("part-*"))
+    assert 4 <= done < 40
+    axes = {"num_sms": list(range(1, 41)), "l1_mshrs": [32, 64]}
+    runs = count_runs(monkeypatch)
+    table = ws.sweep(kernel, pascal, axes, store=store)
+    assert len(runs) == 40 - done
+    pd.testing.assert_frame_equal(table, ws.sweep(kernel, pascal, axes), check_exact=True)
+    assert not list(store.glob(".partial-*"))
+
+
+def test_results_reach_the_store_when_the_sweep_is_interrupted(pascal, tmp_path, monkeypatch):
+    kernel = ws.patterns.strided(gs=8, iterations=2, blocks=28)
+    runs = count_runs(monkeypatch)
+    counted = MemorySystem.run
+
+    def interrupted(self, kernel, **options):
+        if len(runs) == 3:
+            raise KeyboardInterrupt
+        return counted(self, kernel, **options)
+
+    monkeypatch.setattr(MemorySystem, "run", interrupted)
+    axes = {"num_sms": range(1, 9)}
+    with pytest.raises(KeyboardInterrupt):
+        ws.sweep(kernel, pascal, axes, store=tmp_path, workers=1)
+    monkeypatch.setattr(MemorySystem, "run", counted)
+    ws.sweep(kernel, pascal, axes, store=tmp_path, workers=1)
+    assert len(runs) == 8
+
+
+def test_ctrl_c_ends_a_sweep_on_threads(tmp_path):
+    code = KILLED.replace("workers=1", "workers=2")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "run\n"
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.stderr.read()
+        process.stdout.read()
+    assert process.returncode != 0
+    assert time.monotonic() - start < 30

@@ -1,0 +1,214 @@
+"""Designs of sweeps in files, and the commands that use them."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import warpstack as ws
+from warpstack.cli import main
+from warpstack.sweep_file import SweepFile
+
+DESIGN = """
+kernels:
+  mine: {trace: trace, kernels: "1"}
+gpu: pascal-mdm
+set: {l1_mshrs: 64}
+axes:
+  num_sms: [7, 14]
+  noc_bandwidth_gbs: [525, 1.05e3]
+models: [gpumech, mdm]
+options: {flush_l2: true, merge_threshold: 10}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    kernel = ws.patterns.strided(gs=8, iterations=2, blocks=28)
+    ws.save(ws.App([kernel], "strided"), tmp_path / "trace")
+    (tmp_path / "design.yaml").write_text(DESIGN)
+    return tmp_path
+
+
+def expected_table(folder, **options):
+    app = ws.load(folder / "trace")
+    gpu = ws.gpu("pascal-mdm").replace(l1_mshrs=64)
+    axes = {"num_sms": [7, 14], "noc_bandwidth_gbs": [525, 1050]}
+    return ws.sweep({"mine": app}, gpu, axes, ["gpumech", "mdm"], **options)
+
+
+def test_a_file_is_its_sweep(folder):
+    design = SweepFile.read(folder / "design.yaml")
+    assert list(design.load()) == ["mine"]
+    assert design.axes == {"num_sms": [7, 14], "noc_bandwidth_gbs": [525, 1050]}
+    assert design.models == ("gpumech", "mdm")
+    assert design.options.flush_l2
+    assert design.options.merge_threshold == 10
+    assert design.gpu.changes == {"l1_mshrs": 64}
+
+
+def test_the_command_prints_the_table(folder, capsys):
+    assert main(["sweep", str(folder / "design.yaml"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    expected = expected_table(folder, flush_l2=True, merge_threshold=10)
+    assert len(rows) == len(expected) == 8
+    assert [row["cycles"] for row in rows] == expected["cycles"].tolist()
+    assert main(["sweep", str(folder / "design.yaml")]) == 0
+    text = capsys.readouterr().out
+    assert "4 points of num_sms, noc_bandwidth_gbs, 1 applications, 8 predictions" in text
+    fastest = expected[expected["model"] == "mdm"].sort_values("cycles").iloc[0]
+    assert f"{fastest['cycles']:.0f}" in text
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_command_writes_the_table(folder, capsys, ending):
+    output = folder / f"all.{ending}"
+    assert main(["sweep", str(folder / "design.yaml"), "--output", str(output), "--csv"]) == 0
+    read = pd.read_csv if ending == "csv" else pd.read_parquet
+    expected = expected_table(folder, flush_l2=True, merge_threshold=10)
+    assert read(output)["cycles"].tolist() == expected["cycles"].tolist()
+    assert list(read(output).columns) == list(expected.columns)
+
+
+def test_a_store_is_resumed_when_asked_to(folder, capsys):
+    command = ["sweep", str(folder / "design.yaml"), "--store", str(folder / "store"), "--csv"]
+    assert main(command) == 0
+    first = capsys.readouterr().out
+    assert main(command) == 2
+    assert "holds results of this sweep already" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert capsys.readouterr().out == first
+    assert main(["sweep", str(folder / "design.yaml"), "--resume"]) == 2
+    assert "there is no store" in capsys.readouterr().err
+
+
+def test_errors_of_points_are_told(folder, capsys):
+    design = DESIGN.replace("num_sms: [7, 14]", "l1_size_kib: [17, 48]")
+    (folder / "design.yaml").write_text(design)
+    assert main(["sweep", str(folder / "design.yaml")]) == 0
+    out = capsys.readouterr().out
+    assert "2 points have errors; point 0: " in out
+    assert "l1_size_kib = 17" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("models:", "model:", "there is no key 'model'; did you mean models?"),
+        ("num_sms", "num_sm", "axes: there is no field num_sm; did you mean num_sms?"),
+        ("[7, 14]", "7", "axes: num_sms = '7' is not a list of values"),
+        ("[7, 14]", "[]", "axes: num_sms has no values"),
+        ("{l1_mshrs: 64}", "{l1_mshr: 64}", "did you mean l1_mshrs?"),
+        ("{l1_mshrs: 64}", "{l1_mshrs: many}", "l1_mshrs = 'many' is not a number"),
+        ("trace: trace", "trce: trace", "either trace: PATH or workload: NAME"),
+        ('kernels: "1"', 'kernel: "1"', "there is no key 'kernel'; did you mean kernels?"),
+        ('kernels: "1"', 'kernels: "3-1"', "the range 3-1 is empty"),
+        ('trace: trace, kernels: "1"', "workload: bsf", "no workload 'bsf'; did you mean bfs?"),
+        ("gpu: pascal-mdm", "gpu: pascal-mdn", "did you mean pascal-mdm?"),
+        ("gpu: pascal-mdm", "", "there is no gpu"),
+        ("[gpumech, mdm]", "[mdx]", "unknown model 'mdx'"),
+        ("flush_l2: true", "flush_l2: maybe", "is not true or false"),
+        ("flush_l2: true", "flush_l3: true", "did you mean flush_l2?"),
+        ("merge_threshold: 10", "merge_threshold: -1", "merge_threshold = -1"),
+        ("axes:", "points:", "points: expected a list of points"),
+        ("gpu:", "workers: 0\ngpu:", "workers = '0' is not a whole number of at least 1"),
+        ("gpu:", "output: all.xls\ngpu:", "does not end in .csv or .parquet"),
+        ("gpu:", "points: []\ngpu:", "axes and points are two designs"),
+        ("gpu:", "gpu: x\ngpu:", "gpu is given twice"),
+    ],
+)
+def test_mistakes_in_a_file(folder, capsys, old, new, message):
+    assert old in DESIGN
+    (folder / "design.yaml").write_text(DESIGN.replace(old, new, 1))
+    assert main(["sweep", str(folder / "design.yaml")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "design.yaml" in line
+    assert message in line
+
+
+SAMPLE = """
+kernels: [trace]
+gpu: pascal-mdm
+sample: {method: sobol, n: 4, ranges: {num_sms: {low: 4, high: 16}, l1_mshrs: [32, 64]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sobol", "halton", "sample: method = 'halton' is not one of"),
+        ("n: 4, ", "", "sample: n is missing"),
+        ("n: 4", "n: -4", "sample: n = '-4' is not a whole number"),
+        ("n: 4", "size: 4", "sample: there is no key 'size'"),
+        ("low: 4", "lo: 4", "did you mean low?"),
+        ("low: 4, ", "", "low or high is missing"),
+        ("low: 4", "scale: exp, low: 4", "scale = 'exp' is not one of linear, log"),
+        ("{low: 4, high: 16}", "4", "expected {low: NUMBER, high: NUMBER} or a list"),
+        ("high: 16", "high: 2", "lower one first"),
+    ],
+)
+def test_mistakes_in_a_sample(folder, capsys, old, new, message):
+    assert old in SAMPLE
+    (folder / "design.yaml").write_text(SAMPLE.replace(old, new, 1))
+    assert main(["sweep", str(folder / "design.yaml")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_samples_in_files(folder):
+    (folder / "design.yaml").write_text(SAMPLE.replace("high: 16", "high: 16, scale: log"))
+    design = SweepFile.read(folder / "design.yaml")
+    ranges = {"num_sms": (4, 16, "log"), "l1_mshrs": [32, 64]}
+    assert list(design.axes) == list(ws.samples.sobol(ranges, 4))
+
+
+TEXTS = st.sampled_from(
+    [
+        *[
+            "kernels",
+            "gpu",
+            "axes",
+            "points",
+            "sample",
+            "models",
+            "pascal-mdm",
+            "num_sms",
+            "1",
+            "true",
+        ]
+    ]
+)
+VALUES = st.recursive(
+    TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=6))
+def test_any_file_is_a_design_or_an_error(tmp_path_factory, entries):
+    path = tmp_path_factory.mktemp("designs") / "design.yaml"
+    path.write_text(json.dumps(entries))
+    try:
+        SweepFile.read(path)
+    except ws.InputError as error:
+        message = str(error)
+    else:
+        message = "design.yaml"
+    assert "design.yaml" in message
+
+
+def test_the_cache_command(folder, capsys, monkeypatch):
+    cache = folder / "cache"
+    monkeypatch.setenv("WARPSTACK_CACHE", str(cache))
+    assert main(["cache"]) == 0
+    assert "0.00 of 1024 MiB" in capsys.readouterr().out
+    expected_table(folder)
+    assert main(["cache", "--json"]) == 0
+    rows = {row["stage"]: row["entries"] for row in json.loads(capsys.readouterr().out)}
+    assert rows == {"memory": 2, "warp": 1}
+    assert main(["cache", "--clear"]) == 0
+    assert "3 entries removed" in capsys.readouterr().out
+    assert list(cache.iterdir()) == []
+    monkeypatch.setenv("WARPSTACK_CACHE", "off")
+    assert main(["cache"]) == 0
+    assert "off (WARPSTACK_CACHE)" in capsys.readouterr().out
