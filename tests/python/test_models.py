@@ -245,7 +245,7 @@ def plain_inputs(arrays, reads_to_dram):
     return ws.IntervalProfile(core, tuple(profile.waves(ws.gpu("pascal-mdm")))), columns
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "warpstack"])
 @settings(max_examples=100)
 @given(profiles(), machines(), st.floats(0, 2))
 def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):

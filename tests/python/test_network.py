@@ -220,14 +220,16 @@ def test_saturated_dram_serves_at_its_bandwidth():
 
 
 def test_few_mshrs_serve_one_batch_per_round_trip():
-    """One SM, 64 warps x 20 loads x 4 misses, one MSHR, 340 cycles each: 1,740,800 cycles.
+    """One SM, 64 warps x 20 loads x 4 misses, one MSHR: 5120 round trips one after the other.
 
     The burst of the first loads adds 64 x 4 cycles of the load-store unit.
     """
     gpu = machine(num_sms=1, l1_mshrs=1, dram_bandwidth_gbs=1e6, noc_bandwidth_gbs=1e6)
     profile = memory_bound(warps=64, sms=1)
     prediction = ws.models.evaluate(profile, gpu, MODEL)
-    assert prediction.cycles == pytest.approx(64 * 20 * 4 * 340, rel=1e-3)
+    assert prediction.cycles == pytest.approx(
+        64 * 20 * 4 * (gpu.l2_latency + gpu.dram_latency), rel=1e-3
+    )
     assert max(prediction.cpi_stack, key=prediction.cpi_stack.get) == "mshr"
 
 
