@@ -223,9 +223,9 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
             linewidth=0.3,
             label=model,
         )
-        for x, value in zip(places, percent[model], strict=True):
-            if value > limit:
-                ax.annotate(f"{value:.0f}", (x, limit), fontsize=6, rotation=90, ha="center")
+    for x, (_, row) in enumerate(percent.iterrows()):
+        if cut := [f"{value:.0f}" for value in row if value > limit]:
+            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=6, ha="center")
     labels = [f"{app} ({kind})" for kind, app in percent.index]
     ax.set_xticks(range(len(percent)), labels, fontsize=7, rotation=45, ha="right")
     ax.set_ylabel("error of the IPC (%)")
