@@ -71,10 +71,10 @@ CHANGES = {
 }
 
 
-def simulate(reference: pd.DataFrame, traces: Path, choice: dict[str, Any]) -> pd.DataFrame:
-    """Return the reference with the columns of the simulator beside it."""
+def simulate(reference: pd.DataFrame, app: ws.App, choice: dict[str, Any]) -> pd.DataFrame:
+    """Return the reference with the columns of the simulator beside it; `app` is the trace of bfs."""
     gpu = ws.gpu("pascal-mdm").replace(**RESOURCES, **choice)
-    bfs = ws.simulate(ws.load(traces / "rodinia-bfs-graph4096"), gpu)
+    bfs = ws.simulate(app, gpu)
     rows = []
     for row in reference.itertuples():
         if row.trace.startswith("strided"):
@@ -114,9 +114,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     reference = pd.read_csv(arguments.reference, keep_default_na=False)
-    tables = {
-        name: simulate(reference, arguments.traces, choice) for name, choice in CHOICES.items()
-    }
+    app = ws.load(arguments.traces / "rodinia-bfs-graph4096")
+    tables = {name: simulate(reference, app, choice) for name, choice in CHOICES.items()}
     summary = pd.DataFrame(
         [
             {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Hold every model against the cycle-level simulator on the seventeen workloads.
 
-    python benchmarks/validate_models.py --write    # the baseline, into docs/validation-models.md
-    python benchmarks/validate_models.py --axes     # also as resources vary (MDM, Figures 6 to 9)
+    python benchmarks/validate_models.py                   # the baseline (MDM, Figure 5)
+    python benchmarks/validate_models.py --axes            # also as resources vary (Figures 6 to 9)
+    python benchmarks/validate_models.py --axes --write    # into docs/validation-models.md, with pictures
 
-Errors are those of an application's cycles, the sum over its launches, as the MDM paper has them. The
+Errors are those of an application's IPC over all its launches, as in the MDM paper (Eq. 11). The
 configuration is `pascal-mdm` (MDM, Table III); no parameter of the simulator is fitted to a model.
+`explain_errors.py` looks for the causes of what these tables show.
 """
 
 from __future__ import annotations
@@ -17,26 +19,44 @@ import time
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 from run import machine, write_between_marks
 
 import warpstack as ws
+from warpstack.plot.validation import COLOURS, HATCHES, MARKERS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "validation-models.md"
-#: What the axes vary (MDM, Section V-B), around the baseline.
+IMAGES = PAGE.parent / "images"
+#: What the axes vary (MDM, Section V-B), the baseline among them, and the paper's figure.
 AXES = {
-    "noc_bandwidth_gbs": (525, 1400, 2100),
-    "dram_bandwidth_gbs": (240, 720, 960),
-    "l1_mshrs": (32, 64, 256),
-    "num_sms": (15, 56, 80),
+    "noc_bandwidth_gbs": (525, 1050, 1400, 2100),
+    "dram_bandwidth_gbs": (240, 480, 720, 960),
+    "l1_mshrs": (32, 64, 128, 256),
+    "num_sms": (15, 28, 56, 80),
 }
+TITLES = {
+    "noc_bandwidth_gbs": "NoC bandwidth (GB/s)",
+    "dram_bandwidth_gbs": "DRAM bandwidth (GB/s)",
+    "l1_mshrs": "MSHRs per SM",
+    "num_sms": "SMs",
+}
+#: The models in the pictures; the others differ little from their neighbours.
+DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+
+
+def label_of(change: dict[str, int]) -> str:
+    """Return what is changed as text; `baseline` when nothing is."""
+    baseline = ws.gpu("pascal-mdm")
+    parts = [f"{f} = {v}" for f, v in change.items() if getattr(baseline, f) != v]
+    return ", ".join(parts) or "baseline"
 
 
 def points(with_axes: bool) -> list[dict[str, int]]:
     """Return what is changed at each point; the first is the baseline."""
-    if not with_axes:
-        return [{}]
-    return [{}, *({field: value} for field, values in AXES.items() for value in values)]
+    changes = [{field: value} for field, values in AXES.items() for value in values]
+    varied = [change for change in changes if label_of(change) != "baseline"]
+    return [{}, *varied] if with_axes else [{}]
 
 
 def measure(task: tuple[str, str, list[dict[str, int]]]) -> pd.DataFrame:
@@ -47,15 +67,14 @@ def measure(task: tuple[str, str, list[dict[str, int]]]) -> pd.DataFrame:
     rows = []
     for change in changes:
         gpu = ws.gpu("pascal-mdm").replace(**change)
-        start = time.perf_counter()
+        start = time.process_time()
         simulated = ws.timing.as_table(ws.simulate(app, gpu))
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         predicted = ws.predict(app, gpu, "all")
-        label = ", ".join(f"{field} = {value}" for field, value in change.items()) or "baseline"
         for model, table in [("simulation", simulated), *predicted.groupby("model", sort=False)]:
             rows.append(
                 {
-                    "point": label,
+                    "point": label_of(change),
                     "app": name,
                     "class": "MD" if workload.memory_divergent else "NMD",
                     "model": model,
@@ -69,10 +88,12 @@ def measure(task: tuple[str, str, list[dict[str, int]]]) -> pd.DataFrame:
 
 
 def errors_of(results: pd.DataFrame) -> pd.DataFrame:
-    """Return predicted / simulated cycles - 1 of each application and model."""
-    simulated = results[results["model"] == "simulation"].set_index(["point", "app"])["cycles"]
+    """Return predicted / simulated IPC - 1 of each application and model; of the cycles, too."""
+    results = results.assign(ipc=results["instructions"] / results["cycles"])
+    simulated = results[results["model"] == "simulation"].set_index(["point", "app"])
     table = results[results["model"] != "simulation"].set_index(["point", "app"])
-    table["error"] = table["cycles"] / simulated.reindex(table.index) - 1
+    for error, metric in (("error", "ipc"), ("cycles_error", "cycles")):
+        table[error] = table[metric] / simulated[metric].reindex(table.index) - 1
     return table.reset_index()
 
 
@@ -90,15 +111,16 @@ def baseline_tables(results: pd.DataFrame) -> str:
     errors = errors_of(base)
     models = list(dict.fromkeys(errors["model"]))
     means = []
-    for title, part in (
-        ("NMD", errors[errors["class"] == "NMD"]),
-        ("MD", errors[errors["class"] == "MD"]),
-        ("all", errors),
-    ):
-        row = {"mean absolute error": title}
-        for model in models:
-            row[model] = f"{100 * part[part['model'] == model]['error'].abs().mean():.1f} %"
-        means.append(row)
+    for metric, error in (("IPC", "error"), ("cycles", "cycles_error")):
+        for title, part in (
+            ("NMD", errors[errors["class"] == "NMD"]),
+            ("MD", errors[errors["class"] == "MD"]),
+            ("all", errors),
+        ):
+            row = {"mean absolute error": f"{metric}, {title}"}
+            for model in models:
+                row[model] = f"{100 * part[part['model'] == model][error].abs().mean():.1f} %"
+            means.append(row)
     per_app = []
     simulated = base[base["model"] == "simulation"].set_index("app")
     for app, part in sorted(
@@ -115,24 +137,130 @@ def baseline_tables(results: pd.DataFrame) -> str:
     rate = simulated["instructions"].sum() / simulated["seconds"].sum() / 1e6
     return (
         f"{as_markdown(pd.DataFrame(means))}\n\n"
-        "Error of each application's cycles (positive: the model says slower):\n\n"
+        "Error of each application's IPC (positive: the model says faster):\n\n"
         f"{as_markdown(pd.DataFrame(per_app))}\n\n"
         f"The simulations took {simulated['seconds'].sum():.0f} s on one core, "
         f"{rate:.2f} M warp instructions/s. Measured on: {machine()}."
     )
 
 
-def axes_table(results: pd.DataFrame) -> str:
-    """Return the mean absolute errors at each point."""
-    errors = errors_of(results)
+def along(errors: pd.DataFrame, field: str) -> pd.DataFrame:
+    """Return the errors at the points of an axis, with its `value`."""
+    parts = []
+    for value in AXES[field]:
+        part = errors[errors["point"] == label_of({field: value})]
+        parts.append(part.assign(value=value))
+    return pd.concat(parts)
+
+
+def mean_errors(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean absolute error by class and value, a column per model."""
+    return (
+        errors.assign(error=errors["error"].abs())
+        .pivot_table("error", ["class", "value"], "model", sort=False)
+        .sort_index(level="class", ascending=False, sort_remaining=False)
+    )
+
+
+def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
+    """Return how well each model ranks.
+
+    Over all points and applications by IPC, which does not depend on the applications' sizes; and of
+    each application's cycles over the points, averaged over the applications.
+    """
+    results = results.assign(ipc=results["instructions"] / results["cycles"])
+    ipc = results.pivot_table("ipc", ["app", "point"], "model", sort=False)
     rows = []
-    for point, part in errors.groupby("point", sort=False):
-        for kind, group in part.groupby("class"):
-            row = {"point": point, "class": kind}
-            for model, values in group.groupby("model", sort=False):
-                row[str(model)] = f"{100 * values['error'].abs().mean():.0f} %"
+    for title, apps in (
+        ("MD", results.loc[results["class"] == "MD", "app"].unique()),
+        ("NMD", results.loc[results["class"] == "NMD", "app"].unique()),
+        ("all", results["app"].unique()),
+    ):
+        part = ipc[ipc.index.get_level_values("app").isin(apps)]
+        over_all = part.corr("spearman")["simulation"]
+        trends = part.groupby("app").apply(lambda one: one.corr("spearman")["simulation"]).mean()
+        for what, values in (("all points", over_all), ("points of an application", trends)):
+            row = {"class": title, "rank correlation over": what}
+            for model in ipc.columns.drop("simulation"):
+                row[model] = "-" if pd.isna(values[model]) else f"{values[model]:.2f}"
             rows.append(row)
-    return as_markdown(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
+
+
+def axes_tables(results: pd.DataFrame) -> str:
+    """Return the mean absolute errors along each axis, and the rank correlations."""
+    errors = errors_of(results)
+    parts = []
+    for number, field in enumerate(AXES, start=6):
+        means = mean_errors(along(errors, field)).map(lambda x: f"{100 * x:.0f} %")
+        labels = means.index.to_frame(index=False).rename(columns={"value": TITLES[field]})
+        table = pd.concat([labels, means.reset_index(drop=True)], axis=1)
+        parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
+        parts.append(f"![Mean errors over {TITLES[field]}](images/validation-{field}.png)")
+        parts.append(as_markdown(table))
+    parts.append("### Ranks")
+    parts.append(as_markdown(rank_correlations(results)))
+    return "\n\n".join(parts)
+
+
+def draw_baseline(results: pd.DataFrame) -> Figure:
+    """Draw the error of each application at the baseline (MDM, Figure 5)."""
+    errors = errors_of(results[results["point"] == "baseline"])
+    percent = 100 * errors.pivot_table("error", ["class", "app"], "model").loc[:, list(DRAWN)]
+    limit = 150
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    ax = figure.subplots()
+    step = 0.84 / len(DRAWN)
+    for i, model in enumerate(DRAWN):
+        places = [k + (i - (len(DRAWN) - 1) / 2) * step for k in range(len(percent))]
+        ax.bar(
+            places,
+            percent[model].clip(upper=limit),
+            width=0.92 * step,
+            color=COLOURS[i],
+            hatch=HATCHES[i],
+            edgecolor="#222222",
+            linewidth=0.3,
+            label=model,
+        )
+    for x, (_, row) in enumerate(percent.iterrows()):
+        if cut := [f"{value:.0f}" for value in row if value > limit]:
+            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=6, ha="center")
+    labels = [f"{app} ({kind})" for kind, app in percent.index]
+    ax.set_xticks(range(len(percent)), labels, fontsize=7, rotation=45, ha="right")
+    ax.set_ylabel("error of the IPC (%)")
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.margins(x=0.01, y=0.1)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    return figure
+
+
+def draw_axis(results: pd.DataFrame, field: str) -> Figure:
+    """Draw the mean errors of the models along an axis (MDM, Figures 6 to 9)."""
+    means = 100 * mean_errors(along(errors_of(results), field))
+    figure = Figure(figsize=(7.2, 2.8), layout="constrained")
+    for ax, kind in zip(figure.subplots(1, 2), ("NMD", "MD"), strict=True):
+        for i, model in enumerate(DRAWN):
+            values = means.loc[kind, model]
+            ax.plot(
+                range(len(values)),
+                values,
+                color=COLOURS[i],
+                marker=MARKERS[i],
+                markersize=4,
+                linewidth=1,
+                label=model,
+            )
+        ax.set_xticks(range(len(values)), [str(value) for value in values.index])
+        ax.set_xlabel(TITLES[field], fontsize=8)
+        ax.set_ylim(bottom=0)
+        ax.set_title(f"{kind} applications", fontsize=9)
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=8)
+    figure.axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    return figure
 
 
 def main() -> None:
@@ -145,17 +273,33 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write docs/validation-models.md")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="CSV",
+        help="what was measured; read from there, without measuring, when the file exists",
+    )
     arguments = parser.parse_args()
-    names = arguments.only or ws.workloads.names()
-    tasks = [(name, arguments.size, points(arguments.axes)) for name in names]
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
-    text = baseline_tables(results)
-    print(text)
+    if arguments.keep and arguments.keep.exists():
+        results = pd.read_csv(arguments.keep)
+    else:
+        names = arguments.only or ws.workloads.names()
+        tasks = [(name, arguments.size, points(arguments.axes)) for name in names]
+        with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+            results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
+        if arguments.keep:
+            results.to_csv(arguments.keep, index=False)
+    texts = {"baseline": baseline_tables(results)}
+    pictures = {"baseline": draw_baseline(results)}
     if arguments.axes:
-        print(f"\n{axes_table(results)}")
+        texts["axes"] = axes_tables(results)
+        pictures.update({field: draw_axis(results, field) for field in AXES})
+    print("\n\n".join(texts.values()))
     if arguments.write:
-        write_between_marks(PAGE, "baseline", text)
+        for name, text in texts.items():
+            write_between_marks(PAGE, name, text)
+        for name, figure in pictures.items():
+            figure.savefig(IMAGES / f"validation-{name}.png", dpi=110)
 
 
 if __name__ == "__main__":

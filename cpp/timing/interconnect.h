@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -8,7 +9,8 @@
 namespace warpstack {
 
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
-/// port of an SM may have a bandwidth of its own.
+/// port of an SM may have a bandwidth of its own. When no packet can move it sleeps until a port
+/// gets free, a packet is added, or it is told that a destination has room.
 class Interconnect {
  public:
   struct Transfer {
@@ -25,11 +27,13 @@ class Interconnect {
   /// Says that a source has one packet more, at `now`; its queue is looked at from the first edge
   /// at or after `now` on.
   void add(std::uint32_t source, Ticks now) {
-    if (num_waiting_++ == 0) {
-      const Ticks edge = link_.clock().at_or_after(now);
-      next_ = link_.is_free(edge) ? edge : link_.next_edge(edge);
-    }
+    ++num_waiting_;
     ++waiting_[source];
+    look_at(link_.clock().at_or_after(now));
+  }
+  /// A destination got room at `now`, after the network's own turn of this instant.
+  void wake(Ticks now) {
+    if (num_waiting_ > 0) look_at(link_.clock().after(now));
   }
 
   /// At the edge next(): `head(source, transfer)` describes the first packet of a queue that is not
@@ -38,13 +42,18 @@ class Interconnect {
   void step(Head head, Move move) {
     const Ticks edge = next_;
     auto refused = static_cast<std::uint32_t>(0);
+    Ticks port_free = never;
     const auto count = static_cast<std::uint32_t>(waiting_.size());
     while (num_waiting_ > 0 && refused < count && link_.is_free(edge)) {
       const std::uint32_t source = turn_;
       turn_ = turn_ + 1 == count ? 0 : turn_ + 1;
       Transfer transfer;
-      if (waiting_[source] == 0 || !head(source, transfer) ||
-          (transfer.port_time > 0 && !ports_[transfer.port].is_free(edge))) {
+      if (waiting_[source] == 0 || !head(source, transfer)) {
+        ++refused;
+        continue;
+      }
+      if (transfer.port_time > 0 && !ports_[transfer.port].is_free(edge)) {
+        port_free = std::min(port_free, ports_[transfer.port].next_edge(edge));
         ++refused;
         continue;
       }
@@ -54,12 +63,21 @@ class Interconnect {
       --waiting_[source];
       --num_waiting_;
       refused = 0;
+      port_free = never;
     }
-    // A round in vain changes no turn: the next edge begins where this one did.
-    next_ = num_waiting_ == 0 ? never : link_.next_edge(edge);
+    // A round in vain changes no turn: those that are slept over would begin where this one did.
+    if (num_waiting_ == 0) {
+      next_ = never;
+    } else {
+      next_ = refused == count ? port_free : link_.next_edge(edge);
+    }
   }
 
  private:
+  void look_at(Ticks edge) {
+    next_ = std::min(next_, link_.is_free(edge) ? edge : link_.next_edge(edge));
+  }
+
   Server link_;
   std::vector<Server> ports_;
   std::vector<std::uint32_t> waiting_;  ///< packets of each source

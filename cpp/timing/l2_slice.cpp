@@ -79,6 +79,17 @@ void L2Slice::take_fills(Ticks now) {
   }
 }
 
+void L2Slice::explain(std::string& text) const {
+  text += "\n  L2 slice " + std::to_string(index_) + ": " + std::to_string(requests_.size()) +
+          " requests in a queue of " + std::to_string(capacity_);
+  if (!requests_.empty() && waits_ != Wait::none) {
+    text += waits_ == Wait::dram ? ", the first waits for an MSHR or the DRAM queue"
+                                 : ", the first waits for room among the replies";
+  }
+  text += "; MSHRs in use: " + std::to_string(mshrs_.size()) +
+          "; replies that wait: " + std::to_string(replies_.size());
+}
+
 L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
   const Packet::Kind kind = packets_[id].kind;
   const Ticks for_dram = waited_for_dram_ - packets_[id].queue_mark;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "memory/cache.h"
 #include "memory/memory_system.h"
@@ -45,6 +46,12 @@ class L2Slice {
   void pop_reply() { replies_.pop(); }
 
   [[nodiscard]] std::size_t queued_requests() const { return requests_.size(); }
+  /// Requests, misses and replies that it holds.
+  [[nodiscard]] std::size_t waiting() const {
+    return requests_.size() + mshrs_.size() + replies_.size();
+  }
+  /// Appends a line about what it holds and what its first request waits for.
+  void explain(std::string& text) const;
   [[nodiscard]] std::size_t queued_replies() const { return replies_.size(); }
   [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
 

@@ -66,14 +66,18 @@ class Machine {
              " cycles; raise it, or see what its warps wait for:");
       }
       step(now);
+      last_ = now;
       if (++steps_ % steps_between_checks == 0) {
+        watch();
         if (options_.interrupt) options_.interrupt();
         if (options_.progress) options_.progress(instructions());
       }
     }
     if (!done()) {
-      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
-           ") is in a deadlock, which is an error of the simulator; what its warps wait for:");
+      fail(
+          "kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+          ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +
+          ": nothing can happen any more, which is an error of the simulator. Who waits for what:");
     }
     finish();
     return std::move(result_);
@@ -81,6 +85,20 @@ class Machine {
 
  private:
   static constexpr std::uint64_t steps_between_checks = 1 << 16;
+
+  /// Fails when nothing has moved since the last time: components that ask for turns in vain would
+  /// go on for ever.
+  void watch() {
+    const TrafficCounters& traffic = result_.traffic;
+    const std::uint64_t moved = instructions() + traffic.noc_requests + traffic.noc_replies +
+                                traffic.dram_reads + traffic.dram_writes;
+    if (moved == moved_ && !done()) {
+      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+           ") makes no progress at cycle " + std::to_string(last_ / ticks_per_cycle) +
+           ", which is an error of the simulator. Who waits for what:");
+    }
+    moved_ = moved;
+  }
 
   [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const {
     return slice / (config_.memory.l2.slices / config_.dram_channels);
@@ -162,11 +180,22 @@ class Machine {
     for (std::uint32_t s = 0; s < slices_.size(); ++s) {
       L2Slice& slice = slices_[s];
       if (slice.next() == now) {
+        const bool was_full = !slice.has_room();
         slice.step();
-        channels_next_ = std::min(channels_next_, channels_[channel_of(s)].next());
+        if (was_full && slice.has_room()) request_network_.wake(now);
+        channels_next_ = std::min(channels_next_, next_of_channel(channel_of(s), now));
       }
       slices_next_ = std::min(slices_next_, slice.next());
     }
+  }
+
+  [[nodiscard]] bool is_stuck(std::uint32_t channel) const {
+    return channel == 0 && options_.fault != SimulationOptions::Fault::none;
+  }
+  [[nodiscard]] Ticks next_of_channel(std::uint32_t channel, Ticks now) const {
+    if (!is_stuck(channel)) return channels_[channel].next();
+    if (options_.fault == SimulationOptions::Fault::dram_sleeps) return never;
+    return channels_[channel].queued() > 0 ? config_.dram_clock().after(now) : never;
   }
 
   void step_channels(Ticks now) {
@@ -174,7 +203,7 @@ class Machine {
     const std::uint32_t sharers = config_.memory.l2.slices / config_.dram_channels;
     for (std::uint32_t c = 0; c < channels_.size(); ++c) {
       DramChannel& channel = channels_[c];
-      if (channel.next() == now) {
+      if (channel.next() == now && !is_stuck(c)) {
         bool started = false;
         channel.step([&](const DramRequest& request) {
           started = true;
@@ -188,7 +217,7 @@ class Machine {
           slices_next_ = std::min(slices_next_, slices_[s].next());
         }
       }
-      channels_next_ = std::min(channels_next_, channel.next());
+      channels_next_ = std::min(channels_next_, next_of_channel(c, now));
     }
   }
 
@@ -265,6 +294,29 @@ class Machine {
       sm.explain(text, most_lines);
     }
     text += "\n  requests under way: " + std::to_string(packets_.size());
+    for (std::uint32_t s = 0; s < num_sms_; ++s) {
+      const LoadStoreUnit& lsu = sms_[s].lsu();
+      if (lsu.queued_requests() == 0) continue;
+      text += "\n  SM " + std::to_string(s) + ": " + std::to_string(lsu.queued_requests()) +
+              " packets wait for the NoC, the first for L2 slice " +
+              std::to_string(packets_[lsu.first_request()].slice);
+      break;
+    }
+    // The fullest of each kind tells most.
+    const auto slice =
+        std::ranges::max_element(slices_, {}, [](const L2Slice& one) { return one.waiting(); });
+    if (slice != slices_.end() && slice->waiting() > 0) {
+      const auto index = static_cast<std::uint32_t>(slice - slices_.begin());
+      slice->explain(text);
+      text += "; its DRAM channel is " + std::to_string(channel_of(index));
+    }
+    const auto channel = std::ranges::max_element(
+        channels_, {}, [](const DramChannel& one) { return one.queued(); });
+    if (channel != channels_.end() && channel->queued() > 0) {
+      text += "\n  DRAM channel " + std::to_string(channel - channels_.begin()) + ": " +
+              std::to_string(channel->queued()) + " of at most " +
+              std::to_string(config_.dram_queue_entries) + " requests wait for their transfer";
+    }
     throw InputError(text);
   }
 
@@ -335,6 +387,9 @@ class Machine {
   Ticks channels_next_ = never;
   Cycle next_sample_ = never;
   std::uint64_t steps_ = 0;
+  std::uint64_t moved_ =
+      ~std::uint64_t{0};  ///< instructions, packets and transfers at the last watch()
+  Ticks last_ = 0;        ///< the last instant
 };
 
 }  // namespace

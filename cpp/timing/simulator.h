@@ -49,6 +49,10 @@ struct SimulationOptions {
   InterruptCheck interrupt;
   /// Called now and then with the instructions issued so far.
   std::function<void(std::uint64_t)> progress;
+  /// For tests of the watchdog: DRAM channel 0 serves nothing, and sleeps or asks for turns in
+  /// vain.
+  enum class Fault : std::uint8_t { none, dram_sleeps, dram_spins };
+  Fault fault = Fault::none;
 };
 
 /// A GPU, simulated cycle by cycle; docs/timing.md says what is modelled. L2 keeps its contents

@@ -411,7 +411,8 @@ def test_names_that_the_terminal_cannot_show(tmp_path):
     assert err == f"warpstack: error: {tmp_path}/no\\xff: no such file or folder\n"
 
 
-def test_interrupt_ends_a_long_run(tmp_path):
+@pytest.mark.parametrize("call", ["simulate_caches", "simulate"])
+def test_interrupt_ends_a_long_run(tmp_path, call):
     """Ctrl-C stops the compiled loops too."""
     kernel = ws.patterns.gather(loads=100, blocks=448, footprint_mib=512)
     ws.save(ws.App([kernel]), tmp_path / "long")
@@ -422,7 +423,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 kernel = ws.load({str(tmp_path / "long")!r}).kernels[0]
 print("ready", flush=True)
 while True:
-    ws.simulate_caches(kernel, ws.gpu("pascal-mdm"))
+    ws.{call}(kernel, ws.gpu("pascal-mdm"))
 """
     with child("-c", source) as process:
         assert process.stdout.readline() == "ready\n"

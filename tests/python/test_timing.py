@@ -1,5 +1,6 @@
 """The simulator against its plain definition, by hand, and against conservation laws."""
 
+import concurrent.futures
 import json
 
 import numpy as np
@@ -287,6 +288,14 @@ class TestResult:
         )
         assert first == second
 
+    def test_runs_in_several_threads_alike(self, app, pascal):
+        gpus = [pascal, pascal.replace(l1_mshrs=32), pascal.replace(num_sms=7)]
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            together = list(pool.map(lambda gpu: ws.simulate(app, gpu), gpus))
+        for gpu, results in zip(gpus, together, strict=True):
+            alone = ws.simulate(app, gpu)
+            assert [(r.cycles, r.totals) for r in results] == [(r.cycles, r.totals) for r in alone]
+
     def test_timeline(self, app, pascal):
         result = ws.simulate(app.kernels[1], pascal, sample_cycles=100)
         timeline = result.timeline
@@ -315,6 +324,45 @@ class TestResult:
         assert result.occupancy == ws.occupancy(app.kernels[0], pascal)
         assert result.l1_size_kib == 48
         assert result.active_sms == 28
+
+
+class Meter:
+    """Notes what it is told; fails after so many times when asked to."""
+
+    def __init__(self, most=None):
+        self.steps = []
+        self.most = most
+
+    def update(self, n):
+        if len(self.steps) == self.most:
+            raise KeyboardInterrupt
+        self.steps.append(n)
+
+
+@pytest.fixture(scope="module")
+def long_kernel():
+    return ws.patterns.gather(loads=40, blocks=64, footprint_mib=64)
+
+
+class TestProgress:
+    def test_counts_the_instructions_as_they_issue(self, long_kernel, pascal):
+        meter = Meter()
+        plain = ws.Simulator(pascal).run(long_kernel)
+        watched = ws.Simulator(pascal).run(long_kernel, progress=meter)
+        assert sum(meter.steps) == long_kernel.num_instructions
+        assert len(meter.steps) > 2
+        assert min(meter.steps) >= 0
+        assert (watched.cycles, watched.totals) == (plain.cycles, plain.totals)
+
+    def test_what_it_raises_ends_the_run(self, long_kernel, pascal):
+        meter = Meter(most=1)
+        simulator = ws.Simulator(pascal)
+        with pytest.raises(KeyboardInterrupt):
+            simulator.run(long_kernel, progress=meter)
+        assert 0 <= sum(meter.steps) < long_kernel.num_instructions
+        # The simulator is good for another run.
+        simulator.flush_l2()
+        assert simulator.run(long_kernel).cycles == ws.simulate(long_kernel, pascal).cycles
 
 
 class TestErrors:

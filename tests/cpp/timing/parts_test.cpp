@@ -167,9 +167,19 @@ TEST(Interconnect, AFullDestinationHoldsUpOnlyItsOwnQueue) {
           return source == 1 || has_room;
         },
         [&](std::uint32_t source) { moved.push_back(source); });
-    has_room = i == 1;
+    if (i == 0) EXPECT_EQ(network.next(), cycle);
+    if (i == 1) {
+      // It sleeps until it hears of room, and looks at the next edge then.
+      EXPECT_EQ(network.next(), never);
+      has_room = true;
+      network.wake(5 * cycle);
+      EXPECT_EQ(network.next(), 6 * cycle);
+    }
   }
   EXPECT_EQ(moved, (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(network.next(), never);
+  network.wake(9 * cycle);  // nobody waits
+  EXPECT_EQ(network.next(), never);
 }
 
 TEST(Interconnect, APortLimitsItsSm) {

@@ -408,6 +408,61 @@ TEST(Simulator, SaysWhatWarpsWaitForWhenItGivesUp) {
   }
 }
 
+/// What the simulator says when DRAM channel 0 is broken.
+std::string message_with(SimulationOptions::Fault fault) {
+  SimulationOptions options;
+  options.fault = fault;
+  TimingConfig one_channel = config();
+  one_channel.memory.l2.slices = 1;
+  one_channel.dram_channels = 1;
+  one_channel.dram_queue_entries = 2;
+  one_channel.l2_queue_entries = 3;
+  one_channel.noc_queue_entries = 8;
+  std::vector<Step> steps;
+  for (std::uint16_t i = 0; i < 16; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
+  }
+  try {
+    simulate(one_channel, make_kernel(2, 32, steps), options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Watchdog, ExplainsAStateThatNothingCanLeave) {
+  // Of 32 loads 2 wait in the DRAM queue, 3 in front of the slice and 8 in each SM's queue; the
+  // slice's MSHRs hold those that went to DRAM.
+  const std::string text = message_with(SimulationOptions::Fault::dram_sleeps);
+  for (const char* part :
+       {"deadlock at cycle ", "SM 0, block 0, warp 0: ", "waits for the load-store unit",
+        "SM 0: 8 packets wait for the NoC, the first for L2 slice 0",
+        "L2 slice 0: 3 requests in a queue of 3, the first waits for an MSHR or the DRAM queue; "
+        "MSHRs in use: 2; replies that wait: 0; its DRAM channel is 0",
+        "DRAM channel 0: 2 of at most 2 requests wait for their transfer"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST(Watchdog, EndsTurnsInVain) {
+  const std::string text = message_with(SimulationOptions::Fault::dram_spins);
+  EXPECT_NE(text.find("makes no progress at cycle "), std::string::npos) << text;
+  EXPECT_NE(text.find("DRAM channel 0: 2 of at most 2"), std::string::npos) << text;
+}
+
+TEST(Watchdog, LetsASlowMachineBe) {
+  // A transfer takes 128 bytes * 1.4 GHz / 1 kB/s = 179,200,000 cycles.
+  TimingConfig slow = config();
+  slow.dram_bandwidth_gbs = 1e-6 * 24;
+  const SimulationResult result = simulate(
+      slow,
+      make_kernel(1, 32,
+                  {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {5}, {2}, [](std::uint64_t lane) {
+                                                       return 0x10000 + 128 + 4 * (lane % 32);
+                                                     }}}));
+  EXPECT_NEAR(static_cast<double>(result.cycles), 179.2e6, 1e6);
+}
+
 TEST(Simulator, StopsWhenInterrupted) {
   SimulationOptions options;
   int calls = 0;
