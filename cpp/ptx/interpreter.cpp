@@ -67,7 +67,7 @@ struct Frame {
 };
 
 struct Warp {
-  enum class State : std::uint8_t { ready, waiting, done };
+  enum class State : std::uint8_t { ready, paused, waiting, done };
 
   std::uint32_t number = 0;  ///< in its block
   State state = State::ready;
@@ -76,6 +76,7 @@ struct Warp {
   std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
+  bool may_wait = false;  ///< for another block: it has looked at what that one may change
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
@@ -90,7 +91,17 @@ struct BlockBarrier {
   bool all = true;
 };
 
-/// Runs the blocks of a launch, one after the other.
+/// A thread block with all that is its own.
+struct Block {
+  std::uint64_t number = 0;
+  Dim3 index{};
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  std::array<BlockBarrier, num_barriers> barriers{};
+  bool done = false;
+};
+
+/// Runs the blocks of a launch, one after the other, or in turns when they cooperate.
 class Machine {
  public:
   Machine(LoadedModule& module, const KernelProgram& program, std::span<const std::byte> parameters,
@@ -107,6 +118,7 @@ class Machine {
 
   ~Machine() {
     if (parameter_address_ != 0) memory_.free(parameter_address_);
+    if (workspace_address_ != 0) memory_.free(workspace_address_);
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -118,12 +130,16 @@ class Machine {
       builder_ = &*builder;
       for (const StaticInstruction& row : program_.rows) rows_.push_back(builder_->intern(row));
     }
-    shared_.resize(program_.dynamic_shared_offset + options_.dynamic_shared_bytes);
-    if (!program_.uses_dynamic_shared) shared_.resize(program_.shared_bytes);
     const std::uint64_t num_blocks = options_.grid[0] * options_.grid[1] * options_.grid[2];
-    for (block_ = 0; block_ < num_blocks; ++block_) {
-      run_block();
-      if (options_.progress) options_.progress(block_ + 1, num_blocks);
+    if (options_.cooperative) {
+      run_in_turns(num_blocks);
+    } else {
+      for (std::uint64_t number = 0; number < num_blocks; ++number) {
+        start_block(number);
+        while (!block_.done) run_turn();
+        store_block();
+        if (options_.progress) options_.progress(number + 1, num_blocks);
+      }
     }
     LaunchResult result;
     result.warp_instructions = warp_instructions_;
@@ -162,20 +178,57 @@ class Machine {
 
   // ---- blocks ----
 
-  void run_block() {
-    block_index_ = {block_ % options_.grid[0], block_ / options_.grid[0] % options_.grid[1],
-                    block_ / options_.grid[0] / options_.grid[1]};
-    std::fill(shared_.begin(), shared_.end(), std::byte{0});
-    barriers_ = {};
-    warps_.resize(num_warps_);
+  /// All blocks are there from the beginning and go on until they may wait for each other.
+  void run_in_turns(std::uint64_t num_blocks) {
+    if (program_.synchronizes_grid) {
+      // A count of arrivals, behind four bytes that are not used here.
+      const std::array<std::byte, 64> zeros{};
+      workspace_address_ = memory_.allocate(zeros.size(), "(workspace of the cooperative launch)");
+      memory_.write(workspace_address_, zeros.data(), zeros.size());
+      cached_ = nullptr;
+    }
+    std::vector<Block> blocks(num_blocks);
+    for (std::uint64_t number = 0; number < num_blocks; ++number) {
+      start_block(number);
+      std::swap(block_, blocks[number]);
+    }
+    std::uint64_t stored = 0;
+    while (stored < num_blocks) {
+      for (std::uint64_t number = stored; number < num_blocks; ++number) {
+        if (blocks[number].done) continue;
+        std::swap(block_, blocks[number]);
+        run_turn();
+        std::swap(block_, blocks[number]);
+      }
+      for (; stored < num_blocks && blocks[stored].done; ++stored) {
+        std::swap(block_, blocks[stored]);
+        store_block();
+        block_ = {};
+        if (options_.progress) options_.progress(stored + 1, num_blocks);
+      }
+    }
+  }
+
+  void start_block(std::uint64_t number) {
+    block_.number = number;
+    block_.done = false;
+    block_.index = {number % options_.grid[0], number / options_.grid[0] % options_.grid[1],
+                    number / options_.grid[0] / options_.grid[1]};
+    block_.shared.assign(program_.uses_dynamic_shared
+                             ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
+                             : program_.shared_bytes,
+                         std::byte{0});
+    block_.barriers = {};
+    block_.warps.resize(num_warps_);
     const ProgramFunction& kernel = program_.functions[0];
     for (std::uint32_t w = 0; w < num_warps_; ++w) {
-      Warp& warp = warps_[w];
+      Warp& warp = block_.warps[w];
       warp.number = w;
       warp.state = Warp::State::ready;
       const std::uint32_t lanes = std::min(num_threads_ - w * warp_size, warp_size);
       warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
       warp.spins = 0;
+      warp.may_wait = false;
       warp.file.assign(frame_bytes(kernel), std::byte{0});
       std::ranges::copy(kernel.constants, warp.file.begin());
       warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
@@ -183,22 +236,28 @@ class Machine {
       warp.local.assign(program_.local_bytes * warp_size, std::byte{0});
       warp.columns.clear();
     }
-    bool alive = true;
-    while (alive) {
-      alive = false;
-      bool progress = false;
-      for (Warp& warp : warps_) {
-        if (warp.state == Warp::State::ready) {
-          run_warp(warp);
-          progress = true;
-        }
-        alive = alive || warp.state != Warp::State::done;
+  }
+
+  /// Gives each warp of the block a turn.
+  void run_turn() {
+    bool alive = false;
+    bool progress = false;
+    for (Warp& warp : block_.warps) {
+      if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
+      if (warp.state == Warp::State::ready) {
+        run_warp(warp);
+        progress = true;
       }
-      if (alive && !progress) report_deadlock();
+      alive = alive || warp.state != Warp::State::done;
     }
+    if (alive && !progress) report_deadlock();
+    block_.done = !alive;
+  }
+
+  void store_block() {
     if (builder_ == nullptr) return;
-    builder_->begin_block(block_);
-    for (const Warp& warp : warps_) {
+    builder_->begin_block(block_.number);
+    for (const Warp& warp : block_.warps) {
       builder_->begin_warp(warp.number);
       builder_->append_columns(warp.columns.view());
     }
@@ -207,7 +266,7 @@ class Machine {
 
   [[noreturn]] void report_deadlock() const {
     std::string where;
-    for (const Warp& warp : warps_) {
+    for (const Warp& warp : block_.warps) {
       if (warp.state != Warp::State::waiting || where.size() > 200) continue;
       // The warp goes on behind the barrier.
       const Step& step = warp.frames.back().function->steps[warp.paths.back().pc - 1];
@@ -225,8 +284,8 @@ class Machine {
   // ---- errors ----
 
   std::string block_text() const {
-    return "(" + std::to_string(block_index_[0]) + ", " + std::to_string(block_index_[1]) + ", " +
-           std::to_string(block_index_[2]) + ")";
+    return "(" + std::to_string(block_.index[0]) + ", " + std::to_string(block_.index[1]) + ", " +
+           std::to_string(block_.index[2]) + ")";
   }
 
   const Step& step_of(const Warp& warp) const {
@@ -284,7 +343,7 @@ class Machine {
   void emit_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
                    std::uint32_t row = 0) {
     if (builder_ == nullptr || step.num_rows == 0) return;
-    builder_->append_to(warp.columns, block_ * num_warps_ + warp.number,
+    builder_->append_to(warp.columns, block_.number * num_warps_ + warp.number,
                         rows_[step.first_row + row], mask, lanes);
   }
 
@@ -310,13 +369,15 @@ class Machine {
   void run_warp(Warp& warp) {
     if (warp_instructions_ >= next_check_) {
       if (options_.interrupt) options_.interrupt();
-      if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
       next_check_ = warp_instructions_ + check_interval;
     }
-    std::uint64_t left = turn_steps;
+    if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
+    // Near the limit a turn is shorter.
+    const std::uint64_t rest = options_.step_limit - warp_instructions_;
+    std::uint64_t left = std::min(turn_steps, rest + 1);
     while (warp.state == Warp::State::ready) {
       if (left-- == 0) {
-        rotate(warp);
+        if (rest >= turn_steps) rotate(warp);
         return;
       }
       PathEntry& path = warp.paths.back();
@@ -382,7 +443,13 @@ class Machine {
         if (mask != 0) leave(warp, mask, false);
         return;
       case Action::trap:
-        if (mask != 0) fault(warp, step, std::countr_zero(mask), "the kernel executed a trap");
+        if (mask != 0) {
+          fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+                program_.synchronizes_grid && !options_.cooperative
+                    ? "the kernel executed a trap: to synchronize its grid it needs a cooperative "
+                      "launch"
+                    : "the kernel executed a trap");
+        }
         break;
       case Action::barrier:
         arrive(warp, step, registers, mask);
@@ -481,6 +548,11 @@ class Machine {
 
   void branch(Warp& warp, const Step& step, std::uint32_t taken) {
     PathEntry& path = warp.paths.back();
+    if (warp.may_wait && taken != 0 && step.jump <= path.pc) {
+      // Round a loop that may wait for another block, which goes on now.
+      warp.may_wait = false;
+      warp.state = Warp::State::paused;
+    }
     if (taken == path.mask) {
       if (step.jump <= path.pc && warp.spins > patience) {
         path.pc = step.jump;
@@ -831,7 +903,7 @@ class Machine {
         uniform(c < 3 ? options_.block[c] : 0);
         break;
       case Special::ctaid:
-        uniform(c < 3 ? block_index_[c] : 0);
+        uniform(c < 3 ? block_.index[c] : 0);
         break;
       case Special::nctaid:
         uniform(c < 3 ? options_.grid[c] : 0);
@@ -886,7 +958,10 @@ class Machine {
         uniform(options_.dynamic_shared_bytes);
         break;
       case Special::total_smem_size:
-        uniform(shared_.size());
+        uniform(block_.shared.size());
+        break;
+      case Special::envreg:
+        uniform(c == 1 ? workspace_address_ >> 32 : workspace_address_ & 0xffffffffu);
         break;
       default:
         uniform(0);
@@ -1046,11 +1121,12 @@ class Machine {
 
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                     std::uint32_t bytes) {
-    if (address > shared_.size() || bytes > shared_.size() - address) {
-      out_of_bounds(warp, step, lane, address, bytes,
-                    "the block has " + std::to_string(shared_.size()) + " bytes of shared memory");
+    if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
+      out_of_bounds(
+          warp, step, lane, address, bytes,
+          "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
     }
-    return shared_.data() + address;
+    return block_.shared.data() + address;
   }
 
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
@@ -1246,6 +1322,7 @@ class Machine {
         }
       }
     }
+    if (access.strong) warp.may_wait = options_.cooperative;
     if (access.constant) {
       if (builder_ != nullptr) emit(warp, step, mask);
     } else {
@@ -1261,10 +1338,11 @@ class Machine {
       greatest = std::max(greatest, address);
       any |= address;
     }
-    if ((any & (bytes - 1)) != 0 || shared_.size() < bytes || greatest > shared_.size() - bytes) {
+    if ((any & (bytes - 1)) != 0 || block_.shared.size() < bytes ||
+        greatest > block_.shared.size() - bytes) {
       return nullptr;
     }
-    return shared_.data();
+    return block_.shared.data();
   }
 
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -1284,6 +1362,7 @@ class Machine {
       if (access.result != none) put(registers, access.result, register_bytes, lane, old);
     }
     if (access.takes_locks) ++warp.spins;
+    if (access.result != none) warp.may_wait = options_.cooperative;
   }
 
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -1360,19 +1439,25 @@ class Machine {
 
   void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
                    int lane) const {
+    const auto integer = [&](std::uint32_t i) {
+      return std::int64_t{
+          static_cast<std::int32_t>(lane_u32(registers, access.coordinates[i], lane))};
+    };
+    const std::uint32_t first = access.layered ? 1 : 0;
+    std::array<std::int64_t, 3> position{};
+    std::array<float, 3> coordinates{};
+    for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+      position[d] = integer(first + d);
+      coordinates[d] =
+          std::bit_cast<float>(lane_u32(registers, access.coordinates[first + d], lane));
+    }
     std::array<std::uint32_t, 4> texel;
-    if (access.fetch) {
-      std::array<std::int64_t, 3> position{};
-      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-        position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
-      }
-      texel = fetch(memory_, texture, access.dimensions, position);
+    if (access.cube) {
+      texel = sample_cube(memory_, texture, coordinates, access.layered ? integer(0) : 0);
     } else {
-      std::array<float, 3> coordinates{};
-      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-        coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[d], lane));
-      }
-      texel = sample(memory_, texture, access.dimensions, coordinates);
+      const Texture& plane = access.layered ? layer_of(texture, integer(0)) : texture;
+      texel = access.fetch ? fetch(memory_, plane, access.dimensions, position)
+                           : sample(memory_, plane, access.dimensions, coordinates);
     }
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       put(registers, access.values[e], 4, lane, texel[e]);
@@ -1381,26 +1466,36 @@ class Machine {
 
   void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
                       const Texture& texture, std::byte* registers, int lane) {
+    const std::uint32_t first = access.layered ? 1 : 0;
     std::array<std::int64_t, 3> position{};
     for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-      position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
+      position[d] =
+          static_cast<std::int32_t>(lane_u32(registers, access.coordinates[first + d], lane));
     }
     const std::uint32_t bytes = std::uint32_t{access.element_bytes} * access.elements;
-    auto address = surface_address(texture, access.dimensions, position, bytes);
     const bool is_load = step.action == Action::surface_load;
+    std::int64_t layer = 0;
+    if (access.layered) {
+      layer = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[0], lane));
+    }
+    const Texture& plane = access.layered ? layer_of(texture, layer) : texture;
+    auto address = surface_address(plane, access.dimensions, position, bytes);
+    if (access.layered && (layer < 0 || static_cast<std::uint64_t>(layer) >= texture.layers)) {
+      address.reset();
+    }
     if (!address && access.out_of_bounds == 0) {
       fault(warp, step, static_cast<std::uint32_t>(lane), "access outside the surface");
     }
     if (!address && access.out_of_bounds == 1) {
-      const auto texel = std::int64_t{texture.channels} * texture.channel_bytes;
+      const auto texel = std::int64_t{plane.channels} * plane.channel_bytes;
       const std::array<std::int64_t, 3> last{
-          static_cast<std::int64_t>(texture.size[0]) * texel - bytes,
-          static_cast<std::int64_t>(texture.size[1]) - 1,
-          static_cast<std::int64_t>(texture.size[2]) - 1};
+          static_cast<std::int64_t>(plane.size[0]) * texel - bytes,
+          static_cast<std::int64_t>(plane.size[1]) - 1,
+          static_cast<std::int64_t>(plane.size[2]) - 1};
       for (std::uint32_t d = 0; d < access.dimensions; ++d) {
         position[d] = std::clamp<std::int64_t>(position[d], 0, std::max<std::int64_t>(last[d], 0));
       }
-      address = surface_address(texture, access.dimensions, position, bytes);
+      address = surface_address(plane, access.dimensions, position, bytes);
     }
     std::byte* const place = address ? global(warp, step, static_cast<std::uint32_t>(lane),
                                               *address, bytes, is_load, !is_load)
@@ -1747,7 +1842,7 @@ class Machine {
     if (number >= num_barriers) {
       fault(warp, step, lane, "barrier " + std::to_string(number) + " of 16");
     }
-    BlockBarrier& state = barriers_[number];
+    BlockBarrier& state = block_.barriers[number];
     std::uint32_t threads = 0;
     if (barrier.threads != none) {
       threads = lane_u32(registers, barrier.threads, static_cast<int>(lane));
@@ -1781,14 +1876,14 @@ class Machine {
   /// Lets the warps of every complete barrier go on. Warps that are done count as if they came.
   void release_barriers() {
     const auto live = static_cast<std::uint32_t>(std::ranges::count_if(
-        warps_, [](const Warp& warp) { return warp.state != Warp::State::done; }));
+        block_.warps, [](const Warp& warp) { return warp.state != Warp::State::done; }));
     for (std::uint32_t number = 0; number < num_barriers; ++number) {
-      BlockBarrier& barrier = barriers_[number];
+      BlockBarrier& barrier = block_.barriers[number];
       if (barrier.warps == 0) continue;
       const bool complete = barrier.threads == 0 ? barrier.warps >= live
                                                  : barrier.warps * warp_size >= barrier.threads;
       if (!complete) continue;
-      for (Warp& warp : warps_) {
+      for (Warp& warp : block_.warps) {
         if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
         warp.state = Warp::State::ready;
         if (warp.barrier_result == none) continue;
@@ -1809,6 +1904,7 @@ class Machine {
   const LaunchOptions& options_;
   std::vector<std::byte> parameters_;
   std::uint64_t parameter_address_ = 0;
+  std::uint64_t workspace_address_ = 0;  ///< of a cooperative launch that synchronizes
   std::uint32_t num_threads_;
   std::uint32_t num_warps_;
 
@@ -1818,11 +1914,7 @@ class Machine {
   std::uint64_t next_check_ = 0;
   std::uint64_t thread_instructions_ = 0;
 
-  std::uint64_t block_ = 0;
-  Dim3 block_index_{};
-  std::vector<Warp> warps_;
-  std::vector<std::byte> shared_;
-  std::array<BlockBarrier, num_barriers> barriers_{};
+  Block block_;  ///< that runs
   LaneMask lanes_;
   LaneAddresses addresses_;
   Allocation* cached_ = nullptr;  ///< of the last global access
@@ -1847,6 +1939,12 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   if (shared > max_shared_bytes) {
     fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
          std::to_string(max_shared_bytes) + " are possible");
+  }
+  const std::uint64_t blocks = options.grid[0] * options.grid[1] * options.grid[2];
+  if (options.cooperative && blocks > max_resident_blocks) {
+    fail("a cooperative launch of " + std::to_string(blocks) +
+         " blocks is too large: they are resident at once, and no GPU holds more than " +
+         std::to_string(max_resident_blocks));
   }
   const auto slots = parameters_of(module.module(), program.name);
   const std::uint64_t needed = slots.empty() ? 0 : slots.back().offset + slots.back().bytes;

@@ -436,8 +436,14 @@ class FunctionLowering {
       case Special::is_explicit_cluster:
         throw Unsupported{"thread block clusters are not supported"};
       case Special::pm:
-      case Special::envreg:
         throw Unsupported{"this special register is not supported"};
+      case Special::envreg:
+        // The halves of the address of a cooperative launch's workspace.
+        if (source.component != 1 && source.component != 2) {
+          throw Unsupported{"this special register is not supported"};
+        }
+        program_.synchronizes_grid = true;
+        break;
       default:
         break;
     }
@@ -1269,6 +1275,7 @@ class FunctionLowering {
     AddressSpace space = AddressSpace::generic;
     bool constant = false;
     bool parameter = false;
+    bool strong = false;
   };
   SpaceWords take_space(Words& words) {
     SpaceWords result;
@@ -1291,6 +1298,7 @@ class FunctionLowering {
     if (words.take("cg") || words.take("cv") || words.take("wt")) cache = CacheOperator::bypass_l1;
     const bool strong = words.take("volatile") || words.take("relaxed") || words.take("acquire") ||
                         words.take("release") || words.take("acq_rel") || words.take("mmio");
+    result.strong = strong;
     const bool block = words.take("cta");
     if (words.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
     words.take("gpu");
@@ -1391,6 +1399,7 @@ class FunctionLowering {
     MemoryAccess access;
     access.space = space.space;
     access.constant = space.constant;
+    access.strong = space.strong;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
     access.elements = elements;
     access.sign_extend = is_signed(type);
@@ -1589,12 +1598,16 @@ class FunctionLowering {
     if (has_level) read_level(operand(2));
     std::vector<std::uint32_t> uses = texture_object(from, access);
     const auto coordinates = elements_of(from.elements.back());
-    if (coordinates.size() < access.dimensions) throw Unsupported{"it has too few coordinates"};
-    for (std::size_t i = 0; i < access.dimensions; ++i) {
-      access.coordinates[i] = in(*coordinates[i], coordinate);
+    const std::size_t needed = access.dimensions + (access.layered ? 1u : 0u);
+    if (coordinates.size() < needed) throw Unsupported{"it has too few coordinates"};
+    if (access.cube && access.fetch) throw Unsupported{"cubemaps are not read at integers"};
+    for (std::size_t i = 0; i < needed; ++i) {
+      access.coordinates[i] =
+          in(*coordinates[i], i == 0 && access.layered ? Type::s32 : coordinate);
       uses.push_back(access.coordinates[i]);
     }
     const auto targets = elements_of(operand(0));
+    if (targets.size() > 4) throw Unsupported{"it has too many registers"};
     access.elements = static_cast<std::uint8_t>(targets.size());
     std::vector<std::uint32_t> definitions;
     for (std::size_t i = 0; i < targets.size() && i < 4; ++i) {
@@ -1616,8 +1629,11 @@ class FunctionLowering {
   void take_geometry(Words& words, TextureAccess& access) {
     const auto shape = words.take_one_of({"1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms"});
     if (!shape) throw Unsupported{"it names no geometry"};
-    if (*shape >= 3) throw Unsupported{"only 1D, 2D and 3D textures and surfaces are supported"};
-    access.dimensions = static_cast<std::uint8_t>(*shape + 1);
+    if (*shape == 7) throw Unsupported{"multisampled textures are not supported"};
+    static constexpr std::uint8_t dimensions[] = {1, 2, 3, 1, 2, 3, 3};
+    access.dimensions = dimensions[*shape];
+    access.layered = *shape == 3 || *shape == 4 || *shape == 6;
+    access.cube = *shape == 5 || *shape == 6;
   }
 
   /// The handle in a register, or the number of a `.texref` variable.
@@ -1641,6 +1657,7 @@ class FunctionLowering {
     if (!words.take("b")) throw Unsupported{"formatted surface accesses are not supported"};
     TextureAccess access;
     take_geometry(words, access);
+    if (access.cube) throw Unsupported{"it names no geometry of a surface"};
     words.take_one_of({"ca", "cg", "cs", "cv", "wb", "wt"});
     access.elements = take_elements(words);
     const Type type = words.need_type();
@@ -1651,11 +1668,17 @@ class FunctionLowering {
     if (at.kind != Operand::Kind::texture) throw Unsupported{"its surface operand is missing"};
     std::vector<std::uint32_t> uses = texture_object(at, access);
     const auto coordinates = elements_of(at.elements.back());
+    if (coordinates.size() < access.dimensions + (access.layered ? 1u : 0u)) {
+      throw Unsupported{"it has too few coordinates"};
+    }
     for (std::size_t i = 0; i < coordinates.size() && i < 4; ++i) {
       access.coordinates[i] = in(*coordinates[i], Type::b32);
       uses.push_back(access.coordinates[i]);
     }
     const auto registers = elements_of(operand(is_load ? 0 : 1));
+    if (registers.size() != access.elements || registers.size() > 4) {
+      throw Unsupported{"it has too few or many registers"};
+    }
     std::vector<std::uint32_t> definitions;
     for (std::size_t i = 0; i < registers.size() && i < 4; ++i) {
       const Type width = bits_type(std::max(bytes_of(type), 2u));

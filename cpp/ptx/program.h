@@ -94,6 +94,7 @@ struct MemoryAccess {
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
+  bool strong = false;          ///< volatile, relaxed or acquire: loops of these may be waiting
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
@@ -209,7 +210,9 @@ struct IndexedBranch {
 };
 
 struct TextureAccess {
-  std::uint8_t dimensions = 2;
+  std::uint8_t dimensions = 2;  ///< coordinates without the layer
+  bool layered = false;         ///< the first coordinate is an integer, the layer
+  bool cube = false;
   bool fetch = false;              ///< tex1Dfetch and friends: integer coordinates
   Type type = Type::f32;           ///< of the result
   std::uint32_t object = none;     ///< slot of the handle
@@ -246,6 +249,7 @@ struct KernelProgram {
   std::uint32_t registers_per_thread = 0;
   std::uint32_t max_threads = 1024;
   bool recursive = false;
+  bool synchronizes_grid = false;  ///< looks for the workspace of a cooperative launch
 
   std::vector<MemoryAccess> memory;
   std::vector<ParameterAccess> parameter_accesses;

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
@@ -65,7 +65,7 @@ def run_mma(opcode, shape, kinds, fragments):
     """Run one mma per warp on the registers of fragments; return those of D, [warp][lane]."""
     kind_d, *sources = kinds
     text, arrays, lists = [], [], []
-    for name, kind, role, fragment in zip("abc", sources, "abc", fragments, strict=True):
+    for name, kind, fragment in zip("abc", sources, fragments, strict=True):
         size = 8 if kind == "f64" else 4
         packed = np.array(
             [[twin.pack(lane, kind) for lane in warp] for warp in fragment],
@@ -110,14 +110,16 @@ def test_mma(name, kinds):
                 for role, kind in zip("abc", kinds[1:], strict=True)
             )
             if kinds[0] == "s32" and w == 1:  # sums that leave the range
-                c = [[0x7FFFFFFF - (v & 7) if v & 8 else 0x80000000 + (v & 7) for v in r] for r in c]
+                c = [
+                    [0x7FFFFFFF - (v & 7) if v & 8 else 0x80000000 + (v & 7) for v in r] for r in c
+                ]
             matrices.append((a, b, c))
         fragments = [
             [twin.to_fragment(m[i], shape, kind, role) for m in matrices]
             for i, (role, kind) in enumerate(zip("abc", kinds[1:], strict=True))
         ]
-        behind = modifier if "satfinite" in modifier or "popc" in modifier else ""
-        opcode = f"mma.sync.aligned.{name}.row.col.{'.'.join(kinds)}{behind}"
+        before, behind = ("", modifier) if "popc" in modifier else (modifier, "")
+        opcode = f"mma.sync.aligned.{name}.row.col{before}.{'.'.join(kinds)}{behind}"
         out, trace = run_mma(opcode, shape, kinds, fragments)
         for w, (a, b, c) in enumerate(matrices):
             got = twin.to_matrix(
@@ -221,9 +223,7 @@ def test_movmatrix():
         + "st.global.u32 [%l1], %r1;"
     )
     (_, out), _ = run(body, values, np.zeros(32, np.uint32))
-    assert np.array_equal(
-        out.view(np.uint16).reshape(8, 8), values.view(np.uint16).reshape(8, 8).T
-    )
+    assert np.array_equal(out.view(np.uint16).reshape(8, 8), values.view(np.uint16).reshape(8, 8).T)
 
 
 # ---- wmma ----
@@ -272,6 +272,7 @@ def from_memory(data, kind, layout, stride, rows, columns):
     return [[element(r, c) for c in range(columns)] for r in range(rows)]
 
 
+@settings(max_examples=40)
 @given(
     form=st.sampled_from(WMMA),
     layouts=st.tuples(*[st.sampled_from(["row", "col"])] * 4),
@@ -315,8 +316,7 @@ def test_wmma(form, layouts, padding, through, seed):
     )
     layout, stride, rows, columns = places[3]
     text.append(
-        f"wmma.store.d.sync.aligned.{layout}.{name}{through}.{kind_d} "
-        f"[%a3], {lists[3]}, {stride};"
+        f"wmma.store.d.sync.aligned.{layout}.{name}{through}.{kind_d} [%a3], {lists[3]}, {stride};"
     )
     before = arrays[3].copy()
     (*_, out), trace = run("\n".join(text), *arrays)
@@ -330,7 +330,7 @@ def test_wmma(form, layouts, padding, through, seed):
     # Every sector of the matrices is accessed, and no other.
     rows = trace.instructions
     assert set(rows.op_class[rows.opcode.str.startswith("wmma.mma")]) == {"tensor"}
-    totals = ws.simulate_caches(trace, ws.gpu("pascal-mdm").replace(l1_size_kib=128)).totals
+    totals = ws.simulate_caches(trace, ws.gpu("qv100")).totals
     touched = 0
     for (matrix_name, _, kind), (where, step, height, width) in zip(roles, places, strict=True):
         ones = [[(1 << twin.BITS[kind]) - 1] * width for _ in range(height)]
@@ -347,7 +347,7 @@ def test_wmma_trace_by_hand():
     # by a load of 4 bytes per lane that touches 8 sectors. B in rows lies across its tiles and is
     # read along memory all the same. D in f32: four tiles of 8 rows and 32 bytes, 8 bytes per lane.
     halves = np.zeros(256, np.float16)
-    names = {m: [f"%{m}x{i}" for i in range(8)] for m in "abd"}
+    names = {m: [f"%{m}x{i}" for i in range(8)] for m in ("a", "b", "d")}
     listed = {m: "{" + ", ".join(v) + "}" for m, v in names.items()}
     body = (
         f".reg .b32 {', '.join(names['a'] + names['b'])}; .reg .f32 {', '.join(names['d'])};"
@@ -371,11 +371,95 @@ def test_wmma_trace_by_hand():
     assert totals["store_instructions"] == 4
 
 
+# ---- kernels as nvcc compiles them ----
+
+WMMA_GEMM = r"""
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void gemm(const half* a, const half* b, float* c, int n, int k) {
+  // A block of four warps makes a tile of 32 x 32, each warp a quarter.
+  const int warp = threadIdx.x / 32;
+  const int row = blockIdx.y * 32 + warp / 2 * 16, column = blockIdx.x * 32 + warp % 2 * 16;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+  wmma::fill_fragment(fc, 0.0f);
+  for (int i = 0; i < k; i += 16) {
+    wmma::load_matrix_sync(fa, a + row * k + i, k);
+    wmma::load_matrix_sync(fb, b + i * n + column, n);
+    wmma::mma_sync(fc, fa, fb, fc);
+  }
+  for (int i = 0; i < fc.num_elements; ++i) fc.x[i] *= 2.0f;
+  wmma::store_matrix_sync(c + row * n + column, fc, n, wmma::mem_row_major);
+}
+"""
+
+MMA_GEMM = r"""
+#include <cuda_fp16.h>
+extern "C" __global__ void gemm(const half* a, const half* b, float* c, int n, int k) {
+  // A warp makes 16 x 8 from shared memory: A as it lies, B, whose rows are along n, transposed.
+  __shared__ __align__(16) half as[16][16];
+  __shared__ __align__(16) half bs[16][8];
+  const int lane = threadIdx.x, row = blockIdx.y * 16, column = blockIdx.x * 8;
+  float d[4] = {0, 0, 0, 0};
+  for (int i = 0; i < k; i += 16) {
+    __syncwarp();
+    for (int e = lane; e < 256; e += 32) as[e / 16][e % 16] = a[(row + e / 16) * k + i + e % 16];
+    for (int e = lane; e < 128; e += 32) bs[e / 8][e % 8] = b[(i + e / 8) * n + column + e % 8];
+    __syncwarp();
+    unsigned ra[4], rb[2];
+    const unsigned pa = __cvta_generic_to_shared(&as[lane % 16][lane / 16 * 8]);
+    const unsigned pb = __cvta_generic_to_shared(&bs[lane % 16][0]);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(ra[0]), "=r"(ra[1]), "=r"(ra[2]), "=r"(ra[3]) : "r"(pa));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(rb[0]), "=r"(rb[1]) : "r"(pb));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(ra[0]), "r"(ra[1]), "r"(ra[2]), "r"(ra[3]), "r"(rb[0]), "r"(rb[1]));
+  }
+  float* out = c + (row + lane / 4) * n + column + lane % 4 * 2;
+  out[0] = 2 * d[0], out[1] = 2 * d[1];
+  out[8 * n] = 2 * d[2], out[8 * n + 1] = 2 * d[3];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "tile", "block"), [(WMMA_GEMM, (32, 32), 128), (MMA_GEMM, (16, 8), 32)]
+)
+@pytest.mark.parametrize("exact", [True, False])
+def test_gemm(source, tile, block, exact):
+    if not (shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")):
+        pytest.skip("there is no nvcc here")
+    m, n, k = 64, 96, 80
+    rng = np.random.default_rng(1)
+    # Small integers: every sum is exact in any order.
+    a, b = (
+        (rng.integers(-8, 9, s) if exact else rng.normal(0, 1, s)).astype(np.float16)
+        for s in ((m, k), (k, n))
+    )
+    device = ws.cuda.Device(0.25)
+    module = ws.cuda.compile(source, arch="sm_80", compiler="nvcc", device=device)
+    c = device.zeros((m, n), np.float32)
+    grid = (n // tile[1], m // tile[0])
+    trace = module.kernel("gemm").launch(grid, block, device.array(a), device.array(b), c, n, k)
+    expected = 2 * (a.astype(np.float64) @ b.astype(np.float64))
+    if exact:
+        assert np.array_equal(c.to_host(), expected)
+    else:
+        # Each of k sums is off by half a unit of f32 of at most the sum of magnitudes.
+        bound = 2 * k * 2.0**-24 * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
+        assert (np.abs(c.to_host() - expected) <= bound).all()
+    rows = trace.instructions
+    # 16 x 8 x 16 per matrix operation of the machine.
+    assert rows.executions[rows.op_class == "tensor"].sum() == m * n * k // (16 * 8 * 16)
+
+
 # ---- faults and refusals ----
 
-MMA = (
-    "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3}, {%r4}, {%r5, %r6};"
-)
+MMA = "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3}, {%r4}, {%r5, %r6};"
 
 
 @pytest.mark.parametrize(
