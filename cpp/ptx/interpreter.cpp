@@ -1707,7 +1707,13 @@ class Machine {
     for (std::uint32_t m = 0; is_load && m < access.matrices; ++m) {
       put_matrix(registers, access.values[m], loaded[m], access.transposed);
     }
-    emit_access(warp, step, mask, &lanes);
+    // In the trace each lane moves as many bytes as it gets, of the rows one after the other.
+    LaneAddresses shares{.mask = mask, .address = {}};
+    const std::uint32_t share = 4u * access.matrices;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      shares.address[lane] = lanes.address[lane * share / row_bytes] + lane * share % row_bytes;
+    }
+    emit_access(warp, step, mask, &shares);
   }
 
   /// wmma.load, wmma.store: tile after tile, each one access of all lanes or one per element.

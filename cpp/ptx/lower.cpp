@@ -1054,6 +1054,7 @@ class FunctionLowering {
 
   /// mov.b64 {lo, hi}, x and the like.
   void unpack(const Operand& target, const Operand& source, Type type) {
+    if (target.elements.empty()) throw Unsupported{"its vector is empty"};
     const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(target.elements.size());
     const std::uint32_t value = in(source, type);
     if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
@@ -1076,6 +1077,7 @@ class FunctionLowering {
 
   /// mov.b64 x, {lo, hi}
   void pack(const Operand& target, const Operand& source, Type type) {
+    if (source.elements.empty()) throw Unsupported{"its vector is empty"};
     const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(source.elements.size());
     if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
     const Type whole = bytes_of(type) == 8 ? Type::u64 : Type::u32;
@@ -1243,12 +1245,15 @@ class FunctionLowering {
     bool is_64_bits = true;
     std::int64_t offset = 0;
   };
-  Address address(const Operand& operand) {
+  static const Operand& base_of(const Operand& operand) {
     if (operand.kind != Operand::Kind::address || operand.elements.empty()) {
       throw Unsupported{"its address operand is missing"};
     }
+    return operand.elements[0];
+  }
+  Address address(const Operand& operand) {
+    const Operand& base = base_of(operand);
     Address result{.offset = operand.integer};
-    const Operand& base = operand.elements[0];
     switch (base.kind) {
       case Operand::Kind::reg:
         result.value = value_of(base);
@@ -1453,7 +1458,7 @@ class FunctionLowering {
   /// Where a `.param` operand lies: its area's offset, or a computed address.
   void place_parameter(ParameterAccess& access, const Operand& operand,
                        const std::map<std::string, std::uint32_t>& offsets) {
-    const Operand& base = operand.elements.at(0);
+    const Operand& base = base_of(operand);
     if (base.kind == Operand::Kind::variable) {
       const auto found = offsets.find(base.name);
       if (found == offsets.end()) throw Unsupported{"it names no parameter of this function"};
@@ -1472,7 +1477,7 @@ class FunctionLowering {
     access.elements = elements;
     access.sign_extend = is_signed(type);
     const Operand& from = operand(1);
-    const Operand& base = from.elements.at(0);
+    const Operand& base = base_of(from);
     const bool own =
         is_kernel_ && (base.kind == Operand::Kind::reg || kernel_parameters_.contains(base.name));
     place_parameter(access, from, own ? kernel_parameters_ : parameter_offsets_);
@@ -1638,6 +1643,7 @@ class FunctionLowering {
 
   /// The handle in a register, or the number of a `.texref` variable.
   std::vector<std::uint32_t> texture_object(const Operand& from, TextureAccess& access) {
+    if (from.elements.empty()) throw Unsupported{"its texture operand is missing"};
     const Operand& object = from.elements[0];
     if (object.kind == Operand::Kind::variable) {
       const auto found = symbols_.texture_references.find(object.name);
@@ -2136,8 +2142,8 @@ class FunctionLowering {
     emit(is_load ? Action::matrix_load : Action::matrix_store,
          is_load ? values : std::vector<std::uint32_t>{}, uses)
         .detail = last(program_.matrix_accesses);
-    // One row of a matrix per address: 16 bytes.
-    set_memory_row(AddressSpace::shared, is_load ? MemoryKind::load : MemoryKind::store, 16);
+    set_memory_row(AddressSpace::shared, is_load ? MemoryKind::load : MemoryKind::store,
+                   4u * access.matrices);
   }
 
   void lower_movmatrix(Words& words) {
@@ -2227,7 +2233,8 @@ class FunctionLowering {
           continue;
         }
         const auto offset = parameter_offsets_.find(element.name);
-        if (element.kind != Operand::Kind::variable || offset == parameter_offsets_.end()) {
+        if (element.kind != Operand::Kind::variable || offset == parameter_offsets_.end() ||
+            !variable_sizes_.contains(element.name)) {
           throw Unsupported{"arguments that are not .param variables are not supported"};
         }
         result.push_back({offset->second, variable_sizes_.at(element.name)});

@@ -208,10 +208,17 @@ def test_ldmatrix_and_stmatrix(count, trans, space):
         for s, row in zip(starts[8 * m : 8 * m + 8], rows, strict=True):
             expected[s // 2 : s // 2 + 8] = row
     assert np.array_equal(back, expected)
-    rows = trace.instructions.set_index("opcode")
+    # 8 rows of 16 bytes take as many wavefronts as the most rows that begin in one of the 8 groups
+    # of four banks.
+    rows_of = starts[: 8 * count].reshape(count, 8) // 16 % 8
+    wavefronts = sum(np.bincount(groups).max() for groups in rows_of)
+    table, columns = trace.instructions, trace.warp(0, 0)
     for opcode, kind in [("ldmatrix", "load"), ("stmatrix", "store")]:
-        row = rows[rows.index.str.startswith(opcode)].iloc[0]
-        assert (row.op_class, row.space, row.kind, row.width) == ("memory", "shared", kind, 16)
+        (row,) = np.flatnonzero(table.opcode.str.startswith(opcode))
+        line = table.iloc[row]
+        assert (line.op_class, line.space, line.kind) == ("memory", "shared", kind)
+        assert line.width == 4 * count
+        assert columns["memory_count"][columns["memory_static"] == row].tolist() == [wavefronts]
 
 
 def test_movmatrix():
@@ -426,11 +433,17 @@ extern "C" __global__ void gemm(const half* a, const half* b, float* c, int n, i
 """
 
 
+def written_as_sass(trace, folder):
+    ws.save(ws.App([trace]), folder / "sass", format="accelsim")
+    (kernel,) = ws.load(folder / "sass" / "kernelslist.g").kernels
+    return kernel
+
+
 @pytest.mark.parametrize(
     ("source", "tile", "block"), [(WMMA_GEMM, (32, 32), 128), (MMA_GEMM, (16, 8), 32)]
 )
 @pytest.mark.parametrize("exact", [True, False])
-def test_gemm(source, tile, block, exact):
+def test_gemm(source, tile, block, exact, tmp_path):
     if not (shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")):
         pytest.skip("there is no nvcc here")
     m, n, k = 64, 96, 80
@@ -452,6 +465,9 @@ def test_gemm(source, tile, block, exact):
         # Each of k sums is off by half a unit of f32 of at most the sum of magnitudes.
         bound = 2 * k * 2.0**-24 * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
         assert (np.abs(c.to_host() - expected) <= bound).all()
+    again = written_as_sass(trace, tmp_path)
+    gpu = ws.gpu("a100")
+    assert ws.simulate_caches(again, gpu).totals == ws.simulate_caches(trace, gpu).totals
     rows = trace.instructions
     # 16 x 8 x 16 per matrix operation of the machine.
     assert rows.executions[rows.op_class == "tensor"].sum() == m * n * k // (16 * 8 * 16)
