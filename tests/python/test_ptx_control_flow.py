@@ -722,6 +722,10 @@ def test_unsupported_instructions_are_named_before_anything_runs():
         "barrier.cluster.arrive;": "thread block clusters are not supported",
         "cp.async.bulk.commit_group;": "of these copies only cp.async is supported",
         "add.wrong.u32 %r0, %r1, %r2;": "the modifier .wrong is not supported here",
+        "ld.param.u32 %r0, %r1;": "its address operand is missing",
+        "txq.width.b32 %r0, %r1;": "its texture operand is missing",
+        "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%l0, {%r0, %r1, %r2, %r3}];": "multisampled",
+        "mov.u32 %r0, %envreg7;": "this special register is not supported",
     }.items():
         module = compile_body("st.global.u32 [%a0], %t;" + code, 1, device=device)
         with pytest.raises(InputError, match=r"<source>:\d+: kernel k: ") as caught:
