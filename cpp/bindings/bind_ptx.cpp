@@ -33,6 +33,8 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
   texture.size = fields["size"].cast<std::array<std::uint64_t, 3>>();
   texture.row_bytes = fields["row_bytes"].cast<std::uint64_t>();
   texture.slice_bytes = fields["slice_bytes"].cast<std::uint64_t>();
+  texture.layers = fields["layers"].cast<std::uint64_t>();
+  texture.cube = fields["cube"].cast<bool>();
   texture.format = static_cast<ptx::Texture::Format>(fields["format"].cast<int>());
   texture.channels = fields["channels"].cast<std::uint32_t>();
   texture.channel_bytes = fields["channel_bytes"].cast<std::uint32_t>();
@@ -48,7 +50,7 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
 
 py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
                  const Dim3& grid, const Dim3& block, std::uint64_t dynamic_shared_bytes,
-                 bool trace, std::uint64_t step_limit, bool check_uninitialized,
+                 bool trace, std::uint64_t step_limit, bool check_uninitialized, bool cooperative,
                  std::uint64_t registers_per_thread, std::uint64_t launch_id,
                  std::shared_ptr<StorageBudget> budget, const py::object& progress) {
   ptx::LaunchOptions options;
@@ -58,6 +60,7 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
   options.trace = trace;
   options.step_limit = step_limit;
   options.check_uninitialized = check_uninitialized;
+  options.cooperative = cooperative;
   options.registers_per_thread = registers_per_thread;
   options.launch_id = launch_id;
   options.storage = std::move(budget);
@@ -178,8 +181,9 @@ void bind_ptx(py::module_& module) {
       .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"))
       .def("launch", &launch, py::arg("kernel"), py::arg("parameters"), py::arg("grid"),
            py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
-           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"));
+           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("cooperative"),
+           py::arg("registers_per_thread"), py::arg("launch_id"), py::arg("budget"),
+           py::arg("progress"));
 }
 
 }  // namespace warpstack::bindings

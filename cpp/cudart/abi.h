@@ -36,6 +36,7 @@ enum class Error : int {
   illegal_instruction = 715,
   misaligned_address = 716,
   launch_failure = 719,
+  cooperative_launch_too_large = 720,
   not_supported = 801,
 };
 

@@ -66,6 +66,7 @@ Properties describe(const DeviceDescription& device) {
   p.host_native_atomics = 1;
   p.concurrent_managed_access = 1;
   p.compute_preemption = 1;
+  p.cooperative_launch = 1;
   p.shared_memory_per_block_optin = DeviceDescription::shared_bytes_per_block_optin;
   p.direct_managed_access_from_host = 1;
   p.max_blocks_per_sm = static_cast<int>(device.blocks_per_sm);
@@ -181,6 +182,8 @@ std::optional<int> attribute(const DeviceDescription& device, int number) {
       return p.concurrent_managed_access;
     case 90:
       return p.compute_preemption;
+    case 95:
+      return p.cooperative_launch;
     case 97:
       return static_cast<int>(p.shared_memory_per_block_optin);
     case 99:

@@ -1,6 +1,7 @@
 // Registration of fat binaries and launches: the functions that nvcc calls, and their public kin.
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,28 +19,43 @@ std::vector<Runtime::Call>& configurations() {
   return stack;
 }
 
-/// Grid-wide synchronization works through a workspace whose address is in these registers.
-bool synchronizes_grid(Runtime& runtime, const void* stub) {
-  using warpstack::ptx::Operand;
-  const KernelEntry& entry = runtime.kernel(stub);
-  const auto* function = runtime.load(*entry.module).module().function(entry.name);
-  if (function == nullptr) return false;
-  return std::ranges::any_of(function->body, [](const auto& instruction) {
-    return std::ranges::any_of(instruction.operands, [](const Operand& operand) {
-      return operand.kind == Operand::Kind::special &&
-             operand.special == warpstack::ptx::Special::envreg;
-    });
-  });
+int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t dynamic_bytes) {
+  KernelEntry& entry = runtime.kernel(stub);
+  const DeviceDescription& device = runtime.description();
+  const auto& program = runtime.program(entry);
+  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
+  warpstack::KernelHeader header;
+  header.name = entry.name;
+  header.block = {static_cast<std::uint64_t>(threads), 1, 1};
+  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
+  header.registers_per_thread = program.registers_per_thread;
+  warpstack::SmLimits limits;
+  limits.warps = device.warps_per_sm;
+  limits.threads = device.threads_per_sm;
+  limits.blocks = device.blocks_per_sm;
+  limits.registers = device.registers_per_sm;
+  limits.shared_memory_bytes = std::max<std::uint64_t>(
+      device.shared_bytes_per_sm,
+      entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
+  if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
+  return static_cast<int>(warpstack::occupancy(header, limits).blocks_per_sm);
 }
 
-void launch_cooperative(Runtime& runtime, const void* stub, const Runtime::Call& call,
-                        void** arguments) {
-  if (synchronizes_grid(runtime, stub)) {
-    throw Failure(Error::not_supported,
-                  "kernel " + runtime.kernel(stub).name +
-                      " synchronizes its grid; thread blocks run one after the other here",
-                  true);
+/// All blocks of a cooperative launch are resident at once.
+void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, void** arguments) {
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+  const int resident =
+      blocks_per_sm(runtime, stub, static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
+                    call.dynamic_shared_bytes);
+  const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
+  if (resident > 0 && blocks > std::min(held, warpstack::ptx::max_resident_blocks)) {
+    throw Failure(Error::cooperative_launch_too_large,
+                  "kernel " + runtime.kernel(stub).name + ": a cooperative launch of " +
+                      std::to_string(blocks) + " blocks is too large: the GPU holds " +
+                      std::to_string(held) + " at once");
   }
+  call.cooperative = true;
   runtime.launch(stub, call, arguments);
 }
 
@@ -209,32 +225,6 @@ CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
 CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
 
 // --- kernels ------------------------------------------------------------------------------------
-
-namespace {
-
-int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t dynamic_bytes) {
-  KernelEntry& entry = runtime.kernel(stub);
-  const DeviceDescription& device = runtime.description();
-  const auto& program = runtime.program(entry);
-  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
-  warpstack::KernelHeader header;
-  header.name = entry.name;
-  header.block = {static_cast<std::uint64_t>(threads), 1, 1};
-  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
-  header.registers_per_thread = program.registers_per_thread;
-  warpstack::SmLimits limits;
-  limits.warps = device.warps_per_sm;
-  limits.threads = device.threads_per_sm;
-  limits.blocks = device.blocks_per_sm;
-  limits.registers = device.registers_per_sm;
-  limits.shared_memory_bytes = std::max<std::uint64_t>(
-      device.shared_bytes_per_sm,
-      entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
-  if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
-  return static_cast<int>(warpstack::occupancy(header, limits).blocks_per_sm);
-}
-
-}  // namespace
 
 CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const void* stub) {
   return call(__func__, [&](Runtime& runtime) {

@@ -55,9 +55,12 @@ Texture texture_of(const Array& array) {
   Texture texture;
   set_format(texture, array.format);
   texture.address = array.address;
-  texture.dimensions = array.extent.depth > 0 ? 3 : array.extent.height > 0 ? 2 : 1;
+  texture.cube = (array.flags & array_cubemap) != 0;
+  if (texture.cube || (array.flags & array_layered) != 0) texture.layers = array.extent.depth;
+  const std::size_t depth = texture.layers > 0 ? 0 : array.extent.depth;
+  texture.dimensions = depth > 0 ? 3 : array.extent.height > 0 ? 2 : 1;
   texture.size = {array.extent.width, std::max<std::size_t>(array.extent.height, 1),
-                  std::max<std::size_t>(array.extent.depth, 1)};
+                  std::max<std::size_t>(depth, 1)};
   texture.row_bytes = array.row_bytes;
   texture.slice_bytes = array.slice_bytes;
   return texture;

@@ -15,7 +15,6 @@ namespace {
 constexpr int wrapper_magic = 0x466243b1;
 /// Rows of arrays begin at multiples of this.
 constexpr std::uint64_t array_row_alignment = 128;
-constexpr unsigned array_flags_layered_or_cubemap = 0x01 | 0x04;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -231,11 +230,15 @@ void Runtime::copy(std::uint64_t target, std::uint64_t source, std::uint64_t byt
 }
 
 Array* Runtime::add_array(const ChannelFormat& format, const Extent& extent, unsigned flags) {
-  if ((flags & array_flags_layered_or_cubemap) != 0) {
-    throw Failure(Error::not_supported, "layered and cubemap arrays are not supported", true);
-  }
   require(extent.width > 0, "an array needs a width");
-  require(extent.depth == 0 || extent.height > 0, "an array with a depth needs a height");
+  const bool layered = (flags & array_layered) != 0;
+  const bool cubemap = (flags & array_cubemap) != 0;
+  require(extent.depth == 0 || extent.height > 0 || layered,
+          "an array with a depth needs a height");
+  require(!layered || extent.depth > 0, "a layered array needs layers, which its depth counts");
+  require(!cubemap || (extent.width == extent.height &&
+                       (layered ? extent.depth % 6 == 0 : extent.depth == 6)),
+          "a cubemap has six square faces, which its depth counts");
   auto array = std::make_unique<Array>();
   int bits = 0;
   for (const int channel : {format.x, format.y, format.z, format.w}) {
@@ -306,13 +309,21 @@ const ptx::KernelProgram& Runtime::program(KernelEntry& kernel) {
 }
 
 void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
-  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
-  if (threads == 0 || threads > DeviceDescription::max_threads_per_block || call.block.x > 1024 ||
-      call.block.y > 1024 || call.block.z > 64 || call.grid.x == 0 || call.grid.x > 0x7fffffff ||
-      call.grid.y == 0 || call.grid.y > 65535 || call.grid.z == 0 || call.grid.z > 65535) {
-    throw Failure(Error::invalid_configuration,
-                  "kernel " + kernel.name + ": no GPU launches a grid of " + text_of(call.grid) +
-                      " blocks of " + text_of(call.block) + " threads");
+  KernelHeader shape;
+  shape.name = kernel.name;
+  shape.grid = {call.grid.x, call.grid.y, call.grid.z};
+  shape.block = {call.block.x, call.block.y, call.block.z};
+  try {
+    shape.validate();
+  } catch (const InputError& error) {
+    throw Failure(Error::invalid_configuration, "kernel " + kernel.name + ": " + error.what());
+  }
+  const std::uint64_t most = program(kernel).max_threads;
+  if (shape.threads_per_block() > most) {
+    throw Failure(Error::launch_out_of_resources,
+                  "kernel " + kernel.name + ": a block of " +
+                      std::to_string(shape.threads_per_block()) +
+                      " threads is too large: its __launch_bounds__ allow " + std::to_string(most));
   }
   const std::uint64_t shared = program(kernel).shared_bytes + call.dynamic_shared_bytes;
   const std::uint64_t allowed = kernel.max_dynamic_shared_bytes > 0
@@ -337,6 +348,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.block = {call.block.x, call.block.y, call.block.z};
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
   options.trace = ticket.traced;
+  options.cooperative = call.cooperative;
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;

@@ -38,6 +38,10 @@ class Failure : public std::runtime_error {
   bool incomplete_;
 };
 
+/// cudaArrayLayered and cudaArrayCubemap.
+inline constexpr unsigned array_layered = 1;
+inline constexpr unsigned array_cubemap = 4;
+
 /// cudaArray: texels in device memory, row after row.
 struct Array {
   std::uint64_t address = 0;
@@ -125,6 +129,7 @@ class Runtime {
     Dim3 block;
     std::size_t dynamic_shared_bytes = 0;
     StreamHandle stream = 0;
+    bool cooperative = false;
   };
   void launch(const void* stub, const Call& call, void** arguments);
   /// The kernel made ready to run, or Failure. An error is reported once.

@@ -27,6 +27,14 @@ static inline double half_to_double(std::uint16_t bits) {
   return (bits & 0x8000) != 0 ? -value : value;
 }
 
+static inline float half_to_float(std::uint16_t bits) {
+  const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+  // The exponent's bias grows by 112, also that of a subnormal value.
+  std::uint32_t result = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  if ((bits & 0x7c00) == 0x7c00) result = magnitude | 0x7f800000u;
+  return std::bit_cast<float>(result | (bits & 0x8000u) << 16);
+}
+
 static inline double bfloat_to_double(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }

@@ -67,7 +67,7 @@ struct Frame {
 };
 
 struct Warp {
-  enum class State : std::uint8_t { ready, waiting, done };
+  enum class State : std::uint8_t { ready, paused, waiting, done };
 
   std::uint32_t number = 0;  ///< in its block
   State state = State::ready;
@@ -76,6 +76,7 @@ struct Warp {
   std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
+  bool may_wait = false;  ///< for another block: it has looked at what that one may change
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
@@ -90,7 +91,17 @@ struct BlockBarrier {
   bool all = true;
 };
 
-/// Runs the blocks of a launch, one after the other.
+/// A thread block with all that is its own.
+struct Block {
+  std::uint64_t number = 0;
+  Dim3 index{};
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  std::array<BlockBarrier, num_barriers> barriers{};
+  bool done = false;
+};
+
+/// Runs the blocks of a launch, one after the other, or in turns when they cooperate.
 class Machine {
  public:
   Machine(LoadedModule& module, const KernelProgram& program, std::span<const std::byte> parameters,
@@ -107,6 +118,7 @@ class Machine {
 
   ~Machine() {
     if (parameter_address_ != 0) memory_.free(parameter_address_);
+    if (workspace_address_ != 0) memory_.free(workspace_address_);
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -118,12 +130,16 @@ class Machine {
       builder_ = &*builder;
       for (const StaticInstruction& row : program_.rows) rows_.push_back(builder_->intern(row));
     }
-    shared_.resize(program_.dynamic_shared_offset + options_.dynamic_shared_bytes);
-    if (!program_.uses_dynamic_shared) shared_.resize(program_.shared_bytes);
     const std::uint64_t num_blocks = options_.grid[0] * options_.grid[1] * options_.grid[2];
-    for (block_ = 0; block_ < num_blocks; ++block_) {
-      run_block();
-      if (options_.progress) options_.progress(block_ + 1, num_blocks);
+    if (options_.cooperative) {
+      run_in_turns(num_blocks);
+    } else {
+      for (std::uint64_t number = 0; number < num_blocks; ++number) {
+        start_block(number);
+        while (!block_.done) run_turn();
+        store_block();
+        if (options_.progress) options_.progress(number + 1, num_blocks);
+      }
     }
     LaunchResult result;
     result.warp_instructions = warp_instructions_;
@@ -162,20 +178,57 @@ class Machine {
 
   // ---- blocks ----
 
-  void run_block() {
-    block_index_ = {block_ % options_.grid[0], block_ / options_.grid[0] % options_.grid[1],
-                    block_ / options_.grid[0] / options_.grid[1]};
-    std::fill(shared_.begin(), shared_.end(), std::byte{0});
-    barriers_ = {};
-    warps_.resize(num_warps_);
+  /// All blocks are there from the beginning and go on until they may wait for each other.
+  void run_in_turns(std::uint64_t num_blocks) {
+    if (program_.synchronizes_grid) {
+      // A count of arrivals, behind four bytes that are not used here.
+      const std::array<std::byte, 64> zeros{};
+      workspace_address_ = memory_.allocate(zeros.size(), "(workspace of the cooperative launch)");
+      memory_.write(workspace_address_, zeros.data(), zeros.size());
+      cached_ = nullptr;
+    }
+    std::vector<Block> blocks(num_blocks);
+    for (std::uint64_t number = 0; number < num_blocks; ++number) {
+      start_block(number);
+      std::swap(block_, blocks[number]);
+    }
+    std::uint64_t stored = 0;
+    while (stored < num_blocks) {
+      for (std::uint64_t number = stored; number < num_blocks; ++number) {
+        if (blocks[number].done) continue;
+        std::swap(block_, blocks[number]);
+        run_turn();
+        std::swap(block_, blocks[number]);
+      }
+      for (; stored < num_blocks && blocks[stored].done; ++stored) {
+        std::swap(block_, blocks[stored]);
+        store_block();
+        block_ = {};
+        if (options_.progress) options_.progress(stored + 1, num_blocks);
+      }
+    }
+  }
+
+  void start_block(std::uint64_t number) {
+    block_.number = number;
+    block_.done = false;
+    block_.index = {number % options_.grid[0], number / options_.grid[0] % options_.grid[1],
+                    number / options_.grid[0] / options_.grid[1]};
+    block_.shared.assign(program_.uses_dynamic_shared
+                             ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
+                             : program_.shared_bytes,
+                         std::byte{0});
+    block_.barriers = {};
+    block_.warps.resize(num_warps_);
     const ProgramFunction& kernel = program_.functions[0];
     for (std::uint32_t w = 0; w < num_warps_; ++w) {
-      Warp& warp = warps_[w];
+      Warp& warp = block_.warps[w];
       warp.number = w;
       warp.state = Warp::State::ready;
       const std::uint32_t lanes = std::min(num_threads_ - w * warp_size, warp_size);
       warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
       warp.spins = 0;
+      warp.may_wait = false;
       warp.file.assign(frame_bytes(kernel), std::byte{0});
       std::ranges::copy(kernel.constants, warp.file.begin());
       warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
@@ -183,22 +236,28 @@ class Machine {
       warp.local.assign(program_.local_bytes * warp_size, std::byte{0});
       warp.columns.clear();
     }
-    bool alive = true;
-    while (alive) {
-      alive = false;
-      bool progress = false;
-      for (Warp& warp : warps_) {
-        if (warp.state == Warp::State::ready) {
-          run_warp(warp);
-          progress = true;
-        }
-        alive = alive || warp.state != Warp::State::done;
+  }
+
+  /// Gives each warp of the block a turn.
+  void run_turn() {
+    bool alive = false;
+    bool progress = false;
+    for (Warp& warp : block_.warps) {
+      if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
+      if (warp.state == Warp::State::ready) {
+        run_warp(warp);
+        progress = true;
       }
-      if (alive && !progress) report_deadlock();
+      alive = alive || warp.state != Warp::State::done;
     }
+    if (alive && !progress) report_deadlock();
+    block_.done = !alive;
+  }
+
+  void store_block() {
     if (builder_ == nullptr) return;
-    builder_->begin_block(block_);
-    for (const Warp& warp : warps_) {
+    builder_->begin_block(block_.number);
+    for (const Warp& warp : block_.warps) {
       builder_->begin_warp(warp.number);
       builder_->append_columns(warp.columns.view());
     }
@@ -207,7 +266,7 @@ class Machine {
 
   [[noreturn]] void report_deadlock() const {
     std::string where;
-    for (const Warp& warp : warps_) {
+    for (const Warp& warp : block_.warps) {
       if (warp.state != Warp::State::waiting || where.size() > 200) continue;
       // The warp goes on behind the barrier.
       const Step& step = warp.frames.back().function->steps[warp.paths.back().pc - 1];
@@ -225,8 +284,8 @@ class Machine {
   // ---- errors ----
 
   std::string block_text() const {
-    return "(" + std::to_string(block_index_[0]) + ", " + std::to_string(block_index_[1]) + ", " +
-           std::to_string(block_index_[2]) + ")";
+    return "(" + std::to_string(block_.index[0]) + ", " + std::to_string(block_.index[1]) + ", " +
+           std::to_string(block_.index[2]) + ")";
   }
 
   const Step& step_of(const Warp& warp) const {
@@ -269,21 +328,32 @@ class Machine {
     lanes_.all = mask == live;  // nobody reads the registers of lanes that have exited
   }
 
+  static bool is_matrix_access(Action action) {
+    return action == Action::matrix_load || action == Action::matrix_store ||
+           action == Action::fragment_load || action == Action::fragment_store;
+  }
+
   void emit(Warp& warp, const Step& step, std::uint32_t mask) {
     for (std::uint32_t i = 0; i < step.num_rows; ++i) {
       builder_->append_plain(warp.columns, rows_[step.first_row + i], mask);
     }
   }
 
-  void emit_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes) {
+  /// One of the rows of a step, its first as a rule.
+  void emit_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
+                   std::uint32_t row = 0) {
     if (builder_ == nullptr || step.num_rows == 0) return;
-    builder_->append_to(warp.columns, block_ * num_warps_ + warp.number, rows_[step.first_row],
-                        mask, lanes);
+    builder_->append_to(warp.columns, block_.number * num_warps_ + warp.number,
+                        rows_[step.first_row + row], mask, lanes);
   }
 
   /// An access without an active lane is issued all the same.
   void skip_access(Warp& warp, const Step& step) {
-    if (program_.memory[step.detail].constant) {
+    if (is_matrix_access(step.action)) {
+      for (std::uint32_t row = 0; row < step.num_rows; ++row) {
+        emit_access(warp, step, 0, nullptr, row);
+      }
+    } else if (program_.memory[step.detail].constant) {
       if (builder_ != nullptr) emit(warp, step, 0);
     } else {
       emit_access(warp, step, 0, nullptr);
@@ -292,20 +362,22 @@ class Machine {
 
   static bool is_access(Action action) {
     return action == Action::load || action == Action::store || action == Action::atomic ||
-           action == Action::async_copy;
+           action == Action::async_copy || is_matrix_access(action);
   }
 
   /// Runs a warp until it waits, is done, or has had its turn.
   void run_warp(Warp& warp) {
     if (warp_instructions_ >= next_check_) {
       if (options_.interrupt) options_.interrupt();
-      if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
       next_check_ = warp_instructions_ + check_interval;
     }
-    std::uint64_t left = turn_steps;
+    if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
+    // Near the limit a turn is shorter.
+    const std::uint64_t rest = options_.step_limit - warp_instructions_;
+    std::uint64_t left = std::min(turn_steps, rest + 1);
     while (warp.state == Warp::State::ready) {
       if (left-- == 0) {
-        rotate(warp);
+        if (rest >= turn_steps) rotate(warp);
         return;
       }
       PathEntry& path = warp.paths.back();
@@ -371,7 +443,13 @@ class Machine {
         if (mask != 0) leave(warp, mask, false);
         return;
       case Action::trap:
-        if (mask != 0) fault(warp, step, std::countr_zero(mask), "the kernel executed a trap");
+        if (mask != 0) {
+          fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+                program_.synchronizes_grid && !options_.cooperative
+                    ? "the kernel executed a trap: to synchronize its grid it needs a cooperative "
+                      "launch"
+                    : "the kernel executed a trap");
+        }
         break;
       case Action::barrier:
         arrive(warp, step, registers, mask);
@@ -445,6 +523,22 @@ class Machine {
       case Action::elect:
         elect(step, registers, mask);
         break;
+      case Action::matrix_multiply:
+        require_whole_warp(warp, step, mask);
+        multiply_matrices(registers, program_.multiplications[step.detail]);
+        break;
+      case Action::matrix_transpose:
+        require_whole_warp(warp, step, mask);
+        transpose_matrix(step, registers);
+        break;
+      case Action::matrix_load:
+      case Action::matrix_store:
+        access_matrices(warp, step, registers, mask);
+        break;
+      case Action::fragment_load:
+      case Action::fragment_store:
+        access_fragment(warp, step, registers, mask);
+        break;
       default:
         break;
     }
@@ -454,6 +548,11 @@ class Machine {
 
   void branch(Warp& warp, const Step& step, std::uint32_t taken) {
     PathEntry& path = warp.paths.back();
+    if (warp.may_wait && taken != 0 && step.jump <= path.pc) {
+      // Round a loop that may wait for another block, which goes on now.
+      warp.may_wait = false;
+      warp.state = Warp::State::paused;
+    }
     if (taken == path.mask) {
       if (step.jump <= path.pc && warp.spins > patience) {
         path.pc = step.jump;
@@ -804,7 +903,7 @@ class Machine {
         uniform(c < 3 ? options_.block[c] : 0);
         break;
       case Special::ctaid:
-        uniform(c < 3 ? block_index_[c] : 0);
+        uniform(c < 3 ? block_.index[c] : 0);
         break;
       case Special::nctaid:
         uniform(c < 3 ? options_.grid[c] : 0);
@@ -859,7 +958,10 @@ class Machine {
         uniform(options_.dynamic_shared_bytes);
         break;
       case Special::total_smem_size:
-        uniform(shared_.size());
+        uniform(block_.shared.size());
+        break;
+      case Special::envreg:
+        uniform(c == 1 ? workspace_address_ >> 32 : workspace_address_ & 0xffffffffu);
         break;
       default:
         uniform(0);
@@ -964,6 +1066,8 @@ class Machine {
   static const char* verb_of(const Step& step) {
     switch (step.action) {
       case Action::store:
+      case Action::matrix_store:
+      case Action::fragment_store:
         return "store";
       case Action::atomic:
         return "atomic operation";
@@ -1017,11 +1121,12 @@ class Machine {
 
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                     std::uint32_t bytes) {
-    if (address > shared_.size() || bytes > shared_.size() - address) {
-      out_of_bounds(warp, step, lane, address, bytes,
-                    "the block has " + std::to_string(shared_.size()) + " bytes of shared memory");
+    if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
+      out_of_bounds(
+          warp, step, lane, address, bytes,
+          "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
     }
-    return shared_.data() + address;
+    return block_.shared.data() + address;
   }
 
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
@@ -1217,6 +1322,7 @@ class Machine {
         }
       }
     }
+    if (access.strong) warp.may_wait = options_.cooperative;
     if (access.constant) {
       if (builder_ != nullptr) emit(warp, step, mask);
     } else {
@@ -1232,10 +1338,11 @@ class Machine {
       greatest = std::max(greatest, address);
       any |= address;
     }
-    if ((any & (bytes - 1)) != 0 || shared_.size() < bytes || greatest > shared_.size() - bytes) {
+    if ((any & (bytes - 1)) != 0 || block_.shared.size() < bytes ||
+        greatest > block_.shared.size() - bytes) {
       return nullptr;
     }
-    return shared_.data();
+    return block_.shared.data();
   }
 
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -1255,6 +1362,7 @@ class Machine {
       if (access.result != none) put(registers, access.result, register_bytes, lane, old);
     }
     if (access.takes_locks) ++warp.spins;
+    if (access.result != none) warp.may_wait = options_.cooperative;
   }
 
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -1331,19 +1439,25 @@ class Machine {
 
   void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
                    int lane) const {
+    const auto integer = [&](std::uint32_t i) {
+      return std::int64_t{
+          static_cast<std::int32_t>(lane_u32(registers, access.coordinates[i], lane))};
+    };
+    const std::uint32_t first = access.layered ? 1 : 0;
+    std::array<std::int64_t, 3> position{};
+    std::array<float, 3> coordinates{};
+    for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+      position[d] = integer(first + d);
+      coordinates[d] =
+          std::bit_cast<float>(lane_u32(registers, access.coordinates[first + d], lane));
+    }
     std::array<std::uint32_t, 4> texel;
-    if (access.fetch) {
-      std::array<std::int64_t, 3> position{};
-      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-        position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
-      }
-      texel = fetch(memory_, texture, access.dimensions, position);
+    if (access.cube) {
+      texel = sample_cube(memory_, texture, coordinates, access.layered ? integer(0) : 0);
     } else {
-      std::array<float, 3> coordinates{};
-      for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-        coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[d], lane));
-      }
-      texel = sample(memory_, texture, access.dimensions, coordinates);
+      const Texture& plane = access.layered ? layer_of(texture, integer(0)) : texture;
+      texel = access.fetch ? fetch(memory_, plane, access.dimensions, position)
+                           : sample(memory_, plane, access.dimensions, coordinates);
     }
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       put(registers, access.values[e], 4, lane, texel[e]);
@@ -1352,26 +1466,36 @@ class Machine {
 
   void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
                       const Texture& texture, std::byte* registers, int lane) {
+    const std::uint32_t first = access.layered ? 1 : 0;
     std::array<std::int64_t, 3> position{};
     for (std::uint32_t d = 0; d < access.dimensions; ++d) {
-      position[d] = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[d], lane));
+      position[d] =
+          static_cast<std::int32_t>(lane_u32(registers, access.coordinates[first + d], lane));
     }
     const std::uint32_t bytes = std::uint32_t{access.element_bytes} * access.elements;
-    auto address = surface_address(texture, access.dimensions, position, bytes);
     const bool is_load = step.action == Action::surface_load;
+    std::int64_t layer = 0;
+    if (access.layered) {
+      layer = static_cast<std::int32_t>(lane_u32(registers, access.coordinates[0], lane));
+    }
+    const Texture& plane = access.layered ? layer_of(texture, layer) : texture;
+    auto address = surface_address(plane, access.dimensions, position, bytes);
+    if (access.layered && (layer < 0 || static_cast<std::uint64_t>(layer) >= texture.layers)) {
+      address.reset();
+    }
     if (!address && access.out_of_bounds == 0) {
       fault(warp, step, static_cast<std::uint32_t>(lane), "access outside the surface");
     }
     if (!address && access.out_of_bounds == 1) {
-      const auto texel = std::int64_t{texture.channels} * texture.channel_bytes;
+      const auto texel = std::int64_t{plane.channels} * plane.channel_bytes;
       const std::array<std::int64_t, 3> last{
-          static_cast<std::int64_t>(texture.size[0]) * texel - bytes,
-          static_cast<std::int64_t>(texture.size[1]) - 1,
-          static_cast<std::int64_t>(texture.size[2]) - 1};
+          static_cast<std::int64_t>(plane.size[0]) * texel - bytes,
+          static_cast<std::int64_t>(plane.size[1]) - 1,
+          static_cast<std::int64_t>(plane.size[2]) - 1};
       for (std::uint32_t d = 0; d < access.dimensions; ++d) {
         position[d] = std::clamp<std::int64_t>(position[d], 0, std::max<std::int64_t>(last[d], 0));
       }
-      address = surface_address(texture, access.dimensions, position, bytes);
+      address = surface_address(plane, access.dimensions, position, bytes);
     }
     std::byte* const place = address ? global(warp, step, static_cast<std::uint32_t>(lane),
                                               *address, bytes, is_load, !is_load)
@@ -1505,6 +1629,202 @@ class Machine {
     broadcast(registers, c.predicate, 4, mask & (1u << leader), ~std::uint64_t{0});
   }
 
+  // ---- matrices ----
+
+  void require_whole_warp(const Warp& warp, const Step& step, std::uint32_t mask) const {
+    if (mask == all_lanes) return;
+    fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+          "a matrix instruction needs all 32 threads of its warp, " +
+              std::to_string(std::popcount(mask)) + " of warp " + std::to_string(warp.number) +
+              " execute it");
+  }
+
+  /// Lane 4 * r + t holds the elements 2 * t and 2 * t + 1 of row r, the first in the low half.
+  using SmallMatrix = std::array<std::array<std::uint16_t, 8>, 8>;
+  static void put_matrix(std::byte* registers, std::uint32_t slot, const SmallMatrix& matrix,
+                         bool transposed) {
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      const std::uint32_t row = lane / 4;
+      const std::uint32_t column = lane % 4 * 2;
+      const std::uint32_t low = transposed ? matrix[column][row] : matrix[row][column];
+      const std::uint32_t high = transposed ? matrix[column + 1][row] : matrix[row][column + 1];
+      put(registers, slot, 4, static_cast<int>(lane), low | high << 16);
+    }
+  }
+  static SmallMatrix get_matrix(const std::byte* registers, std::uint32_t slot, bool transposed) {
+    SmallMatrix matrix;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      const std::uint32_t row = lane / 4;
+      const std::uint32_t column = lane % 4 * 2;
+      const std::uint32_t word = lane_u32(registers, slot, static_cast<int>(lane));
+      (transposed ? matrix[column][row] : matrix[row][column]) = static_cast<std::uint16_t>(word);
+      (transposed ? matrix[column + 1][row] : matrix[row][column + 1]) =
+          static_cast<std::uint16_t>(word >> 16);
+    }
+    return matrix;
+  }
+
+  static void transpose_matrix(const Step& step, std::byte* registers) {
+    put_matrix(registers, step.operands.target,
+               get_matrix(registers, step.operands.source[0], true), false);
+  }
+
+  /// ldmatrix, stmatrix: the first lanes have the addresses of rows of 16 bytes.
+  void access_matrices(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    require_whole_warp(warp, step, mask);
+    const MatrixAccess& access = program_.matrix_accesses[step.detail];
+    const bool is_load = step.action == Action::matrix_load;
+    constexpr std::uint32_t row_bytes = sizeof(SmallMatrix::value_type);
+    const std::uint32_t rows = 8u * access.matrices;
+    LaneAddresses& lanes = addresses_;
+    read_addresses(registers, access.address, access.address_is_64_bits, access.offset,
+                   rows == warp_size ? all_lanes : (1u << rows) - 1, lanes);
+    if (access.space == AddressSpace::generic) {
+      for (std::uint32_t lane = 0; lane < rows; ++lane) {
+        if (!inside(lanes.address[lane], shared_window)) {
+          fault(warp, step, lane,
+                hexadecimal(lanes.address[lane]) + " is no address of shared memory");
+        }
+        lanes.address[lane] -= shared_window;
+      }
+    }
+    check_alignment(warp, step, lanes, row_bytes);
+    SmallMatrix matrix{};
+    // All of a load is read before the first register is written: one may hold addresses.
+    std::array<SmallMatrix, 4> loaded;
+    for (std::uint32_t m = 0; m < access.matrices; ++m) {
+      if (!is_load) matrix = get_matrix(registers, access.values[m], access.transposed);
+      for (std::uint32_t row = 0; row < 8; ++row) {
+        const std::uint32_t lane = 8 * m + row;
+        std::byte* const place = shared(warp, step, lane, lanes.address[lane], row_bytes);
+        if (is_load) {
+          std::memcpy(loaded[m][row].data(), place, row_bytes);
+        } else {
+          std::memcpy(place, matrix[row].data(), row_bytes);
+        }
+      }
+    }
+    for (std::uint32_t m = 0; is_load && m < access.matrices; ++m) {
+      put_matrix(registers, access.values[m], loaded[m], access.transposed);
+    }
+    // In the trace each lane moves as many bytes as it gets, of the rows one after the other.
+    LaneAddresses shares{.mask = mask, .address = {}};
+    const std::uint32_t share = 4u * access.matrices;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      shares.address[lane] = lanes.address[lane * share / row_bytes] + lane * share % row_bytes;
+    }
+    emit_access(warp, step, mask, &shares);
+  }
+
+  /// wmma.load, wmma.store: tile after tile, each one access of all lanes or one per element.
+  void access_fragment(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    require_whole_warp(warp, step, mask);
+    const FragmentAccess& access = program_.fragment_accesses[step.detail];
+    const MatrixFragment& fragment = access.fragment;
+    const bool is_load = step.action == Action::fragment_load;
+    LaneAddresses bases;
+    read_addresses(registers, access.address, access.address_is_64_bits, access.offset, all_lanes,
+                   bases);
+    std::array<std::uint64_t, warp_size> strides;
+    strides.fill(access.column_major ? fragment.rows : fragment.columns);
+    if (access.stride != none) {
+      for (int lane = 0; lane < static_cast<int>(warp_size); ++lane) {
+        strides[lane] = lane_u32(registers, access.stride, lane);
+      }
+    }
+    // b1: strides count in bits.
+    const std::uint64_t stride_bits = fragment.element == MatrixElement::b1 && access.stride != none
+                                          ? 1
+                                          : bits_of(fragment.element);
+    const std::uint32_t element_bits = bits_of(fragment.element);
+    const auto address_of = [&](std::uint32_t lane, MatrixPosition at) {
+      const std::uint64_t major = access.column_major ? at.column : at.row;
+      const std::uint64_t minor = access.column_major ? at.row : at.column;
+      return bases.address[lane] + (major * strides[lane] * stride_bits + minor * element_bits) / 8;
+    };
+    const bool whole = access.is_contiguous();
+    const std::uint32_t count = fragment.per_tile();
+    const std::uint32_t pieces = whole ? 1 : count;
+    const std::uint32_t bytes = count * element_bits / 8 / pieces;
+    const bool by_column = fragment.role == MatrixRole::b;
+    LaneAddresses& lanes = addresses_;
+    lanes.mask = all_lanes;
+    std::array<std::array<std::byte, 16>, warp_size> tile_bytes{};
+    std::array<std::byte, warp_size * 64> made{};  // a load's registers, written at the end
+    const std::uint32_t register_bytes = fragment.register_bytes();
+    const std::uint32_t lane_bytes = fragment.num_registers() * register_bytes;
+    for (std::uint32_t tile = 0; tile < fragment.num_tiles(); ++tile) {
+      const std::uint32_t tile_size = pieces * bytes;
+      if (!is_load) read_tile(registers, access, tile, tile_bytes);
+      for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+        for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+          MatrixPosition at = fragment.position(tile, lane);
+          (by_column ? at.row : at.column) += piece;
+          lanes.address[lane] = address_of(lane, at);
+        }
+        move_pieces(warp, step, access.space, lanes, bytes, piece * bytes, tile_bytes, is_load);
+        if (!access.is_exchanged()) {
+          emit_access(warp, step, mask, &lanes, tile * pieces + piece);
+        }
+      }
+      if (access.is_exchanged()) {
+        for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+          // The tile is square: its rows are read as if they were its columns.
+          const MatrixPosition first = fragment.position(tile, 0);
+          lanes.address[lane] =
+              by_column ? address_of(lane, {first.row + lane / 4, first.column + lane % 4 * 2})
+                        : address_of(lane, {first.row + lane % 4 * 2, first.column + lane / 4});
+        }
+        emit_access(warp, step, mask, &lanes, tile);
+      }
+      if (!is_load) continue;
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        std::memcpy(made.data() + lane * lane_bytes + tile * tile_size, tile_bytes[lane].data(),
+                    tile_size);
+      }
+    }
+    if (!is_load) return;
+    for (std::uint32_t r = 0; r < access.registers; ++r) {
+      const std::uint32_t from = r % fragment.num_registers() * register_bytes;
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        std::memcpy(registers + access.values[r] + register_bytes * lane,
+                    made.data() + lane * lane_bytes + from, register_bytes);
+      }
+    }
+  }
+
+  /// A tile of a store's registers, the elements of each lane one after the other.
+  static void read_tile(const std::byte* registers, const FragmentAccess& access,
+                        std::uint32_t tile,
+                        std::array<std::array<std::byte, 16>, warp_size>& tile_bytes) {
+    const MatrixFragment& fragment = access.fragment;
+    const std::uint32_t bytes = fragment.register_bytes();
+    const std::uint32_t per_tile = fragment.num_registers() / fragment.num_tiles();
+    for (std::uint32_t r = 0; r < per_tile; ++r) {
+      const std::uint32_t slot = access.values[tile * per_tile + r];
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        std::memcpy(tile_bytes[lane].data() + r * bytes, registers + slot + bytes * lane, bytes);
+      }
+    }
+  }
+
+  /// Loads or stores `bytes` per lane at `offset` of its part of a tile.
+  void move_pieces(Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
+                   std::uint32_t bytes, std::uint32_t offset,
+                   std::array<std::array<std::byte, 16>, warp_size>& tile_bytes, bool is_load) {
+    std::byte* const base = space == AddressSpace::shared ? common_shared_base(lanes, bytes)
+                                                          : common_base(lanes, bytes);
+    if (base == nullptr) check_alignment(warp, step, lanes, bytes);
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      std::byte* const place =
+          base != nullptr
+              ? base + lanes.address[lane]
+              : pointer(warp, step, space, lane, lanes.address[lane], bytes, is_load, !is_load);
+      std::byte* const value = tile_bytes[lane].data() + offset;
+      std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
+    }
+  }
+
   // ---- barriers ----
 
   void arrive(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask) {
@@ -1528,7 +1848,7 @@ class Machine {
     if (number >= num_barriers) {
       fault(warp, step, lane, "barrier " + std::to_string(number) + " of 16");
     }
-    BlockBarrier& state = barriers_[number];
+    BlockBarrier& state = block_.barriers[number];
     std::uint32_t threads = 0;
     if (barrier.threads != none) {
       threads = lane_u32(registers, barrier.threads, static_cast<int>(lane));
@@ -1562,14 +1882,14 @@ class Machine {
   /// Lets the warps of every complete barrier go on. Warps that are done count as if they came.
   void release_barriers() {
     const auto live = static_cast<std::uint32_t>(std::ranges::count_if(
-        warps_, [](const Warp& warp) { return warp.state != Warp::State::done; }));
+        block_.warps, [](const Warp& warp) { return warp.state != Warp::State::done; }));
     for (std::uint32_t number = 0; number < num_barriers; ++number) {
-      BlockBarrier& barrier = barriers_[number];
+      BlockBarrier& barrier = block_.barriers[number];
       if (barrier.warps == 0) continue;
       const bool complete = barrier.threads == 0 ? barrier.warps >= live
                                                  : barrier.warps * warp_size >= barrier.threads;
       if (!complete) continue;
-      for (Warp& warp : warps_) {
+      for (Warp& warp : block_.warps) {
         if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
         warp.state = Warp::State::ready;
         if (warp.barrier_result == none) continue;
@@ -1590,6 +1910,7 @@ class Machine {
   const LaunchOptions& options_;
   std::vector<std::byte> parameters_;
   std::uint64_t parameter_address_ = 0;
+  std::uint64_t workspace_address_ = 0;  ///< of a cooperative launch that synchronizes
   std::uint32_t num_threads_;
   std::uint32_t num_warps_;
 
@@ -1599,11 +1920,7 @@ class Machine {
   std::uint64_t next_check_ = 0;
   std::uint64_t thread_instructions_ = 0;
 
-  std::uint64_t block_ = 0;
-  Dim3 block_index_{};
-  std::vector<Warp> warps_;
-  std::vector<std::byte> shared_;
-  std::array<BlockBarrier, num_barriers> barriers_{};
+  Block block_;  ///< that runs
   LaneMask lanes_;
   LaneAddresses addresses_;
   Allocation* cached_ = nullptr;  ///< of the last global access
@@ -1628,6 +1945,12 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   if (shared > max_shared_bytes) {
     fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
          std::to_string(max_shared_bytes) + " are possible");
+  }
+  const std::uint64_t blocks = options.grid[0] * options.grid[1] * options.grid[2];
+  if (options.cooperative && blocks > max_resident_blocks) {
+    fail("a cooperative launch of " + std::to_string(blocks) +
+         " blocks is too large: they are resident at once, and no GPU holds more than " +
+         std::to_string(max_resident_blocks));
   }
   const auto slots = parameters_of(module.module(), program.name);
   const std::uint64_t needed = slots.empty() ? 0 : slots.back().offset + slots.back().bytes;

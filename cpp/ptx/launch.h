@@ -75,6 +75,8 @@ struct LaunchOptions {
   Dim3 block{1, 1, 1};
   std::uint64_t dynamic_shared_bytes = 0;
   bool trace = true;
+  /// All blocks are resident and take turns, so that the grid can synchronize.
+  bool cooperative = false;
   /// Warp instructions after which the launch is abandoned as endless.
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
@@ -108,7 +110,11 @@ struct LaunchResult {
   std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
 };
 
-/// Runs a kernel to its end, block after block. `parameters` is the parameter buffer, laid out by
+/// Blocks that a cooperative launch may have here; no GPU holds more at once.
+inline constexpr std::uint64_t max_resident_blocks = 8192;
+
+/// Runs a kernel to its end, block after block; those of a cooperative launch take turns at places
+/// where they may wait for each other. `parameters` is the parameter buffer, laid out by
 /// parameters_of(). Memory of the device changes as the kernel writes it.
 ///
 /// Throws InputError: no such kernel, impossible launch (too many threads or too much shared

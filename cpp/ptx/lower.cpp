@@ -66,6 +66,15 @@ class Words {
     if (type == Type::none) throw Unsupported{"it names no type"};
     return type;
   }
+  /// The first word that is left; empty: none.
+  std::string_view next() {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (taken_[i]) continue;
+      taken_[i] = true;
+      return words_[i];
+    }
+    return {};
+  }
   void take_all() { taken_.assign(taken_.size(), true); }
   /// Ticks off all words that begin so.
   bool take_prefix(std::string_view prefix) {
@@ -427,8 +436,14 @@ class FunctionLowering {
       case Special::is_explicit_cluster:
         throw Unsupported{"thread block clusters are not supported"};
       case Special::pm:
-      case Special::envreg:
         throw Unsupported{"this special register is not supported"};
+      case Special::envreg:
+        // The halves of the address of a cooperative launch's workspace.
+        if (source.component != 1 && source.component != 2) {
+          throw Unsupported{"this special register is not supported"};
+        }
+        program_.synchronizes_grid = true;
+        break;
       default:
         break;
     }
@@ -450,6 +465,7 @@ class FunctionLowering {
     const auto first = static_cast<std::uint32_t>(result_.steps.size());
     pending_ = {};
     folded_ = false;
+    parts_.clear();
     try {
       if (instruction_->guard) prepare_guard();
       Words words(*instruction_);
@@ -489,9 +505,20 @@ class FunctionLowering {
 
   /// The trace rows of the current instruction, on its last step.
   void add_pending_rows() {
-    std::vector<TraceRow> rows = expand(instruction_->opcode, *instruction_, pending_);
     Step& step = result_.steps.back();
     step.first_row = static_cast<std::uint32_t>(rows_.size());
+    if (!parts_.empty()) {
+      step.num_rows = static_cast<std::uint16_t>(parts_.size());
+      for (Part& part : parts_) {
+        PendingRow row{pending_, std::move(part.destinations), std::move(part.sources)};
+        row.instruction.opcode = instruction_->full_opcode();
+        row.instruction.source_line = source_line();
+        if (guard_ != none) row.sources.push_back(guard_);
+        rows_.push_back(std::move(row));
+      }
+      return;
+    }
+    std::vector<TraceRow> rows = expand(instruction_->opcode, *instruction_, pending_);
     step.num_rows = static_cast<std::uint16_t>(rows.size());
     std::sort(row_sources_.begin(), row_sources_.end());
     row_sources_.erase(std::unique(row_sources_.begin(), row_sources_.end()), row_sources_.end());
@@ -1027,6 +1054,7 @@ class FunctionLowering {
 
   /// mov.b64 {lo, hi}, x and the like.
   void unpack(const Operand& target, const Operand& source, Type type) {
+    if (target.elements.empty()) throw Unsupported{"its vector is empty"};
     const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(target.elements.size());
     const std::uint32_t value = in(source, type);
     if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
@@ -1049,6 +1077,7 @@ class FunctionLowering {
 
   /// mov.b64 x, {lo, hi}
   void pack(const Operand& target, const Operand& source, Type type) {
+    if (source.elements.empty()) throw Unsupported{"its vector is empty"};
     const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(source.elements.size());
     if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
     const Type whole = bytes_of(type) == 8 ? Type::u64 : Type::u32;
@@ -1216,12 +1245,15 @@ class FunctionLowering {
     bool is_64_bits = true;
     std::int64_t offset = 0;
   };
-  Address address(const Operand& operand) {
+  static const Operand& base_of(const Operand& operand) {
     if (operand.kind != Operand::Kind::address || operand.elements.empty()) {
       throw Unsupported{"its address operand is missing"};
     }
+    return operand.elements[0];
+  }
+  Address address(const Operand& operand) {
+    const Operand& base = base_of(operand);
     Address result{.offset = operand.integer};
-    const Operand& base = operand.elements[0];
     switch (base.kind) {
       case Operand::Kind::reg:
         result.value = value_of(base);
@@ -1248,6 +1280,7 @@ class FunctionLowering {
     AddressSpace space = AddressSpace::generic;
     bool constant = false;
     bool parameter = false;
+    bool strong = false;
   };
   SpaceWords take_space(Words& words) {
     SpaceWords result;
@@ -1270,6 +1303,7 @@ class FunctionLowering {
     if (words.take("cg") || words.take("cv") || words.take("wt")) cache = CacheOperator::bypass_l1;
     const bool strong = words.take("volatile") || words.take("relaxed") || words.take("acquire") ||
                         words.take("release") || words.take("acq_rel") || words.take("mmio");
+    result.strong = strong;
     const bool block = words.take("cta");
     if (words.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
     words.take("gpu");
@@ -1370,6 +1404,7 @@ class FunctionLowering {
     MemoryAccess access;
     access.space = space.space;
     access.constant = space.constant;
+    access.strong = space.strong;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
     access.elements = elements;
     access.sign_extend = is_signed(type);
@@ -1423,7 +1458,7 @@ class FunctionLowering {
   /// Where a `.param` operand lies: its area's offset, or a computed address.
   void place_parameter(ParameterAccess& access, const Operand& operand,
                        const std::map<std::string, std::uint32_t>& offsets) {
-    const Operand& base = operand.elements.at(0);
+    const Operand& base = base_of(operand);
     if (base.kind == Operand::Kind::variable) {
       const auto found = offsets.find(base.name);
       if (found == offsets.end()) throw Unsupported{"it names no parameter of this function"};
@@ -1442,7 +1477,7 @@ class FunctionLowering {
     access.elements = elements;
     access.sign_extend = is_signed(type);
     const Operand& from = operand(1);
-    const Operand& base = from.elements.at(0);
+    const Operand& base = base_of(from);
     const bool own =
         is_kernel_ && (base.kind == Operand::Kind::reg || kernel_parameters_.contains(base.name));
     place_parameter(access, from, own ? kernel_parameters_ : parameter_offsets_);
@@ -1568,12 +1603,16 @@ class FunctionLowering {
     if (has_level) read_level(operand(2));
     std::vector<std::uint32_t> uses = texture_object(from, access);
     const auto coordinates = elements_of(from.elements.back());
-    if (coordinates.size() < access.dimensions) throw Unsupported{"it has too few coordinates"};
-    for (std::size_t i = 0; i < access.dimensions; ++i) {
-      access.coordinates[i] = in(*coordinates[i], coordinate);
+    const std::size_t needed = access.dimensions + (access.layered ? 1u : 0u);
+    if (coordinates.size() < needed) throw Unsupported{"it has too few coordinates"};
+    if (access.cube && access.fetch) throw Unsupported{"cubemaps are not read at integers"};
+    for (std::size_t i = 0; i < needed; ++i) {
+      access.coordinates[i] =
+          in(*coordinates[i], i == 0 && access.layered ? Type::s32 : coordinate);
       uses.push_back(access.coordinates[i]);
     }
     const auto targets = elements_of(operand(0));
+    if (targets.size() > 4) throw Unsupported{"it has too many registers"};
     access.elements = static_cast<std::uint8_t>(targets.size());
     std::vector<std::uint32_t> definitions;
     for (std::size_t i = 0; i < targets.size() && i < 4; ++i) {
@@ -1595,12 +1634,16 @@ class FunctionLowering {
   void take_geometry(Words& words, TextureAccess& access) {
     const auto shape = words.take_one_of({"1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms"});
     if (!shape) throw Unsupported{"it names no geometry"};
-    if (*shape >= 3) throw Unsupported{"only 1D, 2D and 3D textures and surfaces are supported"};
-    access.dimensions = static_cast<std::uint8_t>(*shape + 1);
+    if (*shape == 7) throw Unsupported{"multisampled textures are not supported"};
+    static constexpr std::uint8_t dimensions[] = {1, 2, 3, 1, 2, 3, 3};
+    access.dimensions = dimensions[*shape];
+    access.layered = *shape == 3 || *shape == 4 || *shape == 6;
+    access.cube = *shape == 5 || *shape == 6;
   }
 
   /// The handle in a register, or the number of a `.texref` variable.
   std::vector<std::uint32_t> texture_object(const Operand& from, TextureAccess& access) {
+    if (from.elements.empty()) throw Unsupported{"its texture operand is missing"};
     const Operand& object = from.elements[0];
     if (object.kind == Operand::Kind::variable) {
       const auto found = symbols_.texture_references.find(object.name);
@@ -1620,6 +1663,7 @@ class FunctionLowering {
     if (!words.take("b")) throw Unsupported{"formatted surface accesses are not supported"};
     TextureAccess access;
     take_geometry(words, access);
+    if (access.cube) throw Unsupported{"it names no geometry of a surface"};
     words.take_one_of({"ca", "cg", "cs", "cv", "wb", "wt"});
     access.elements = take_elements(words);
     const Type type = words.need_type();
@@ -1630,11 +1674,17 @@ class FunctionLowering {
     if (at.kind != Operand::Kind::texture) throw Unsupported{"its surface operand is missing"};
     std::vector<std::uint32_t> uses = texture_object(at, access);
     const auto coordinates = elements_of(at.elements.back());
+    if (coordinates.size() < access.dimensions + (access.layered ? 1u : 0u)) {
+      throw Unsupported{"it has too few coordinates"};
+    }
     for (std::size_t i = 0; i < coordinates.size() && i < 4; ++i) {
       access.coordinates[i] = in(*coordinates[i], Type::b32);
       uses.push_back(access.coordinates[i]);
     }
     const auto registers = elements_of(operand(is_load ? 0 : 1));
+    if (registers.size() != access.elements || registers.size() > 4) {
+      throw Unsupported{"it has too few or many registers"};
+    }
     std::vector<std::uint32_t> definitions;
     for (std::size_t i = 0; i < registers.size() && i < 4; ++i) {
       const Type width = bits_type(std::max(bytes_of(type), 2u));
@@ -1754,6 +1804,362 @@ class FunctionLowering {
     set_class(OpClass::shuffle);
   }
 
+  // ---- matrices ----
+
+  static MatrixElement element_named(std::string_view word) {
+    static constexpr std::pair<std::string_view, MatrixElement> names[] = {
+        {"f16", MatrixElement::f16}, {"bf16", MatrixElement::bf16}, {"tf32", MatrixElement::tf32},
+        {"f32", MatrixElement::f32}, {"f64", MatrixElement::f64},   {"s32", MatrixElement::s32},
+        {"s8", MatrixElement::s8},   {"u8", MatrixElement::u8},     {"s4", MatrixElement::s4},
+        {"u4", MatrixElement::u4},   {"b1", MatrixElement::b1}};
+    for (const auto& [name, element] : names) {
+      if (word == name) return element;
+    }
+    throw Unsupported{word.empty() ? std::string("it names too few types")
+                                   : "matrices of ." + std::string(word) + " are not supported"};
+  }
+
+  /// M, N and K.
+  struct MatrixShape {
+    std::uint32_t m = 0;
+    std::uint32_t n = 0;
+    std::uint32_t k = 0;
+  };
+  static MatrixShape take_matrix_shape(Words& words) {
+    static constexpr std::pair<std::string_view, MatrixShape> names[] = {
+        {"m8n8k4", {8, 8, 4}},       {"m8n8k16", {8, 8, 16}},     {"m8n8k32", {8, 8, 32}},
+        {"m8n8k128", {8, 8, 128}},   {"m16n8k4", {16, 8, 4}},     {"m16n8k8", {16, 8, 8}},
+        {"m16n8k16", {16, 8, 16}},   {"m16n8k32", {16, 8, 32}},   {"m16n8k64", {16, 8, 64}},
+        {"m16n8k128", {16, 8, 128}}, {"m16n8k256", {16, 8, 256}}, {"m16n16k8", {16, 16, 8}},
+        {"m16n16k16", {16, 16, 16}}, {"m8n32k16", {8, 32, 16}},   {"m32n8k16", {32, 8, 16}}};
+    for (const auto& [name, shape] : names) {
+      if (words.take(name)) return shape;
+    }
+    throw Unsupported{"this shape is not supported"};
+  }
+
+  /// Whether the machine multiplies such matrices (PTX ISA, tables of shapes of mma and wmma).
+  static bool has_matrix_shape(const MatrixShape& shape, MatrixElement element, bool wmma) {
+    const std::uint32_t bits = element == MatrixElement::b1 ? 1 : bits_of(element);
+    const std::uint32_t row_bits = shape.k * bits;
+    if (element == MatrixElement::f64) {
+      if (shape.m == 8) return shape.n == 8 && shape.k == 4;
+      return !wmma && shape.n == 8 && (shape.k == 4 || shape.k == 8 || shape.k == 16);
+    }
+    if (wmma) {
+      if (bits == 16 || bits == 8) return shape.k == 16 && shape.m * shape.n == 256;
+      if (bits == 32) return shape.n == 16 && shape.k == 8;
+      return shape.m == 8 && shape.n == 8 && row_bits == 128;
+    }
+    if (shape.n != 8) return false;
+    if (shape.m == 8) return bits <= 8 && row_bits == 128;
+    return shape.m == 16 && (row_bits == 128 || row_bits == 256);
+  }
+
+  /// The fragment of a matrix; those of b1 count in words.
+  static MatrixFragment fragment_of(MatrixRole role, MatrixElement element, MatrixShape shape) {
+    if (element == MatrixElement::b1) shape.k /= 32;
+    switch (role) {
+      case MatrixRole::a:
+        return {role, element, shape.m, shape.k};
+      case MatrixRole::b:
+        return {role, element, shape.k, shape.n};
+      case MatrixRole::accumulator:
+        break;
+    }
+    return {role, element, shape.m, shape.n};
+  }
+
+  /// Registers of a fragment: wmma's f16 ones have eight, which repeat the elements.
+  static std::size_t num_registers(const MatrixFragment& fragment, bool wmma) {
+    const bool repeats =
+        wmma && fragment.element == MatrixElement::f16 && fragment.role != MatrixRole::accumulator;
+    return repeats ? 8 : fragment.num_registers();
+  }
+
+  std::vector<const Operand*> matrix_registers(std::size_t i, const MatrixFragment& fragment,
+                                               bool wmma) const {
+    auto registers = elements_of(operand(i));
+    const std::size_t needed = num_registers(fragment, wmma);
+    if (registers.size() != needed) {
+      throw Unsupported{"operand " + std::to_string(i) + " has " +
+                        std::to_string(registers.size()) + " registers instead of " +
+                        std::to_string(needed)};
+    }
+    return registers;
+  }
+
+  static Type register_type(const MatrixFragment& fragment) {
+    switch (fragment.element) {
+      case MatrixElement::f64:
+        return Type::f64;
+      case MatrixElement::f32:
+        return Type::f32;
+      default:
+        return Type::b32;
+    }
+  }
+
+  void lower_mma(Words& words) {
+    if (words.take("sp") || words.take_prefix("sp::")) {
+      throw Unsupported{"sparse matrices are not supported"};
+    }
+    if (words.take_prefix("kind::") || words.take("block_scale")) {
+      throw Unsupported{"matrices of 4-bit to 8-bit floats are not supported"};
+    }
+    multiply(words, false);
+  }
+
+  void lower_wmma(Words& words) {
+    const auto verb = words.take_one_of({"mma", "load", "store"});
+    if (!verb) throw Unsupported{"it is no load, mma or store"};
+    if (*verb == 0) {
+      multiply(words, true);
+    } else {
+      access_fragment(words, *verb == 1);
+    }
+  }
+
+  void multiply(Words& words, bool wmma) {
+    words.take("sync");
+    words.take("aligned");
+    const MatrixShape shape = take_matrix_shape(words);
+    const bool has_columns = words.take("col");
+    const bool has_rows = words.take("row");
+    MatrixMultiply multiply;
+    multiply.saturate = words.take("satfinite");
+    words.take("rn");
+    if (words.take_one_of({"rz", "rm", "rp"})) {
+      throw Unsupported{"matrices are rounded to nearest alone"};
+    }
+    multiply.by_and = words.take("and");
+    words.take("xor");
+    words.take("popc");
+    const MatrixElement d = element_named(words.next());
+    const MatrixElement second = element_named(words.next());
+    MatrixElement a = second, b = second, c = second;
+    // wmma of f16 names the types of D and C alone.
+    const bool short_form = wmma && (second == MatrixElement::f16 || second == MatrixElement::f32);
+    const std::string_view third = words.next();
+    if (short_form && third.empty()) {
+      a = b = MatrixElement::f16;
+    } else {
+      b = element_named(third);
+      c = element_named(words.next());
+    }
+    check_matrix_types(shape, a, b, c, d, wmma);
+    if (!wmma && !(has_rows && has_columns)) {
+      throw Unsupported{"of these matrices A lies in rows and B in columns"};
+    }
+    multiply.a = fragment_of(MatrixRole::a, a, shape);
+    multiply.b = fragment_of(MatrixRole::b, b, shape);
+    multiply.c = fragment_of(MatrixRole::accumulator, c, shape);
+    multiply.d = fragment_of(MatrixRole::accumulator, d, shape);
+    std::vector<std::uint32_t> uses, definitions;
+    const auto read_all = [&](std::size_t i, const MatrixFragment& fragment,
+                              std::array<std::uint32_t, 8>& values) {
+      std::vector<std::uint32_t> read;
+      for (const Operand* reg : matrix_registers(i, fragment, wmma)) {
+        const std::uint32_t value = in(*reg, register_type(fragment));
+        if (read.size() < fragment.num_registers()) values[read.size()] = value;
+        read.push_back(value);
+      }
+      read.resize(fragment.num_registers());
+      uses.insert(uses.end(), read.begin(), read.end());
+      return read;
+    };
+    const auto a_read = read_all(1, multiply.a, multiply.a_values);
+    const auto b_read = read_all(2, multiply.b, multiply.b_values);
+    const auto c_read = read_all(3, multiply.c, multiply.c_values);
+    for (const Operand* reg : matrix_registers(0, multiply.d, wmma)) {
+      multiply.d_values[definitions.size()] = out(*reg, register_type(multiply.d));
+      definitions.push_back(multiply.d_values[definitions.size()]);
+    }
+    program_.multiplications.push_back(multiply);
+    emit(Action::matrix_multiply, definitions, uses).detail = last(program_.multiplications);
+    set_class(OpClass::tensor);
+    // The machine multiplies 16 x 8 at most; larger ones are two, of a half of the result each.
+    const std::size_t parts = shape.m * shape.n > 128 ? 2 : 1;
+    const auto half = [parts](const std::vector<std::uint32_t>& all, std::size_t part) {
+      const auto size = static_cast<std::ptrdiff_t>(all.size() / parts);
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(part) * size;
+      return std::vector<std::uint32_t>(first, first + size);
+    };
+    for (std::size_t part = 0; part < parts; ++part) {
+      Part row{half(definitions, part), a_read};
+      row.sources.insert(row.sources.end(), b_read.begin(), b_read.end());
+      const auto added = half(c_read, part);
+      row.sources.insert(row.sources.end(), added.begin(), added.end());
+      std::erase_if(row.sources, [this](std::uint32_t v) { return values_[v].is_constant; });
+      parts_.push_back(std::move(row));
+    }
+  }
+
+  static void check_matrix_types(const MatrixShape& shape, MatrixElement a, MatrixElement b,
+                                 MatrixElement c, MatrixElement d, bool wmma) {
+    if (shape.m == 8 && shape.n == 8 && shape.k == 4 && a == MatrixElement::f16) {
+      throw Unsupported{"m8n8k4 of f16, which is for compute capability 7.0, is not supported"};
+    }
+    const auto is_integer = [](MatrixElement e) {
+      return e >= MatrixElement::s8 && e <= MatrixElement::u4;
+    };
+    const bool same = a == b || (is_integer(a) && is_integer(b) && bits_of(a) == bits_of(b));
+    bool fits = false;
+    switch (a) {
+      case MatrixElement::f16:
+        fits = (c == MatrixElement::f16 || c == MatrixElement::f32) &&
+               (d == MatrixElement::f16 || d == MatrixElement::f32);
+        break;
+      case MatrixElement::bf16:
+      case MatrixElement::tf32:
+        fits = c == MatrixElement::f32 && d == MatrixElement::f32;
+        break;
+      case MatrixElement::f64:
+        fits = c == MatrixElement::f64 && d == MatrixElement::f64;
+        break;
+      case MatrixElement::f32:
+      case MatrixElement::s32:
+      case MatrixElement::none:
+        break;
+      default:
+        fits = c == MatrixElement::s32 && d == MatrixElement::s32;
+        break;
+    }
+    if (!same || !fits || !has_matrix_shape(shape, a, wmma)) {
+      throw Unsupported{"these types are not multiplied in this shape"};
+    }
+  }
+
+  void access_fragment(Words& words, bool is_load) {
+    const auto matrix = words.take_one_of({"a", "b", "c", "d"});
+    if (!matrix || is_load != (*matrix < 3)) throw Unsupported{"it names no matrix"};
+    const MatrixRole role = *matrix == 0   ? MatrixRole::a
+                            : *matrix == 1 ? MatrixRole::b
+                                           : MatrixRole::accumulator;
+    words.take("sync");
+    words.take("aligned");
+    const MatrixShape shape = take_matrix_shape(words);
+    FragmentAccess access;
+    access.column_major = words.take("col");
+    if (words.take("row") == access.column_major) throw Unsupported{"it is neither row nor col"};
+    const SpaceWords space = take_space(words);
+    if (space.constant || space.parameter || space.space == AddressSpace::local) {
+      throw Unsupported{"matrices lie in global or shared memory"};
+    }
+    access.space = space.space;
+    const MatrixElement element = element_named(words.next());
+    const bool accumulates = element == MatrixElement::f32 || element == MatrixElement::s32;
+    const bool both = element == MatrixElement::f16 || element == MatrixElement::f64;
+    if (role == MatrixRole::accumulator ? !accumulates && !both : accumulates) {
+      throw Unsupported{"there is no such matrix"};
+    }
+    // Accumulators of f32 and s32 have the shapes of any factors.
+    const bool has_shape =
+        accumulates ? shape.m * shape.n == 256 || (element == MatrixElement::s32 && shape.m == 8 &&
+                                                   shape.n == 8 && shape.k >= 32)
+                    : has_matrix_shape(shape, element, true);
+    if (!has_shape) throw Unsupported{"these types are not multiplied in this shape"};
+    access.fragment = fragment_of(role, element, shape);
+    if (bits_of(element) < 8 || element == MatrixElement::b1) {
+      if (!access.is_contiguous()) {
+        throw Unsupported{"of these matrices A lies in rows and B in columns"};
+      }
+    }
+    const Address at = address(operand(is_load ? 1 : 0));
+    access.address = at.value;
+    access.address_is_64_bits = at.is_64_bits;
+    access.offset = at.offset;
+    std::vector<std::uint32_t> uses{access.address};
+    if (instruction_->operands.size() > 2) {
+      access.stride = in(2, Type::u32);
+      uses.push_back(access.stride);
+    }
+    const std::vector<std::uint32_t> address_sources = row_sources_;
+    const auto registers = matrix_registers(is_load ? 0 : 1, access.fragment, true);
+    const Type type = register_type(access.fragment);
+    std::vector<std::uint32_t> values;
+    for (const Operand* reg : registers) {
+      values.push_back(is_load ? out(*reg, type) : in(*reg, type));
+      access.values[values.size() - 1] = values.back();
+    }
+    access.registers = static_cast<std::uint8_t>(values.size());
+    if (!is_load) uses.insert(uses.end(), values.begin(), values.end());
+    program_.fragment_accesses.push_back(access);
+    emit(is_load ? Action::fragment_load : Action::fragment_store,
+         is_load ? values : std::vector<std::uint32_t>{}, uses)
+        .detail = last(program_.fragment_accesses);
+    set_memory_row(access.space, is_load ? MemoryKind::load : MemoryKind::store,
+                   access.access_bytes());
+    const std::uint32_t tiles = access.fragment.num_tiles();
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+      // Every access of a tile works on its registers.
+      std::vector<std::uint32_t> moved;
+      const std::size_t distinct = access.fragment.num_registers();
+      for (std::size_t r = 0; r < values.size(); ++r) {
+        if (r % distinct * tiles / distinct == tile) moved.push_back(values[r]);
+      }
+      std::erase_if(moved, [this](std::uint32_t v) { return values_[v].is_constant; });
+      for (std::uint32_t i = 0; i < access.accesses_per_tile(); ++i) {
+        Part part{{}, address_sources};
+        auto& list = is_load ? part.destinations : part.sources;
+        list.insert(list.end(), moved.begin(), moved.end());
+        parts_.push_back(std::move(part));
+      }
+    }
+  }
+
+  void lower_ldmatrix(Words& words) { access_matrices(words, true); }
+  void lower_stmatrix(Words& words) { access_matrices(words, false); }
+  void access_matrices(Words& words, bool is_load) {
+    words.take("sync");
+    words.take("aligned");
+    if (!words.take("m8n8")) throw Unsupported{"this shape is not supported"};
+    const auto count = words.take_one_of({"x1", "x2", "x4"});
+    if (!count) throw Unsupported{"it names no number of matrices"};
+    MatrixAccess access;
+    access.matrices = static_cast<std::uint8_t>(1u << *count);
+    access.transposed = words.take("trans");
+    const SpaceWords space = take_space(words);
+    if (space.space != AddressSpace::shared && space.space != AddressSpace::generic) {
+      throw Unsupported{"these matrices lie in shared memory"};
+    }
+    access.space = space.space;
+    if (words.take_type() != Type::b16) throw Unsupported{"only matrices of .b16 are supported"};
+    const Address at = address(operand(is_load ? 1 : 0));
+    access.address = at.value;
+    access.address_is_64_bits = at.is_64_bits;
+    access.offset = at.offset;
+    const auto registers = elements_of(operand(is_load ? 0 : 1));
+    if (registers.size() != access.matrices) throw Unsupported{"it has too few or many registers"};
+    std::vector<std::uint32_t> values;
+    for (const Operand* reg : registers) {
+      values.push_back(is_load ? out(*reg, Type::b32) : in(*reg, Type::b32));
+      access.values[values.size() - 1] = values.back();
+    }
+    std::vector<std::uint32_t> uses{access.address};
+    if (!is_load) uses.insert(uses.end(), values.begin(), values.end());
+    program_.matrix_accesses.push_back(access);
+    emit(is_load ? Action::matrix_load : Action::matrix_store,
+         is_load ? values : std::vector<std::uint32_t>{}, uses)
+        .detail = last(program_.matrix_accesses);
+    set_memory_row(AddressSpace::shared, is_load ? MemoryKind::load : MemoryKind::store,
+                   4u * access.matrices);
+  }
+
+  void lower_movmatrix(Words& words) {
+    words.take("sync");
+    words.take("aligned");
+    if (!words.take("m8n8") || !words.take("trans") || words.take_type() != Type::b16) {
+      throw Unsupported{"only m8n8.trans.b16 is supported"};
+    }
+    const std::uint32_t source = in(1, Type::b32);
+    const std::uint32_t target = out(0, Type::b32);
+    Step& step = emit(Action::matrix_transpose, {target}, {source});
+    step.operands.target = target;
+    step.operands.source[0] = source;
+    set_class(OpClass::shuffle);
+  }
+
   // ---- barriers ----
 
   void lower_bar(Words& words) {
@@ -1827,7 +2233,8 @@ class FunctionLowering {
           continue;
         }
         const auto offset = parameter_offsets_.find(element.name);
-        if (element.kind != Operand::Kind::variable || offset == parameter_offsets_.end()) {
+        if (element.kind != Operand::Kind::variable || offset == parameter_offsets_.end() ||
+            !variable_sizes_.contains(element.name)) {
           throw Unsupported{"arguments that are not .param variables are not supported"};
         }
         result.push_back({offset->second, variable_sizes_.at(element.name)});
@@ -2089,6 +2496,29 @@ class FunctionLowering {
           }
           break;
         }
+        case Action::matrix_multiply: {
+          MatrixMultiply& multiply = program_.multiplications[step.detail];
+          for (auto* values :
+               {&multiply.a_values, &multiply.b_values, &multiply.c_values, &multiply.d_values}) {
+            for (std::uint32_t& value : *values) place(value);
+          }
+          break;
+        }
+        case Action::matrix_load:
+        case Action::matrix_store: {
+          MatrixAccess& access = program_.matrix_accesses[step.detail];
+          place(access.address);
+          for (std::uint32_t& value : access.values) place(value);
+          break;
+        }
+        case Action::fragment_load:
+        case Action::fragment_store: {
+          FragmentAccess& access = program_.fragment_accesses[step.detail];
+          place(access.address);
+          place(access.stride);
+          for (std::uint32_t& value : access.values) place(value);
+          break;
+        }
         case Action::barrier: {
           Barrier& barrier = program_.barriers[step.detail];
           for (std::uint32_t* value :
@@ -2180,6 +2610,12 @@ class FunctionLowering {
   std::uint32_t guard_ = none;
   bool guard_negated_ = false;
   bool folded_ = false;
+  /// Rows of an instruction that is several of the same class in the machine, none after another.
+  struct Part {
+    std::vector<std::uint32_t> destinations;
+    std::vector<std::uint32_t> sources;
+  };
+  std::vector<Part> parts_;
   StaticInstruction pending_;
   std::vector<std::uint32_t> row_destinations_;
   std::vector<std::uint32_t> row_sources_;
@@ -2226,6 +2662,7 @@ const std::unordered_map<std::string, FunctionLowering::Lowering>& FunctionLower
       {"isspacep", &F::lower_isspacep},
       {"ld", &F::lower_ld},
       {"ldu", &F::lower_ld},
+      {"ldmatrix", &F::lower_ldmatrix},
       {"lg2", &F::lower_lg2},
       {"lop3", &F::lower_lop3},
       {"mad", &F::lower_mad},
@@ -2235,7 +2672,9 @@ const std::unordered_map<std::string, FunctionLowering::Lowering>& FunctionLower
       {"max", &F::lower_max},
       {"membar", &F::lower_fence},
       {"min", &F::lower_min},
+      {"mma", &F::lower_mma},
       {"mov", &F::lower_mov},
+      {"movmatrix", &F::lower_movmatrix},
       {"mul", &F::lower_mul},
       {"mul24", &F::lower_mul24},
       {"nanosleep", &F::lower_hint},
@@ -2265,6 +2704,7 @@ const std::unordered_map<std::string, FunctionLowering::Lowering>& FunctionLower
       {"slct", &F::lower_slct},
       {"sqrt", &F::lower_sqrt},
       {"st", &F::lower_st},
+      {"stmatrix", &F::lower_stmatrix},
       {"sub", &F::lower_sub},
       {"subc", &F::lower_subc},
       {"suld", &F::lower_suld},
@@ -2276,6 +2716,7 @@ const std::unordered_map<std::string, FunctionLowering::Lowering>& FunctionLower
       {"trap", &F::lower_trap},
       {"txq", &F::lower_txq},
       {"vote", &F::lower_vote},
+      {"wmma", &F::lower_wmma},
       {"xor", &F::lower_xor},
   };
   return table;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ptx/lanes.h"
+#include "ptx/matrix.h"
 #include "ptx/module.h"
 #include "trace/static_instruction.h"
 
@@ -38,6 +39,12 @@ enum class Action : std::uint8_t {
   reduce,
   active_mask,
   elect,
+  matrix_multiply,
+  matrix_transpose,  ///< movmatrix
+  matrix_load,       ///< ldmatrix
+  matrix_store,
+  fragment_load,  ///< wmma.load
+  fragment_store,
   barrier,
   branch,
   indexed_branch,
@@ -87,6 +94,7 @@ struct MemoryAccess {
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
+  bool strong = false;          ///< volatile, relaxed or acquire: loops of these may be waiting
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
@@ -113,6 +121,47 @@ struct Collective {
   std::uint32_t c = none;
   std::uint32_t members = none;  ///< none: all active lanes
   AtomicFunction combine = nullptr;
+};
+
+/// ldmatrix, stmatrix: 8 x 8 matrices of 16 bits. Lane 8 * m + r has the address of row r of matrix
+/// m.
+struct MatrixAccess {
+  AddressSpace space = AddressSpace::shared;
+  std::uint8_t matrices = 1;  ///< 1, 2 or 4
+  bool transposed = false;
+  std::uint32_t address = none;
+  bool address_is_64_bits = true;
+  std::int64_t offset = 0;
+  std::array<std::uint32_t, 4> values{};  ///< slots, one per matrix
+};
+
+/// wmma.load, wmma.store: a whole matrix in memory.
+struct FragmentAccess {
+  MatrixFragment fragment;
+  AddressSpace space = AddressSpace::generic;
+  bool column_major = false;
+  std::uint32_t address = none;
+  bool address_is_64_bits = true;
+  std::int64_t offset = 0;
+  std::uint32_t stride = none;  ///< slot: elements between rows (columns); none: dense
+  std::uint8_t registers = 0;   ///< the later ones repeat the first
+  std::array<std::uint32_t, 8> values{};
+
+  /// The elements of a lane's part of a tile are neighbours in memory.
+  [[nodiscard]] bool is_contiguous() const {
+    return column_major == (fragment.role == MatrixRole::b);
+  }
+  /// 16-bit tiles that lie the other way are read along memory and transposed by the lanes.
+  [[nodiscard]] bool is_exchanged() const {
+    return !is_contiguous() && bits_of(fragment.element) == 16;
+  }
+  /// Accesses of the trace per tile, and their bytes per lane.
+  [[nodiscard]] std::uint32_t accesses_per_tile() const {
+    return is_contiguous() || is_exchanged() ? 1 : fragment.per_tile();
+  }
+  [[nodiscard]] std::uint32_t access_bytes() const {
+    return fragment.per_tile() * bits_of(fragment.element) / 8 / accesses_per_tile();
+  }
 };
 
 struct Barrier {
@@ -161,7 +210,9 @@ struct IndexedBranch {
 };
 
 struct TextureAccess {
-  std::uint8_t dimensions = 2;
+  std::uint8_t dimensions = 2;  ///< coordinates without the layer
+  bool layered = false;         ///< the first coordinate is an integer, the layer
+  bool cube = false;
   bool fetch = false;              ///< tex1Dfetch and friends: integer coordinates
   Type type = Type::f32;           ///< of the result
   std::uint32_t object = none;     ///< slot of the handle
@@ -198,11 +249,15 @@ struct KernelProgram {
   std::uint32_t registers_per_thread = 0;
   std::uint32_t max_threads = 1024;
   bool recursive = false;
+  bool synchronizes_grid = false;  ///< looks for the workspace of a cooperative launch
 
   std::vector<MemoryAccess> memory;
   std::vector<ParameterAccess> parameter_accesses;
   std::vector<SpecialRead> specials;
   std::vector<Collective> collectives;
+  std::vector<MatrixMultiply> multiplications;
+  std::vector<MatrixAccess> matrix_accesses;
+  std::vector<FragmentAccess> fragment_accesses;
   std::vector<Barrier> barriers;
   std::vector<Call> calls;
   std::vector<IndexedBranch> indexed_branches;

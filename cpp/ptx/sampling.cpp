@@ -1,5 +1,6 @@
 #include "ptx/sampling.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -96,15 +97,23 @@ std::int64_t floor_of(double value) {
   return static_cast<std::int64_t>(std::floor(value));
 }
 
+void check_shape(const Texture& texture, std::uint32_t dimensions) {
+  if (texture.layers > 0) {
+    throw TextureFault(texture.cube ? "a cubemap is read as a plain texture"
+                                    : "a layered texture is read without a layer");
+  }
+  if (dimensions != texture.dimensions) {
+    throw TextureFault("a " + std::to_string(texture.dimensions) + "D texture is read with " +
+                       std::to_string(dimensions) + " coordinates");
+  }
+}
+
 }  // namespace
 
 std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
                                     std::uint32_t dimensions,
                                     const std::array<float, 3>& coordinates) {
-  if (dimensions != texture.dimensions) {
-    throw TextureFault("a " + std::to_string(texture.dimensions) + "D texture is read with " +
-                       std::to_string(dimensions) + " coordinates");
-  }
+  check_shape(texture, dimensions);
   const bool filter = texture.linear_filter && reads_floats(texture);
   std::array<std::int64_t, 3> base{};
   std::array<double, 3> weight{};
@@ -141,14 +150,54 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
 
 std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
                                    std::uint32_t dimensions, const Position& position) {
-  if (dimensions != texture.dimensions) {
-    throw TextureFault("a " + std::to_string(texture.dimensions) + "D texture is read with " +
-                       std::to_string(dimensions) + " coordinates");
-  }
+  check_shape(texture, dimensions);
   for (std::uint32_t d = 0; d < dimensions; ++d) {
     if (position[d] < 0 || static_cast<std::uint64_t>(position[d]) >= texture.size[d]) return {};
   }
   return bits_of(texture, texel_at(memory, texture, position));
+}
+
+Texture layer_of(const Texture& texture, std::int64_t layer) {
+  if (texture.layers == 0) {
+    throw TextureFault("a texture or surface without layers is accessed as a layered one");
+  }
+  const auto nearest = static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(layer, 0, static_cast<std::int64_t>(texture.layers) - 1));
+  Texture result = texture;
+  result.address += nearest * texture.slice_bytes;
+  result.layers = 0;
+  result.cube = false;
+  return result;
+}
+
+std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
+                                         const std::array<float, 3>& direction, std::int64_t cube) {
+  if (!texture.cube) throw TextureFault("a texture that is no cubemap is read as one");
+  const auto [x, y, z] = direction;
+  const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  std::int64_t face;
+  float s, t, m;
+  if (ax >= ay && ax >= az) {
+    face = std::signbit(x) ? 1 : 0;
+    s = std::signbit(x) ? z : -z;
+    t = -y;
+    m = ax;
+  } else if (ay >= az) {
+    face = std::signbit(y) ? 3 : 2;
+    s = x;
+    t = std::signbit(y) ? -z : z;
+    m = ay;
+  } else {
+    face = std::signbit(z) ? 5 : 4;
+    s = std::signbit(z) ? -x : x;
+    t = -y;
+    m = az;
+  }
+  const auto cubes = static_cast<std::int64_t>(texture.layers / 6);
+  Texture side = layer_of(texture, std::clamp<std::int64_t>(cube, 0, cubes - 1) * 6 + face);
+  side.normalized_coordinates = true;
+  side.address_mode.fill(AddressMode::clamp);
+  return sample(memory, side, 2, {(s / m + 1) / 2, (t / m + 1) / 2, 0});
 }
 
 std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32_t dimensions,

@@ -17,7 +17,9 @@ struct Texture {
   std::uint32_t dimensions = 1;
   std::array<std::uint64_t, 3> size{1, 1, 1};  ///< texels
   std::uint64_t row_bytes = 0;                 ///< distance of rows
-  std::uint64_t slice_bytes = 0;               ///< distance of slices
+  std::uint64_t slice_bytes = 0;               ///< distance of slices, or layers
+  std::uint64_t layers = 0;                    ///< of one or two dimensions each; 0: not layered
+  bool cube = false;  ///< six layers are the faces of a cube: +x, -x, +y, …
   Format format = Format::floating;
   std::uint32_t channels = 1;       ///< 1, 2 or 4
   std::uint32_t channel_bytes = 4;  ///< 1, 2 or 4

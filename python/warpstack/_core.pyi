@@ -332,6 +332,7 @@ class PtxLoadedModule:
         trace: bool,
         step_limit: int,
         check_uninitialized: bool,
+        cooperative: bool,
         registers_per_thread: int,
         launch_id: int,
         budget: StorageBudget,

@@ -299,6 +299,8 @@ def texture(
     address_mode: str = "clamp",
     normalized_coordinates: bool = False,
     normalized_read: bool = False,
+    layered: bool = False,
+    cube: bool = False,
 ) -> Texture:
     """Make a texture object over an array of the device.
 
@@ -316,6 +318,10 @@ def texture(
         Coordinates run from 0 to 1.
     normalized_read
         Integers are read as floats of 0 to 1, or -1 to 1.
+    layered
+        The first of two or three dimensions counts layers.
+    cube
+        Each six layers are the faces of a cube: +x, -x, +y, -y, +z, -z.
 
     Raises
     ------
@@ -326,6 +332,10 @@ def texture(
         raise InputError(f"texture: expected an array of the device, got {type(source).__name__}")
     if not 1 <= source.ndim <= 3:
         raise InputError(f"texture: {source.ndim} dimensions, expected 1 to 3")
+    if (layered or cube) and source.ndim == 1:
+        raise InputError("texture: an array of one dimension has no layers")
+    if cube and (source.ndim != 3 or source.shape[0] % 6 or source.shape[1] != source.shape[2]):
+        raise InputError(f"texture: {source.shape} is not the shape of cubes, (6 n, size, size)")
     if filter_mode not in ("point", "linear"):
         raise InputError(f'texture: filter_mode = {filter_mode!r} is neither "point" nor "linear"')
     if address_mode not in _ADDRESS_MODES:
@@ -339,16 +349,20 @@ def texture(
     kinds_of = {"i": 0, "u": 1, "f": 2}
     if channel.kind not in kinds_of or channel.itemsize > 4 or channels not in (1, 2, 4):
         raise InputError(f"texture: elements of type {source.dtype} cannot be texels")
-    columns, rows, slices = (*reversed(source.shape), 1, 1)[:3]
+    layers = source.shape[0] if layered or cube else 0
+    shape = source.shape[1:] if layers else source.shape
+    columns, rows, slices = (*reversed(shape), 1, 1)[:3]
     row_bytes = columns * source.dtype.itemsize
     mode = _ADDRESS_MODES.index(address_mode)
     handle = source.device._core.add_texture(
         {
             "address": source.address,
-            "dimensions": source.ndim,
+            "dimensions": len(shape),
             "size": [columns, rows, slices],
             "row_bytes": row_bytes,
             "slice_bytes": row_bytes * rows,
+            "layers": layers,
+            "cube": bool(cube),
             "format": kinds_of[channel.kind],
             "channels": channels,
             "channel_bytes": channel.itemsize,
@@ -477,6 +491,7 @@ class Kernel:
         trace: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
+        cooperative: bool = False,
         registers_per_thread: int | None = None,
         progress: bool = False,
     ) -> KernelTrace | None:
@@ -498,6 +513,9 @@ class Kernel:
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized
             Reading memory that nobody has written is an error.
+        cooperative
+            All blocks are resident at once and take turns, so that the kernel may synchronize its
+            grid (`cudaLaunchCooperativeKernel`).
         registers_per_thread
             What the trace says, for occupancy; by default an estimate from the PTX.
         progress
@@ -535,6 +553,7 @@ class Kernel:
                 bool(trace),
                 as_integer("step_limit", step_limit, 1, 2**63),
                 bool(check_uninitialized),
+                bool(cooperative),
                 registers,
                 device.next_launch(),
                 default_budget(),

@@ -1,11 +1,15 @@
-// Any bytes are a module or an InputError, and every index in a module points to something.
+// Any bytes are a module or an InputError, and every index in a module points to something. Its
+// kernels are made ready to run or refused.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "common/error.h"
+#include "ptx/launch.h"
 #include "ptx/module.h"
 
 namespace {
@@ -73,6 +77,18 @@ void check(const Function& function) {
   }
 }
 
+/// Makes every kernel ready to run. One that is refused does not keep others from it.
+void lower_all(const Module& module) {
+  Device device(std::uint64_t{1} << 20);
+  LoadedModule loaded(std::make_shared<const Module>(module), device);
+  for (const std::string& kernel : module.kernels()) {
+    try {
+      loaded.program(kernel);
+    } catch (const warpstack::InputError&) {
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -82,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const Variable& variable : module.variables) check(variable);
     for (const Function& function : module.functions) check(function);
     for (const std::string& kernel : module.kernels()) require(module.function(kernel) != nullptr);
+    lower_all(module);
   } catch (const warpstack::InputError&) {
   }
   return 0;

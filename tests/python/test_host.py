@@ -354,6 +354,47 @@ def test_unsupported_functions(run, capfd):
     assert err.count("cudaGraphCreate") == 1
 
 
+@pytest.fixture
+def cooperative(build, tmp_path, capfd):
+    """Return a function that traces a scenario of cooperative.cu, as `run` does."""
+
+    def call(scenario):
+        command = [build("cooperative", *PTX_ONLY), scenario]
+        result = host.trace_program(command, tmp_path / "out")
+        out, err = capfd.readouterr()
+        return result, out.splitlines(), err
+
+    return call
+
+
+def test_grid_synchronization(cooperative, tmp_path):
+    result, out, err = cooperative("grid_sync")
+    assert out == [
+        "523776",
+        "cudaErrorCooperativeLaunchTooLarge",
+        "cudaErrorCooperativeLaunchTooLarge",
+        "1",
+    ]
+    assert "a cooperative launch of 4000 blocks is too large: the GPU holds" in err
+    assert len(ws.load(tmp_path / "out")) == 1
+    assert not result.problem()
+
+
+def test_grid_synchronization_of_a_plain_launch(cooperative):
+    with pytest.raises(ws.InputError, match="needs a cooperative launch"):
+        cooperative("plain_launch")
+
+
+def test_launch_bounds(cooperative):
+    _, out, err = cooperative("launch_bounds")
+    assert out == ["cudaErrorLaunchOutOfResources", "cudaSuccess"]
+    assert "a block of 65 threads is too large: its __launch_bounds__ allow 64" in err
+
+
+def test_layered_and_cubemap_arrays(cooperative):
+    assert cooperative("layers")[1] == ["201 511", "cudaErrorInvalidValue"]
+
+
 def test_textures_and_arrays(build, tmp_path, capfd):
     host.trace_program([build("texture", *PTX_ONLY)], tmp_path / "out")
     assert capfd.readouterr().out.splitlines() == [

@@ -863,6 +863,101 @@ def test_surface_vectors():
     assert (got[:, 12:].copy().view(np.uint32).reshape(-1) == after.view(np.uint8)[:8]).all()
 
 
+@pytest.mark.parametrize("dimensions", [1, 2])
+@pytest.mark.parametrize("linear", [False, True])
+def test_layered_textures_and_surfaces(dimensions, linear):
+    """A layer reads as a texture of its own; layers beyond are the nearest, for surfaces none."""
+    rng = np.random.default_rng(10)
+    shape = (3, 4, 5)[:: 1 if dimensions == 2 else 2]
+    texels = rng.normal(0, 1, shape).astype(np.float32)
+    device = ws.cuda.Device(0.25)
+    point = "{%r0, %f0}" if dimensions == 1 else "{%r0, %f0, %f1, %f1}"
+    whole = "{%r0, %r1}" if dimensions == 1 else "{%r0, %r1, %r2, %r2}"
+    body = (
+        "ld.param.u64 %l1, [q]; ld.param.u32 %r0, [layer];"
+        + at("%l0", "%a0", "%t", 8)
+        + "ld.global.v2.f32 {%f0, %f1}, [%l0];"
+        + f"tex.a{dimensions}d.v4.f32.f32 {{%f4, %f5, %f6, %f7}}, [%l1, {point}];"
+        + "cvt.rzi.s32.f32 %r1, %f0; cvt.rzi.s32.f32 %r2, %f1;"
+        + f"tex.a{dimensions}d.v4.f32.s32 {{%f8, %f5, %f6, %f7}}, [%l1, {whole}];"
+        + "shl.b32 %r1, %r1, 2;"
+        + f"suld.b.a{dimensions}d.b32.zero %r5, [%l1, {whole}]; mov.b32 %f9, %r5;"
+        + at("%l2", "%a1", "%t", 16)
+        + "st.global.v4.f32 [%l2], {%f4, %f8, %f9, %f0};"
+    )
+    module = compile_body(body, 2, device=device, parameters=".param .u64 q, .param .u32 layer")
+    points = rng.uniform(0, 4, (32, 2)).astype(np.float32)
+    held, out = device.array(points), device.zeros((32, 4), np.float32)
+    options = {"filter_mode": "linear" if linear else "point", "address_mode": "clamp"}
+    texture = ws.cuda.texture(device.array(texels), layered=True, **options)
+    for layer in (0, 1, 2, 7, -1):
+        module.kernel("k").launch(1, 32, held, out, texture, layer % 2**32)
+        plane = texels[min(max(layer, 0), 2)]
+        sampled = [_sampled(plane, p[:dimensions], "clamp", linear, False) for p in points.tolist()]
+        got = out.to_host()
+        assert got[:, 0] == pytest.approx(sampled, rel=1e-6, abs=1e-7)
+        place = tuple(points.astype(int)[:, :dimensions].T[::-1])
+        assert np.array_equal(got[:, 1], plane[place])
+        assert np.array_equal(got[:, 2], plane[place] if 0 <= layer < 3 else got[:, 2] * 0)
+    plain = ws.cuda.texture(device.array(texels), **options)
+    with pytest.raises(InputError, match="without layers is accessed as a layered one"):
+        module.kernel("k").launch(1, 32, held, out, plain, 0)
+
+
+#: Direction of a face's middle, of rising s and of rising t (CUDA C++ Programming Guide, "Cubemap
+#: Textures": face, m, s, t).
+FACES = [
+    ((1, 0, 0), (0, 0, -1), (0, -1, 0)),
+    ((-1, 0, 0), (0, 0, 1), (0, -1, 0)),
+    ((0, 1, 0), (1, 0, 0), (0, 0, 1)),
+    ((0, -1, 0), (1, 0, 0), (0, 0, -1)),
+    ((0, 0, 1), (1, 0, 0), (0, -1, 0)),
+    ((0, 0, -1), (-1, 0, 0), (0, -1, 0)),
+]
+
+
+@pytest.mark.parametrize("layered", [False, True])
+def test_cubemaps(layered):
+    size = 4
+    texels = np.arange(12 * size * size, dtype=np.float32).reshape(12, size, size)
+    device = ws.cuda.Device(0.25)
+    name, where = ("acube", "%r0, %f0, %f1, %f2") if layered else ("cube", "%f0, %f1, %f2, %f2")
+    body = (
+        "ld.param.u64 %l1, [q]; mov.u32 %r0, 1;"
+        + at("%l0", "%a0", "%g", 16)
+        + "ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%l0];"
+        + f"tex.{name}.v4.f32.f32 {{%f4, %f5, %f6, %f7}}, [%l1, {{{where}}}];"
+        + at("%l2", "%a1", "%g", 4)
+        + "st.global.f32 [%l2], %f4;"
+    )
+    module = compile_body(body, 2, device=device, parameters=".param .u64 q")
+    points, expected = [], []
+    for face, axes in enumerate(FACES):
+        middle, rising_s, rising_t = np.array(axes)
+        for row, column in itertools.product(range(size), repeat=2):
+            # The middle of a texel, as far from the face's middle as its place says; any length.
+            s, t = (2 * column + 1) / size - 1, (2 * row + 1) / size - 1
+            points.append([*((middle + s * rising_s + t * rising_t) * (1 + face)), 0])
+            expected.append(texels[face + 6 * layered, row, column])
+    count = len(points)
+    out = device.zeros(count, np.float32)
+    texture = ws.cuda.texture(device.array(texels), cube=True)
+    held = device.array(np.array(points, np.float32))
+    module.kernel("k").launch(count // 32, 32, held, out, texture)
+    assert out.to_host().tolist() == expected
+    wrong = ws.cuda.texture(device.array(texels), layered=True)
+    with pytest.raises(InputError, match="a texture that is no cubemap is read as one"):
+        module.kernel("k").launch(1, 32, held, out, wrong)
+
+
+def test_shapes_that_are_no_layers():
+    device = ws.cuda.Device(0.25)
+    with pytest.raises(InputError, match="an array of one dimension has no layers"):
+        ws.cuda.texture(device.zeros(6), layered=True)
+    with pytest.raises(InputError, match=r"\(5, 4, 4\) is not the shape of cubes"):
+        ws.cuda.texture(device.zeros((5, 4, 4)), cube=True)
+
+
 # ---- calls ----
 
 FUNCTIONS = """

@@ -183,4 +183,15 @@ TEST(Half, FusedArithmeticRoundsOnce) {
   EXPECT_EQ(double_to_bfloat(fma_to_odd(0x1.03p0, 1, -0x1p-130)), 0x3f81);
 }
 
+TEST(Half, FloatsAreTheDoublesOfAllBits) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const double expected = half_to_double(static_cast<std::uint16_t>(bits));
+    const float got = half_to_float(static_cast<std::uint16_t>(bits));
+    ASSERT_EQ(std::isnan(got), std::isnan(expected)) << bits;
+    if (std::isnan(got)) continue;
+    ASSERT_EQ(got, expected) << bits;
+    ASSERT_EQ(std::signbit(got), (bits & 0x8000) != 0) << bits;
+  }
+}
+
 }  // namespace

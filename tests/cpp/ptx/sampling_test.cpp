@@ -134,4 +134,36 @@ TEST_F(Sampling, SurfaceAddressesCountBytesInARow) {
   EXPECT_EQ(surface_address(t, 1, {4, 99, 99}, 8), t.address + 4) << "y and z do not count";
 }
 
+TEST_F(Sampling, ALayerIsATextureOfItsOwn) {
+  // Three layers of two rows of two texels: layer l begins with 10 l.
+  Texture t = texture<float>({0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23}, {2, 2, 1}, 2,
+                             Texture::Format::floating);
+  EXPECT_THROW(layer_of(t, 0), TextureFault);
+  t.layers = 3;
+  EXPECT_THROW(at(t, 0, 0), TextureFault) << "its layer is missing";
+  EXPECT_EQ(at(layer_of(t, 1), 1, 1), 13);
+  EXPECT_EQ(at(layer_of(t, 99), 0, 0), 20);
+  EXPECT_EQ(at(layer_of(t, -1), 0, 0), 0);
+}
+
+TEST_F(Sampling, CubesHaveAFacePerDirection) {
+  // Faces of one texel, their number.
+  Texture t = texture<float>({0, 1, 2, 3, 4, 5}, {1, 1, 1}, 2, Texture::Format::floating);
+  t.layers = 6;
+  EXPECT_THROW(sample_cube(memory, t, {1, 0, 0}, 0), TextureFault);
+  t.cube = true;
+  const auto face = [&](float x, float y, float z) {
+    return std::bit_cast<float>(sample_cube(memory, t, {x, y, z}, 0)[0]);
+  };
+  EXPECT_EQ(face(2, 1, -1), 0);
+  EXPECT_EQ(face(-2, 1, 1), 1);
+  EXPECT_EQ(face(1, 2, 1), 2);
+  EXPECT_EQ(face(1, -2, 1), 3);
+  EXPECT_EQ(face(-1, 1, 2), 4);
+  EXPECT_EQ(face(1, 1, -2), 5);
+  EXPECT_EQ(face(1, 1, 1), 0) << "of equal components x decides";
+  EXPECT_EQ(face(0, -1, 1), 3) << "then y";
+  EXPECT_EQ(face(0, 0, 0), 0) << "no direction: some texel";
+}
+
 }  // namespace
