@@ -8,11 +8,12 @@
 #include "model/gpumech.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
+#include "model/mwp_cwp.h"
 #include "model/sum.h"
 
 namespace warpstack {
 
-/// A model is a choice of four parts.
+/// A model is a choice of four parts, or one for itself.
 struct Model {
   std::string_view name;
   /// Cycles of one pass without contention.
@@ -23,6 +24,9 @@ struct Model {
   double (*miss_latency)(const Demand&, const Machine&, const QueueDelays&);
   /// MSHR delay of an interval.
   double (*mshr)(const Demand&, const Machine&, double miss_latency);
+  /// Takes the place of the four parts.
+  Stack (*whole)(const IntervalColumns&, const Wave&, const ModelParameters&,
+                 double miss_latency) = nullptr;
 };
 
 namespace {
@@ -52,6 +56,7 @@ constexpr Model models[] = {
     {"mdm_mshr", multithreaded_cycles, gpumech_plus_queues, mdm_miss_latency, mdm_mshr_delay},
     {"mdm", multithreaded_cycles, mdm_queues, mdm_miss_latency, mdm_mshr_delay},
     {"mdm_cal2019", multithreaded_cycles, mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay},
+    {"mwp_cwp", nullptr, nullptr, nullptr, nullptr, mwp_cwp_wave},
 };
 
 double& part(Stack& stack, StackComponent component) {
@@ -72,6 +77,7 @@ double mean_miss_latency(const IntervalColumns& intervals, const ModelParameters
 /// Cycles of one wave by component; their sum is the cycles of the wave.
 Stack evaluate_wave(const Model& model, const IntervalColumns& intervals, const Wave& wave,
                     const ModelParameters& parameters, double miss_latency) {
+  if (model.whole) return model.whole(intervals, wave, parameters, miss_latency);
   Machine machine;
   machine.warps = wave.warps;
   machine.active_sms = wave.active_sms;
@@ -170,6 +176,7 @@ const Model& find_model(std::string_view name) {
 }
 
 std::vector<std::string_view> fields_of(const Model& model) {
+  if (model.whole) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;
   if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
   if (model.mshr != no_mshr_delay) {

@@ -9,9 +9,21 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import cuda, host, measures, models, patterns, plot, reference, timing, workloads
+from warpstack import (
+    cuda,
+    host,
+    measures,
+    models,
+    mwp_cwp,
+    patterns,
+    plot,
+    reference,
+    timing,
+    workloads,
+)
 from warpstack._core import __version__
 from warpstack.ablation import ablate
+from warpstack.dvfs import CrispCounters, dvfs
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
@@ -33,6 +45,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.roofline import roofline
 from warpstack.timing import SimulationResult, Simulator, simulate
 from warpstack.trace import App, KernelTrace
 from warpstack.validate import validate, validation_errors
@@ -40,6 +53,7 @@ from warpstack.validate import validate, validation_errors
 __all__ = [
     "App",
     "BlockSchedule",
+    "CrispCounters",
     "Gpu",
     "InputError",
     "IntervalProfile",
@@ -59,6 +73,7 @@ __all__ = [
     "application_totals",
     "cache_family",
     "cuda",
+    "dvfs",
     "gpu",
     "gpus",
     "host",
@@ -67,6 +82,7 @@ __all__ = [
     "load",
     "measures",
     "models",
+    "mwp_cwp",
     "occupancy",
     "patterns",
     "plot",
@@ -75,6 +91,7 @@ __all__ = [
     "reference",
     "representative_warp",
     "reuse_profile",
+    "roofline",
     "save",
     "simulate",
     "simulate_caches",

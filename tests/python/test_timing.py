@@ -63,6 +63,8 @@ def assert_same(result, plain):
     core = result._core
     assert result.cycles == plain["cycles"]
     assert result.instructions == plain["instructions"]
+    assert core.store_slots == plain["store_slots"]
+    assert core.critical_cycles == plain["critical_ticks"] / TICKS
     assert core.sm_cycles == plain["sm_cycles"]
     for name, value in result.totals.items():
         if name not in INSTRUCTIONS:
