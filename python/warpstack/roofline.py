@@ -79,9 +79,9 @@ def roofline(
         One row per kernel, model and level: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
         ``model``, ``level``, ``bytes``, ``instructions``, ``intensity`` (warp instructions per
         byte; infinite without traffic), ``gips`` (performance, giga warp instructions per second),
-        ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that intensity and
-        of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level, whichever is the
-        lowest roof of the kernel), and the provenance.
+        ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that
+        intensity and of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level,
+        whichever is the lowest roof of the kernel), and the provenance.
 
     Raises
     ------

@@ -24,8 +24,8 @@ def describe_trace(
     """Describe a kernel by its trace: means over its warps.
 
     Traces hold the 32-byte sectors that a warp touches. Below compute capability 1.3 an access is
-    coalesced when its elements have 4, 8 or 16 bytes and its sectors are those of consecutive
-    threads from a multiple of 16 elements on; the order of the threads within is not seen. From 1.3
+    coalesced when its elements have 4, 8 or 16 bytes and its sectors are those of at most two aligned
+    segments of 16 elements, one per half-warp; the order of the threads within is not seen. From 1.3
     on transactions are the segments (32, 64 or 128 bytes, Algorithm 2) that the warp touches.
 
     Parameters
@@ -58,6 +58,7 @@ def describe_trace(
     barrier = table["opcode"].str.match(r"(?i)bar(rier)?\b(?!.*arrive)").to_numpy()
     factors = np.array([m_factor(opcode) for opcode in table["opcode"]])
 
+    is_old = machine.compute_capability < 1.3
     coalesced = uncoalesced = spread = moved = 0.0
     core = kernel._core
     for first in range(0, core.num_traced_blocks, _BATCH):
@@ -74,23 +75,21 @@ def describe_trace(
         if not len(count):
             continue
         sectors = batch["sector"].astype(np.int64)
-        # Access by access, as reduceat wants them: what lies between accesses is theirs too, but
-        # shared memory has no sectors and only off-chip memory has some.
-        lowest = np.minimum.reduceat(sectors, starts)
-        highest = np.maximum.reduceat(sectors, starts)
-        if machine.compute_capability < 1.3:
-            half = np.maximum(16 * size // _SECTOR_BYTES, 1)
-            begin = lowest // half * half
-            good = np.isin(size, (4, 8, 16))
-            good &= (lowest == begin) & (highest - begin < size)
-            good &= count >= np.ceil(threads * size / _SECTOR_BYTES)
-            number = np.full(len(count), float(machine.uncoalesced_transactions))
+        owner = np.repeat(np.arange(len(count)), count)
+        members = sectors[np.repeat(starts, count) + _within(count)]
+        if is_old:
+            # A half-warp's segment of consecutive elements.
+            segment = np.maximum(16 * size // _SECTOR_BYTES, 1)
         else:
             segment = np.select([size == 1, size == 2], [1, 2], 4)
-            owner = np.repeat(np.arange(len(count)), count)
-            members = sectors[np.repeat(starts, count) + _within(count)]
-            pairs = np.unique(np.stack([owner, members // segment[owner]]), axis=1)
-            number = np.bincount(pairs[0], minlength=len(count)).astype(float)
+        pairs = np.unique(np.stack([owner, members // segment[owner]]), axis=1)
+        number = np.bincount(pairs[0], minlength=len(count)).astype(float)
+        if is_old:
+            # Both half-warps may read the same segment.
+            enough = 2 * count * _SECTOR_BYTES >= threads * size
+            good = np.isin(size, (4, 8, 16)) & (number <= 2) & enough
+            number[:] = float(machine.uncoalesced_transactions)
+        else:
             good = number == 1
         coalesced += float(good.sum())
         uncoalesced += float((~good).sum())

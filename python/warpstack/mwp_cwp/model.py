@@ -122,8 +122,9 @@ class KernelDescription:
             total = np.sum(weights, axis=0)
             products = [w * getattr(path, field) for w, path in zip(weights, every, strict=True)]
             first = np.asarray(getattr(every[0], field), dtype=float)
+            known = total > 0
             return _plain(
-                np.divide(np.sum(products, axis=0), total, out=first + 0 * total, where=total > 0)
+                np.where(known, np.sum(products, axis=0) / np.where(known, total, 1), first)
             )
 
         counts = (

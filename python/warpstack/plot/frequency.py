@@ -35,7 +35,7 @@ def dvfs(
         Where to draw; a new figure when None.
     power_watts
         Power of the GPU as a function of an array of clocks in GHz. With it the axes are the
-        performance relative to the nominal frequency and the power, and every point has its clock.
+        performance relative to the nominal frequency and the power, with the clocks beside it.
     title
         Title of the axes; by default the GPU.
 
@@ -66,6 +66,7 @@ def dvfs(
     if ax is None:
         _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     times = table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum()
+    powers: dict[float, float] = {}
     for i, (model, whole) in enumerate(times.groupby(level="model", sort=False)):
         nominal = whole.iloc[0]
         part = whole.droplevel("model").sort_index()
@@ -78,20 +79,15 @@ def dvfs(
         if not (np.isfinite(power) & (power > 0)).all():
             raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
         ax.plot(nominal / part.to_numpy(), power, **style)
-        for clock, time, watts in zip(clocks, part, power, strict=True):
-            ax.annotate(
-                f"{clock:g}",
-                (nominal / time, watts),
-                xytext=(4, -9),
-                textcoords="offset points",
-                fontsize=7,
-            )
+        powers |= dict(zip(clocks.tolist(), power.tolist(), strict=True))
     if power_watts is None:
         ax.set_xlabel("clock of the SMs (GHz)")
         ax.set_ylabel("time / time at the nominal clock")
     else:
-        ax.set_xlabel("performance / performance at the nominal clock (points: GHz)")
+        ax.set_xlabel("performance / performance at the nominal clock")
         ax.set_ylabel("power (W)")
+        beside = ax.secondary_yaxis("right")
+        beside.set_yticks(list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=7)
     first = table.iloc[0]
     gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
     ax.set_title(title or gpu)

@@ -62,14 +62,15 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     x = np.geomspace(low, high, 400)
     for level, bandwidth in roofs.items():
         ax.plot(x, np.minimum(issue, bandwidth * x), color=_COLOURS[str(level)], lw=1.5)
-        # Beside the slope, which is 1 in these axes but for their aspect.
-        ax.annotate(
+        ax.text(
+            low * 1.6,
+            bandwidth * low * 1.6 * 1.12,
             f"{level} {bandwidth:,.0f} GB/s",
-            (low, bandwidth * low),
-            xytext=(4, 4),
-            textcoords="offset points",
             color=_COLOURS[str(level)],
             fontsize=8,
+            rotation=45,  # of the data's coordinates, where a roof has the slope 1
+            transform_rotates_text=True,
+            rotation_mode="anchor",
         )
     ax.annotate(
         f"issue {issue:,.1f} G warp instructions/s",
