@@ -224,7 +224,9 @@ def dvfs(
     table = pd.DataFrame(rows)
     keys = ["kernel", "trace_digest", "model"]
     nominal_time = table.groupby(keys, sort=False)["time_us"].transform("first")
-    table.insert(table.columns.get_loc("ipc") + 1, "relative_time", table["time_us"] / nominal_time)
+    table.insert(
+        list(table.columns).index("ipc") + 1, "relative_time", table["time_us"] / nominal_time
+    )
     return table
 
 

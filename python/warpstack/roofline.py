@@ -78,7 +78,7 @@ def roofline(
     DataFrame
         One row per kernel, model and level: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
         ``model``, ``level``, ``bytes``, ``instructions``, ``intensity`` (warp instructions per
-        byte; infinite without traffic), ``gips`` (performance, giga warp instructions per second),
+        byte; NaN without traffic), ``gips`` (performance, giga warp instructions per second),
         ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that
         intensity and of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level,
         whichever is the lowest roof of the kernel), and the provenance.
@@ -114,11 +114,15 @@ def roofline(
                     for level, names in _TRAFFIC.items()
                 }
                 intensity = {
-                    level: instructions / count if count else float("inf")
+                    level: instructions / count if count else float("nan")
                     for level, count in moved.items()
                 }
+                # Without traffic there is no roof but that of issue.
                 roof = {
-                    level: min(roofs["issue"], intensity[level] * roofs[level]) for level in LEVELS
+                    level: min(
+                        roofs["issue"], instructions * roofs[level] / max(moved[level], 1e-9)
+                    )
+                    for level in LEVELS
                 }
                 lowest = min(LEVELS, key=roof.__getitem__)
                 limit = lowest if roof[lowest] < roofs["issue"] else "issue"

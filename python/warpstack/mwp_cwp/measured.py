@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from warpstack.gpu import Gpu
@@ -12,6 +14,8 @@ from warpstack.mwp_cwp.static import m_factor
 from warpstack.trace import KernelTrace
 
 __all__ = ["describe_trace"]
+
+_Array = np.ndarray[Any, Any]
 
 _SECTOR_BYTES = 32
 #: Thread blocks read at once.
@@ -122,18 +126,21 @@ def describe_trace(
     )
 
 
-def _within(counts: np.ndarray) -> np.ndarray:
+def _within(counts: _Array) -> _Array:
     """Return 0, 1, ... for each of several runs of these lengths."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: _Array = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
 
 
-def _active_threads(batch: dict[str, np.ndarray], is_memory: np.ndarray) -> np.ndarray:
+def _active_threads(batch: dict[str, _Array], is_memory: _Array) -> _Array:
     """Return the number of active threads of each memory instruction of a batch."""
     masks = batch["active_mask"][is_memory[batch["instruction"]]]
-    return np.unpackbits(np.ascontiguousarray(masks).view(np.uint8)).reshape(-1, 32).sum(axis=1)
+    bits: _Array = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8)).reshape(-1, 32)
+    counts: _Array = bits.sum(axis=1)
+    return counts
 
 
-def _independent(kernel: KernelTrace, is_access: np.ndarray) -> int:
+def _independent(kernel: KernelTrace, is_access: _Array) -> int:
     """Count the representative warp's accesses that need not wait for the one before."""
     table = kernel.instructions
     block, warp = representative_warp(kernel)

@@ -197,7 +197,7 @@ class _Values:
         if "integer" in operand and "variable" not in operand and "address" not in operand:
             return Expression({(): operand["integer"]})
         if "variable" in operand:
-            return Expression({(f"&{operand['variable']}",): 1}) + operand["integer"]
+            return Expression({(f"&{operand['variable']}",): 1}) + int(operand["integer"])
         return Expression({("?operand",): 1})
 
     def address(self, operand: dict[str, Any]) -> Expression:
@@ -244,7 +244,7 @@ class _Values:
                 return a * inputs[1] + (inputs[2] if opcode.startswith("mad") else 0)
             shift = inputs[1].constant if opcode == "shl" else None
             if shift is not None and 0 <= shift < 64:
-                return a * 2 ** int(shift)
+                return a * (1 << int(shift))
         uniform = opcode not in ("ld", "atom", "shfl", "tex", "activemask", "vote", "match")
         uniform = uniform and not any(value.differs_by_thread for value in inputs)
         return Expression({(("" if uniform else "?") + f"line {instruction['line']}",): 1})

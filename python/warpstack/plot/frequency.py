@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,12 @@ def dvfs(
         nominal = whole.iloc[0]
         part = whole.droplevel("model").sort_index()
         clocks = part.index.to_numpy(dtype=float)
-        style = {"color": _COLOURS[i % 7], "marker": _MARKERS[i % 7], "ms": 5, "label": str(model)}
+        style: dict[str, Any] = {
+            "color": _COLOURS[i % 7],
+            "marker": _MARKERS[i % 7],
+            "ms": 5,
+            "label": str(model),
+        }
         if power_watts is None:
             ax.plot(clocks, part.to_numpy() / nominal, **style)
             continue

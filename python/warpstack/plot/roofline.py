@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +69,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
             f"{level} {bandwidth:,.0f} GB/s",
             color=_COLOURS[str(level)],
             fontsize=8,
-            rotation=45,  # of the data's coordinates, where a roof has the slope 1
+            rotation=math.degrees(math.atan(bandwidth)),  # in the coordinates of the data
             transform_rotates_text=True,
             rotation_mode="anchor",
         )
@@ -118,5 +119,6 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
         f" with {table['gpu_changes'].iloc[0]}" if table["gpu_changes"].iloc[0] else ""
     )
     ax.set_title(title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
-    ax.legend(loc="lower right", fontsize=8)
+    if models:
+        ax.legend(loc="lower right", fontsize=8)
     return ax
