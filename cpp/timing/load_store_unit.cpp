@@ -333,7 +333,8 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const Stack& latency) {
   if (--load.fetches > 0) return;
   completed_.push_back(id);
   Ticks memory = 0;
-  for (const StackPart part : {StackPart::mshr, StackPart::noc, StackPart::queue, StackPart::dram}) {
+  for (const StackPart part :
+       {StackPart::mshr, StackPart::noc, StackPart::queue, StackPart::dram}) {
     memory += load.latency[part];
   }
   if (config_.l2_clock_ghz != 0) memory += load.latency[StackPart::l2];
