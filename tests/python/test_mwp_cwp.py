@@ -619,3 +619,42 @@ def test_machine_of_a_gpu_with_caches():
     kernel = mwp_cwp.describe_trace(ws.patterns.strided(gs=32, iterations=2, blocks=28), found)
     assert kernel.uncoal_per_mw == 32
     assert mwp_cwp.predict(kernel, "pascal-mdm").cycles > 0
+
+
+def test_independent_accesses_of_a_trace_and_of_ptx():
+    """Four loads in a row, then their sum and a store: three need not wait for the one before."""
+    k = ws.patterns.KernelBuilder("sum", grid=4, block=64)
+    for i in range(4):
+        k.emit("LDG.E", dst=4 + i, src=2, address=0x10000 * (i + 1) + 4 * k.thread)
+    k.emit("FADD", dst=8, src=(4, 5))
+    k.emit("FADD", dst=8, src=(8, 7))
+    k.emit("STG.E", src=(2, 8), address=0x90000 + 4 * k.thread)
+    found = mwp_cwp.describe_trace(k.build(), "8800gtx", active_blocks_per_sm=1)
+    assert (found.coal_mem_insts, found.independent_mem_insts) == (5, 3)
+    ptx = """
+    .version 7.0
+    .target sm_50
+    .address_size 64
+    .visible .entry sum(.param .u64 a, .param .u64 b)
+    {
+      .reg .f32 %f<4>; .reg .b32 %r<2>; .reg .b64 %d<6>;
+      ld.param.u64 %d1, [a];
+      ld.param.u64 %d2, [b];
+      mov.u32 %r1, %tid.x;
+      mul.wide.u32 %d3, %r1, 4;
+      add.s64 %d4, %d1, %d3;
+      add.s64 %d5, %d2, %d3;
+      ld.global.f32 %f1, [%d4];
+      ld.global.f32 %f2, [%d5+128];
+      add.f32 %f3, %f1, %f2;
+      st.global.f32 [%d4], %f3;
+      ret;
+    }
+    """
+    kernel = ws.cuda.compile(ptx).kernel("sum")
+    static = mwp_cwp.describe_ptx(kernel, 4, 64, "8800gtx", active_blocks_per_sm=1)
+    assert (static.coal_mem_insts, static.independent_mem_insts) == (3, 1)
+    a, b = ws.cuda.zeros(64), ws.cuda.zeros(96)
+    measured = mwp_cwp.describe_trace(kernel.launch(4, 64, a, b), "8800gtx", active_blocks_per_sm=1)
+    for field, value in vars(static).items():
+        assert getattr(measured, field) == pytest.approx(value), field
