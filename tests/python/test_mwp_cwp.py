@@ -466,6 +466,18 @@ class TestThreeDescriptions:
         # 20 registers at least: what fits is not the 8 that an SM has slots for.
         assert found.active_blocks_per_sm < 8
 
+    def test_values_that_threads_may_disagree_on(self):
+        """A step under a guard, and one of two values by a branch, are no counters."""
+        guarded = COUNTING.replace("  add.s64 %rd23", "  @%p1 add.s64 %rd23")
+        kernel = self.kernel("  setp.lt.s32 %p1, %r1, 3;\n" + guarded)
+        table = mwp_cwp.static_instructions(kernel, trip_counts={"OUTERLOOP": 3})
+        first, second, _ = table.loc[table["kind"] == "mem", "index"]
+        assert first.differs_by_thread
+        assert "?value %rd23" in first.names
+        assert not any(name.startswith("?") for name in second.names)
+        assert not is_coalesced(first * 16, 4)
+        assert transactions(first, 4).count == 16
+
     def test_paths_by_hand(self):
         kernel = self.kernel()
         table = mwp_cwp.static_instructions(

@@ -158,27 +158,26 @@ class _Values:
         return found
 
     def _merge(self, name: str, own: Expression) -> Expression:
-        """Join the definitions: a start and steps that add to it make a loop counter."""
+        """Join the definitions: one start and steps that add to it make a loop counter.
+
+        Of several starts, or a definition under a guard, threads may take different ones.
+        """
         starts: set[Expression] = set()
-        result = Expression()
+        steps = Expression()
         is_counter = True
         for place in self.definitions.get(name, []):
             value = self.result(place)
-            step = value - own
-            guarded = self.flow.body[place]["guard"] is not None
+            is_counter = is_counter and self.flow.body[place]["guard"] is None
             if own.names & value.names:
-                if own.names & step.names or step.differs_by_thread:
-                    is_counter = False
+                step = value - own
+                is_counter = is_counter and not (own.names & step.names or step.differs_by_thread)
                 iteration = Expression({(f"iteration {self.flow.body[place]['line']}",): 1})
-                result = result + step * iteration
+                steps = steps + step * iteration
             else:
                 starts.add(value)
-                is_counter = is_counter and not guarded
         if len(starts) == 1 and is_counter:
-            return starts.pop() + result
-        uniform = starts and not any(value.differs_by_thread for value in starts)
-        uniform = uniform and is_counter and not result.differs_by_thread
-        return Expression({(("" if uniform else "?") + f"value {name}",): 1})
+            return starts.pop() + steps
+        return Expression({(f"?value {name}",): 1})
 
     def operand(self, operand: dict[str, Any]) -> Expression:
         if "reg" in operand:
