@@ -3,6 +3,7 @@
 #include "bindings/bindings.h"
 #include "ptx/launch.h"
 #include "ptx/program.h"
+#include "ptx/special_register.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -20,6 +21,70 @@ py::list parameters(const Module& module, const std::string& kernel) {
     entry["is_array"] = slot.is_array;
     entry["offset"] = slot.offset;
     entry["bytes"] = slot.bytes;
+    result.append(entry);
+  }
+  return result;
+}
+
+py::dict operand_to_dict(const ptx::Function& function, const ptx::Operand& operand) {
+  using Kind = ptx::Operand::Kind;
+  py::dict result;
+  const auto elements = [&] {
+    py::list list;
+    for (const ptx::Operand& element : operand.elements) {
+      list.append(operand_to_dict(function, element));
+    }
+    return list;
+  };
+  switch (operand.kind) {
+    case Kind::reg:
+      result["reg"] = function.registers[operand.index].name;
+      break;
+    case Kind::special:
+      result["special"] = std::string(ptx::name_of(operand.special));
+      result["component"] = operand.component;
+      break;
+    case Kind::integer:
+      result["integer"] = operand.integer;
+      break;
+    case Kind::variable:
+      result["variable"] = operand.name;
+      result["integer"] = operand.integer;
+      break;
+    case Kind::label:
+      result["label"] = operand.name;
+      result["index"] = operand.index;
+      break;
+    case Kind::address:
+      result["address"] = elements();
+      result["integer"] = operand.integer;
+      break;
+    case Kind::targets:
+      result["labels"] = function.target_lists[operand.index].labels;
+      break;
+    default:
+      result["elements"] = elements();
+  }
+  return result;
+}
+
+/// A kernel's instructions as parsed, for analyses that do not run it.
+py::list body(const Module& module, const std::string& kernel) {
+  const ptx::Function* const function = module.function(kernel);
+  if (!function) throw InputError(module.file + ": there is no kernel " + kernel);
+  py::list result;
+  for (const ptx::Instruction& instruction : function->body) {
+    py::dict entry;
+    entry["opcode"] = instruction.opcode;
+    entry["modifiers"] = instruction.modifiers;
+    entry["line"] = instruction.line;
+    py::list operands;
+    for (const ptx::Operand& operand : instruction.operands) {
+      operands.append(operand_to_dict(*function, operand));
+    }
+    entry["operands"] = operands;
+    entry["guard"] = py::none();
+    if (instruction.guard) entry["guard"] = function->registers[*instruction.guard].name;
     result.append(entry);
   }
   return result;
@@ -94,7 +159,8 @@ void bind_ptx(py::module_& module) {
            py::arg("text"), py::arg("file"))
       .def_property_readonly("kernels", &Module::kernels)
       .def_readonly("target", &Module::target)
-      .def("parameters", &parameters, py::arg("kernel"));
+      .def("parameters", &parameters, py::arg("kernel"))
+      .def("body", &body, py::arg("kernel"));
 
   py::class_<Device>(module, "PtxDevice")
       .def(py::init<std::uint64_t>(), py::arg("memory_bytes"))

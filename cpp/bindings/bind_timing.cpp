@@ -108,6 +108,12 @@ void bind_timing(py::module_& module) {
       .def_readonly("l1_size_bytes", &SimulationResult::l1_size_bytes)
       .def_property_readonly("slots",
                              [](const SimulationResult& r) { return stack_to_dict(r.slots, 1); })
+      .def_readonly("store_slots", &SimulationResult::store_slots)
+      .def_property_readonly("critical_cycles",
+                             [](const SimulationResult& r) {
+                               return static_cast<double>(r.critical_path) /
+                                      static_cast<double>(ticks_per_cycle);
+                             })
       .def_property_readonly("misses",
                              [](const SimulationResult& r) { return r.miss_latency.misses; })
       .def_property_readonly("miss_cycles",

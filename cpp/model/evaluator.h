@@ -22,7 +22,7 @@ class Evaluator {
   ModelResult evaluate(const ModelParameters& parameters);
 
  private:
-  [[nodiscard]] ModelResult evaluate_as_network(const ModelParameters& parameters) const;
+  [[nodiscard]] ModelResult evaluate_launch(const ModelParameters& parameters) const;
   void prepare(const ModelParameters& parameters);
   double pass(std::size_t wave, const ModelParameters& parameters);
   Stack evaluate_wave(std::size_t wave, const ModelParameters& parameters, double miss_latency);

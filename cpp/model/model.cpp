@@ -10,6 +10,7 @@
 #include "model/gpumech.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
+#include "model/mwp_cwp.h"
 #include "model/network.h"
 
 namespace warpstack {
@@ -21,7 +22,7 @@ struct Delays {
   double queue = 0;
 };
 
-/// A model is a choice of four parts; or a closed queueing network, without any.
+/// A model is a choice of four parts, or one for itself: of waves, or of the whole launch.
 struct Model {
   std::string_view name;
   /// Cycles of one pass without contention.
@@ -32,6 +33,13 @@ struct Model {
   double (*mshr)(const Demand&, const Machine&, double miss_latency);
   /// Both over the intervals with requests; the MSHR part sees a miss latency of the model's own.
   Delays (*delays)(std::span<const Demand>, const Machine&);
+  /// Cycles of a wave; takes the place of the four parts.
+  Stack (*of_wave)(const IntervalColumns&, const Wave&, const ModelParameters&,
+                   double miss_latency) = nullptr;
+  /// Takes the place of everything.
+  ModelResult (*of_launch)(const PhaseList&, const Demands&,
+                           const std::array<double, num_stall_causes>& stall_shares,
+                           const ModelParameters&) = nullptr;
 };
 
 namespace {
@@ -82,10 +90,9 @@ constexpr Model models[] = {
     model<mdm_queues, mdm_miss_latency, mdm_mshr_delay>("mdm", multithreaded_cycles),
     model<mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_cal2019",
                                                                 multithreaded_cycles),
-    {"warpstack", nullptr, nullptr, nullptr, nullptr},
+    {"mwp_cwp", nullptr, nullptr, nullptr, nullptr, mwp_cwp_wave},
+    {"warpstack", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_network},
 };
-
-bool is_network(const Model& model) { return model.delays == nullptr; }
 
 double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
@@ -134,14 +141,15 @@ const Model& find_model(std::string_view name) {
   throw InputError(message);
 }
 
-bool reads_phases(const Model& model) { return is_network(model); }
+bool reads_phases(const Model& model) { return model.of_launch != nullptr; }
 
 std::vector<std::string_view> fields_of(const Model& model) {
-  if (is_network(model)) {
+  if (model.of_launch) {
     return {"scheduler",    "l1_mshrs",          "noc_queue_entries",
             "clock_ghz",    "noc_bandwidth_gbs", "noc_control_bytes",
             "l2_clock_ghz", "l2_slices",         "dram_bandwidth_gbs"};
   }
+  if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;
   if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
   if (model.mshr != no_mshr_delay) {
@@ -200,6 +208,7 @@ double Evaluator::pass(std::size_t wave, const ModelParameters& parameters) {
 Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
                                double miss_latency) {
   const Wave& wave = waves_[index];
+  if (model_.of_wave) return model_.of_wave(intervals_, wave, parameters, miss_latency);
   Machine machine;
   machine.warps = wave.warps;
   machine.active_sms = wave.active_sms;
@@ -238,21 +247,21 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
   return stack;
 }
 
-ModelResult Evaluator::evaluate_as_network(const ModelParameters& parameters) const {
+ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const {
   const Demands demands = kernel_.demands ? *kernel_.demands
                                           : demands_of(intervals_, parameters.l1_request_bytes,
                                                        parameters.l2_request_bytes);
   const PhaseList& played = kernel_.phases[static_cast<std::size_t>(parameters.scheduler)];
   if (!played.phases.empty()) {
-    return evaluate_network(played, demands, stall_share_, parameters);
+    return model_.of_launch(played, demands, stall_share_, parameters);
   }
-  return evaluate_network(phases_of(intervals_, waves_, parameters.issue_rate), demands,
+  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands,
                           stall_share_, parameters);
 }
 
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   check(parameters);
-  if (is_network(model_)) return evaluate_as_network(parameters);
+  if (model_.of_launch) return evaluate_launch(parameters);
   prepare(parameters);
   // Mean over the kernel's read misses, weighted by their number (GPUMech, Section IV-B1).
   const double miss_latency = parameters.l2_latency + dram_share_ * parameters.dram_latency;

@@ -59,4 +59,11 @@ std::optional<SpecialRegister> special_register_named(std::string_view name) {
                          static_cast<std::uint8_t>(number)};
 }
 
+std::string_view name_of(Special special) {
+  for (const auto& [name, entry] : special_names) {
+    if (entry.special == special) return name.substr(1);
+  }
+  return special == Special::envreg ? "envreg" : "pm";
+}
+
 }  // namespace warpstack::ptx

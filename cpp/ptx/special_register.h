@@ -17,5 +17,7 @@ struct SpecialRegister {
 
 /// Nothing for a name of no special register (PTX ISA, Section 10). The name starts with `%`.
 std::optional<SpecialRegister> special_register_named(std::string_view name);
+/// The name without `%`; of `%envreg` and `%pm` without their number.
+std::string_view name_of(Special special);
 
 }  // namespace warpstack::ptx

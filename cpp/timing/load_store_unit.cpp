@@ -1,5 +1,7 @@
 #include "timing/load_store_unit.h"
 
+#include <algorithm>
+
 #include "memory/line_parts.h"
 
 namespace warpstack {
@@ -51,6 +53,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction
     loads_[entry.load].warp = warp;
     loads_[entry.load].row = row;
     loads_[entry.load].fetches = fetches;
+    loads_[entry.load].critical_before = critical_path_;
   }
   entry.row = row;
   entry.kind = instruction.kind;
@@ -327,7 +330,15 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const Stack& latency) {
     load.done = done;
     if (latency.sum() > 0) load.latency = latency;
   }
-  if (--load.fetches == 0) completed_.push_back(id);
+  if (--load.fetches > 0) return;
+  completed_.push_back(id);
+  Ticks memory = 0;
+  for (const StackPart part :
+       {StackPart::mshr, StackPart::noc, StackPart::queue, StackPart::dram}) {
+    memory += load.latency[part];
+  }
+  if (config_.l2_clock_ghz != 0) memory += load.latency[StackPart::l2];
+  critical_path_ = std::max(critical_path_, load.critical_before + memory);
 }
 
 Stack LoadStoreUnit::time_before(const Entry& entry, Cycle now) const {

@@ -20,6 +20,7 @@ struct Load {
   std::uint32_t fetches = 0;    ///< lines to look up, and data under way
   Cycle done = 0;               ///< of what has arrived
   std::int64_t lost_slots = 0;  ///< issue slots lost while a warp waited for it
+  Ticks critical_before = 0;    ///< the SM's critical path of loads when it was issued
   Stack latency;                ///< ticks, of what arrived last
 };
 
@@ -80,6 +81,13 @@ class LoadStoreUnit {
   void release(std::uint32_t load) { free_loads_.push_back(load); }
 
   [[nodiscard]] const MissLatency& miss_latency() const { return miss_latency_; }
+  /// Memory time on the longest chain of loads of which each was issued after the one before had
+  /// its data (CRISP: the load critical path). The time that follows the SM clock is left out.
+  [[nodiscard]] Ticks critical_path() const { return critical_path_; }
+  /// Whether a store waits for an MSHR or the NoC, and all else behind it.
+  [[nodiscard]] bool is_blocked_by_store() const {
+    return blocked_on_ != StackPart::base && queue_.front().load == no_load;
+  }
   /// To be flushed when the kernel is done.
   [[nodiscard]] Cache& l1() { return l1_; }
 
@@ -168,6 +176,7 @@ class LoadStoreUnit {
   std::vector<std::uint32_t> free_fetches_;
   Fifo<std::uint32_t> outbox_;
   MissLatency miss_latency_;
+  Ticks critical_path_ = 0;
 };
 
 }  // namespace warpstack

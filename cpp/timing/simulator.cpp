@@ -336,6 +336,8 @@ class Machine {
       result_.instructions += sm.instructions();
       result_.active_sms += sm.instructions() > 0;
       result_.slots += sm.slots();
+      result_.store_slots += sm.store_slots();
+      result_.critical_path += sm.lsu().critical_path();
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
     }

@@ -35,6 +35,9 @@ struct SimulationResult {
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
   /// Issue slots of these cycles, by what they were used for (base) or lost to.
   Stack slots;
+  /// Those of them that were lost while a store waited for an MSHR or the NoC.
+  std::int64_t store_slots = 0;
+  Ticks critical_path = 0;  ///< sum over the SMs of LoadStoreUnit::critical_path
   MissLatency miss_latency;
   MemoryTotals totals;
   TrafficCounters traffic;

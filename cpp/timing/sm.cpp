@@ -342,7 +342,12 @@ void Sm::settle(std::int64_t slots, std::uint32_t cause) {
   if (cause >= first_load_cause) {
     lsu_.load(cause - first_load_cause).lost_slots += slots;
   } else {
-    slots_[static_cast<StackPart>(cause)] += slots;
+    const auto part = static_cast<StackPart>(cause);
+    slots_[part] += slots;
+    // Only the load-store unit gives these two as causes.
+    if ((part == StackPart::mshr || part == StackPart::noc) && lsu_.is_blocked_by_store()) {
+      store_slots_ += slots;
+    }
   }
 }
 

@@ -104,6 +104,8 @@ class Sm {
   [[nodiscard]] Cycle end() const { return end_; }
   /// Issue slots until end(), by what they were used for.
   [[nodiscard]] const Stack& slots() const { return slots_; }
+  /// Those of them that were lost while a store kept the load-store unit waiting.
+  [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
   [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
   /// Appends what the unfinished warps wait for, a line each, up to `most` lines.
   void explain(std::string& text, std::size_t most) const;
@@ -188,6 +190,7 @@ class Sm {
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
   Stack slots_;
+  std::int64_t store_slots_ = 0;
   Cycle last_ = -1;  ///< cycles up to here are accounted for
   Cycle end_ = 0;
   Cycle next_ = never;

@@ -14,6 +14,7 @@ from warpstack import (
     host,
     measures,
     models,
+    mwp_cwp,
     patterns,
     plot,
     reference,
@@ -23,6 +24,7 @@ from warpstack import (
 )
 from warpstack._core import __version__
 from warpstack.ablation import ablate
+from warpstack.dvfs import CrispCounters, dvfs
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.explore import explore
 from warpstack.gpu import Gpu, gpu, gpus
@@ -46,6 +48,7 @@ from warpstack.reuse import (
     reuse_profile,
     stack_distances,
 )
+from warpstack.roofline import roofline
 from warpstack.search import search
 from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
 from warpstack.stage_cache import StageCache
@@ -57,6 +60,7 @@ from warpstack.validate import validate, validation_errors
 __all__ = [
     "App",
     "BlockSchedule",
+    "CrispCounters",
     "Gpu",
     "InputError",
     "IntervalProfile",
@@ -77,6 +81,7 @@ __all__ = [
     "application_totals",
     "cache_family",
     "cuda",
+    "dvfs",
     "explore",
     "gpu",
     "gpus",
@@ -86,6 +91,7 @@ __all__ = [
     "load",
     "measures",
     "models",
+    "mwp_cwp",
     "occupancy",
     "one_at_a_time",
     "patterns",
@@ -96,6 +102,7 @@ __all__ = [
     "reference",
     "representative_warp",
     "reuse_profile",
+    "roofline",
     "samples",
     "save",
     "search",

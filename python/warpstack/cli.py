@@ -20,12 +20,14 @@ import pandas as pd
 
 from warpstack import __version__, host, models, timing, workloads
 from warpstack.arguments import as_path, printable
+from warpstack.dvfs import dvfs
 from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import WRITABLE, load, save
 from warpstack.io.common import reading
 from warpstack.memory import CACHE_FIELDS, simulate_caches
+from warpstack.roofline import roofline
 from warpstack.stage_cache import StageCache, default_folder, is_off
 from warpstack.sweep import sweep
 from warpstack.sweep_file import SweepFile, launches_of_text
@@ -35,6 +37,7 @@ from warpstack.validate import validate, validation_errors
 DEFAULT_GPU = "pascal-mdm"
 #: The models that MDM compares (Table V).
 DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+DVFS_MODELS = ("gpumech", "mdm")
 _VALIDATION_TEXTS = (
     "source",
     "app",
@@ -151,6 +154,40 @@ def _print_stacks(app: App, target: Gpu, table: pd.DataFrame, by: list[str]) -> 
     if len(app) > 1:
         print("\nAll kernels: sum of instructions / sum of cycles\n")
         print(_stack_table(models.application_totals(table), [*by, "kernels"]))
+
+
+def _roofline(arguments: argparse.Namespace) -> None:
+    wanted = models.model_list(_split(arguments.models or DEFAULT_MODELS))
+    target = _gpu(arguments)
+    _check_picture(arguments.plot)
+    app = _load(arguments)
+    table = roofline(app, target, wanted, simulate=arguments.simulate, progress=True)
+    shown = table
+    if not (arguments.json or arguments.csv):
+        columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
+        shown = table[[*columns, "roof_fraction", "limit"]]
+    _print(arguments, shown, _short_floats(shown))
+    if arguments.plot:
+        from warpstack import plot
+
+        _save_figure(plot.roofline(table).figure, Path(arguments.plot), "roofline")
+
+
+def _dvfs(arguments: argparse.Namespace) -> None:
+    wanted = _split(arguments.models or DVFS_MODELS)
+    target = _gpu(arguments)
+    _check_picture(arguments.plot)
+    app = _load(arguments)
+    table = dvfs(app, target, arguments.clocks, wanted, progress=True)
+    shown = table
+    if not (arguments.json or arguments.csv):
+        columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]
+        shown = table[[*columns, "relative_time"]]
+    _print(arguments, shown, _short_floats(shown))
+    if arguments.plot:
+        from warpstack import plot
+
+        _save_figure(plot.dvfs(table).figure, Path(arguments.plot), "time against clock")
 
 
 def _caches(arguments: argparse.Namespace) -> None:
@@ -486,6 +523,10 @@ def _print(
         print(_text_table(table, formats or {}, left))
 
 
+def _short_floats(table: pd.DataFrame) -> dict[str, str]:
+    return {str(column): "{:.4g}" for column in table.select_dtypes(float).columns}
+
+
 def _text_table(table: pd.DataFrame, formats: dict[str, str], left: Sequence[str]) -> str:
     def cell(column: str, value: Any) -> str:
         if isinstance(value, float) and value != value:
@@ -693,16 +734,7 @@ def _parser() -> argparse.ArgumentParser:
     with _command(commands, "predict", _predict, "IPC and CPI stacks of kernels") as predict:
         _add_trace(predict)
         _add_gpu(predict)
-        predict.add_argument(
-            "--models",
-            "--model",
-            "-m",
-            action="extend",
-            nargs="+",
-            default=None,
-            metavar="MODEL",
-            help=f"{', '.join(models.names())}, or all (default: {' '.join(DEFAULT_MODELS)})",
-        )
+        _add_models(predict, DEFAULT_MODELS)
         predict.add_argument(
             "--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)"
         )
@@ -724,6 +756,33 @@ def _parser() -> argparse.ArgumentParser:
         )
         predict.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(predict)
+
+    with _command(
+        commands, "roofline", _roofline, "kernels under the roofs of L1, L2 and DRAM"
+    ) as roofs:
+        _add_trace(roofs)
+        _add_gpu(roofs)
+        _add_models(roofs, DEFAULT_MODELS)
+        roofs.add_argument("--simulate", action="store_true", help="add the simulation")
+        roofs.add_argument("--plot", metavar="FILE", help="draw the roofline (.png, .pdf, .svg)")
+        _add_output(roofs)
+
+    with _command(
+        commands, "dvfs", _dvfs, "time of kernels against the clock of the SMs"
+    ) as clocks:
+        _add_trace(clocks)
+        _add_gpu(clocks)
+        clocks.add_argument(
+            "--clocks",
+            nargs="+",
+            type=float,
+            required=True,
+            metavar="GHZ",
+            help="besides that of the GPU",
+        )
+        _add_models(clocks, DVFS_MODELS, "crisp, simulation, ")
+        clocks.add_argument("--plot", metavar="FILE", help="draw the times (.png, .pdf, .svg)")
+        _add_output(clocks)
 
     with _command(commands, "caches", _caches, "hits and traffic of L1, L2 and DRAM") as caches:
         _add_trace(caches)
@@ -933,6 +992,19 @@ def _add_gpu(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FIELD=VALUE",
         help="change a field of the GPU (see warpstack gpus --fields); may be repeated",
+    )
+
+
+def _add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides: str = "") -> None:
+    parser.add_argument(
+        "--models",
+        "--model",
+        "-m",
+        action="extend",
+        nargs="+",
+        default=None,
+        metavar="MODEL",
+        help=f"{', '.join(models.names())}, {besides}or all (default: {' '.join(default)})",
     )
 
 

@@ -90,6 +90,21 @@ class SimulationResult:
         """Requests of loads and atomics that left an SM."""
         return self._core.misses
 
+    @property
+    def load_critical_cycles(self) -> float:
+        """Sum over the SMs of their load critical paths (CRISP), in SM cycles.
+
+        The longest chain of loads, each issued after the one before had its data, by the part of
+        their latency that lies outside the SMs' clock domain: MSHRs, NoC and DRAM, and L2 where it
+        has a clock of its own.
+        """
+        return self._core.critical_cycles
+
+    @property
+    def store_stall_slots(self) -> int:
+        """Issue slots lost while a store waited for an MSHR or the NoC; part of `cpi_stack`."""
+        return self._core.store_slots
+
     @cached_property
     def totals(self) -> dict[str, int]:
         """Counters by name: those of `MemoryProfile.totals`, and those of the NoC and DRAM."""

@@ -507,6 +507,66 @@ def test_frame_has_a_row_per_kernel_and_model(bfs, pascal):
     assert set(predictions["version"]) == {ws.__version__}
 
 
+class TestMwpCwp:
+    """Two loads that miss in both caches and 20 instructions of each of 8 warps, by hand."""
+
+    def profile(self, **changes):
+        arrays = {
+            "instructions": [10, 10],
+            "stall_cycles": [100, 0],
+            "read_misses": [1, 1],
+            "llc_miss_ratio": 1,
+            "request_bytes": 128,
+            "warps": 8,
+        }
+        return ws.IntervalProfile.from_arrays(**{**arrays, **changes})
+
+    gpu = ws.gpu("pascal-mdm").replace(
+        clock_ghz=1,
+        issue_width=1,
+        l2_latency=100,
+        dram_latency=200,
+        noc_bandwidth_gbs=128 / 150,
+        dram_bandwidth_gbs=1000,
+    )
+
+    def test_limited_by_departures(self):
+        """MWP = 300 / 150 = 2, CWP = 8: 2 * 300 * 8 / 2 + 10 cycles (Eq. 23)."""
+        found = ws.models.evaluate(self.profile(), self.gpu, "mwp_cwp")
+        assert found.cycles == pytest.approx(2410)
+        # With MWP = 8 it would take 600 + 20 + 7 * 10 = 690 (Eq. 22): latency hides all but 530.
+        parts = {part: value * 160 for part, value in found.cpi_stack.items()}
+        expected = {"base": 160, "l2": 530 / 3, "dram": 1060 / 3, "noc": 1720}
+        assert parts == pytest.approx({**dict.fromkeys(parts, 0), **expected})
+
+    def test_limited_by_bandwidth(self):
+        """DRAM moves 128 bytes in 100 cycles: MWP = 3, 600 * 8 / 3 + 2 * 10."""
+        gpu = self.gpu.replace(noc_bandwidth_gbs=1000, dram_bandwidth_gbs=1.28)
+        found = ws.models.evaluate(self.profile(), gpu, "mwp_cwp")
+        assert found.cycles == pytest.approx(1620)
+        assert found.cpi_stack["queue"] * 160 == pytest.approx(1620 - 690)
+
+    def test_enough_computation(self):
+        """CWP = 800 / 200 = 4, MWP = 8: one period and all computation, 300 + 8 * 200 (Eq. 24)."""
+        profile = self.profile(instructions=[100, 100])
+        found = ws.models.evaluate(
+            profile, self.gpu.replace(noc_bandwidth_gbs=128, warps_per_sm=64), "mwp_cwp"
+        )
+        # Eq. 8: (600 + 200) / 200 = 4 < 8.
+        assert found.cycles == pytest.approx(300 + 1600)
+
+    def test_scattered_accesses(self):
+        """Four transactions each: Mem_L = 300 + 3 * 50, departures of 200: MWP = 2.25."""
+        gpu = self.gpu.replace(noc_bandwidth_gbs=128 / 50)
+        found = ws.models.evaluate(self.profile(read_misses=[4, 4]), gpu, "mwp_cwp")
+        assert found.cycles == pytest.approx(900 * 8 / 2.25 + 10 * 1.25)
+
+    def test_no_misses(self):
+        profile = self.profile(read_misses=0, llc_miss_ratio=None)
+        found = ws.models.evaluate(profile, self.gpu, "mwp_cwp")
+        assert found.cycles == 160
+
+
 def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
     """A field that a model is said not to read changes nothing; those it is said to read may."""
     kernel = ws.load(strided_path, kernels=[2]).kernels[0]

@@ -113,6 +113,8 @@ def test_models_of_the_papers():
         "mdm_mshr",
         "mdm",
         "mdm_cal2019",
+        "mwp_cwp",
+        "warpstack",
     ]
 
 

@@ -64,6 +64,8 @@ def assert_same(result, plain):
     core = result._core
     assert result.cycles == plain["cycles"]
     assert result.instructions == plain["instructions"]
+    assert core.store_slots == plain["store_slots"]
+    assert core.critical_cycles == plain["critical_ticks"] / TICKS
     assert core.sm_cycles == plain["sm_cycles"]
     for name, value in result.totals.items():
         if name not in INSTRUCTIONS:
@@ -185,6 +187,10 @@ class TestConservation:
         assert result.instructions == kernel.num_instructions
         assert sum(stack.values()) == pytest.approx(result.cpi, rel=1e-12)
         assert all(value >= 0 for value in stack.values())
+        # A chain of loads is no longer than the time; store stalls are part of what the unit waits for.
+        assert 0 <= result.load_critical_cycles <= result._core.sm_cycles
+        slots = result._core.slots
+        assert 0 <= result.store_stall_slots <= slots["mshr"] + slots["noc"]
         sent = totals["l2_read_requests"] + totals["l2_write_requests"]
         if gpu.l1_write_policy == "write_through" and not totals["l2_atomic_sectors"]:
             assert totals["noc_request_packets"] == sent

@@ -10,6 +10,8 @@ from warpstack.plot.design_space import (
     sensitivity,
     speedup,
 )
+from warpstack.plot.frequency import dvfs
+from warpstack.plot.roofline import roofline
 from warpstack.plot.stack_distances import stack_distances
 from warpstack.plot.validation import errors, scatter
 
@@ -19,9 +21,11 @@ __all__ = [
     "cpi_stack",
     "cpi_stacks",
     "curves",
+    "dvfs",
     "errors",
     "heat_map",
     "pareto",
+    "roofline",
     "scatter",
     "sensitivity",
     "speedup",

@@ -125,6 +125,56 @@ def delays(model, x, i, gpu, warps, sms, mean_latency):
     return mshr, noc, dram
 
 
+def mwp_cwp(x, gpu, warps, sms, mean_latency):
+    """Return {part: cycles} of a wave: Hong and Kim's equations over L1 misses."""
+    f, r, n = gpu["clock_ghz"], gpu["issue_width"], sum(x["instructions"])
+    comp = n / r
+    loads, all_requests, noc_bytes, dram_bytes = [], 0, 0, 0
+    for i in range(len(x["instructions"])):
+        m, w = x["read_misses"][i], x["write_requests"][i]
+        all_requests += m + w
+        noc_bytes += m * (x["read_bytes"][i] or gpu["l1_sector_bytes"])
+        noc_bytes += w * (x["write_bytes"][i] or gpu["l1_sector_bytes"])
+        dram_bytes += (x["dram_read_requests"][i] + x["dram_write_requests"][i]) * (
+            x["dram_bytes"][i] or gpu["l2_sector_bytes"]
+        )
+        if m:
+            loads.append((min(max(x["memory_instructions"][i], 1), m), m))
+    departures = max(noc_bytes * f * sms / gpu["noc_bandwidth_gbs"], all_requests)
+    transfers = dram_bytes * f * sms / gpu["dram_bandwidth_gbs"]
+    stack = {"base": warps * comp}
+    if not loads:
+        limiter = "noc" if departures >= transfers else "queue"
+        stack[limiter] = max(warps * max(departures, transfers) - warps * comp, 0)
+        return stack
+    mem_insts = sum(k for k, _ in loads)
+    each = departures / all_requests
+    mem_l = sum(k * (mean_latency + (m / k - 1) * each) for k, m in loads) / mem_insts
+    mem_cycles = mem_l * mem_insts
+    independent = sum(max(k - 1, 0) for k, _ in loads)
+    n_pw = max(warps * independent / (mem_insts - independent), warps)
+    without_bandwidth = mem_l / (departures / mem_insts) if departures else math.inf
+    peak = mem_l / (transfers / mem_insts) if transfers else math.inf
+    cwp = min((mem_cycles + comp) / comp, warps)
+    period = comp / max(mem_insts, 1)
+
+    def cycles(mwp):
+        if mwp >= warps and cwp >= warps:
+            return mem_cycles * warps / mwp + comp * warps / mwp + period * (mwp - 1)
+        if cwp >= mwp or comp > mem_cycles:
+            return mem_cycles * warps / mwp + period * max(mwp - 1, 0)
+        return mem_l + comp * warps
+
+    mwp = min(without_bandwidth, peak, n_pw)
+    exposed = max(cycles(mwp) - warps * comp, 0) if mwp else 0
+    latency = min(max(cycles(n_pw) - warps * comp, 0), exposed)
+    to_l2 = min(gpu["l2_latency"] / mean_latency, 1) if mean_latency else 0
+    stack["l2"] = latency * to_l2
+    stack["dram"] = latency * (1 - to_l2)
+    stack["noc" if without_bandwidth <= peak else "queue"] = exposed - latency
+    return stack
+
+
 def predict(model, x, gpu, launch_waves):
     """Return cycles, instructions of the fullest SM, instructions of all SMs, and the CPI stack."""
     n, s = x["instructions"], x["stall_cycles"]
@@ -134,6 +184,14 @@ def predict(model, x, gpu, launch_waves):
     cycles = on_sm = on_gpu = 0
     stack = dict.fromkeys(["base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue"], 0)
     for warps, sms, total_warps in launch_waves:
+        if model == "mwp_cwp":
+            parts = mwp_cwp(x, gpu, warps, sms, mean_latency)
+            for name, part in parts.items():
+                stack[name] += part
+            cycles += sum(parts.values())
+            on_sm += warps * sum(n)
+            on_gpu += total_warps * sum(n)
+            continue
         if model == "naive_interval":
             unloaded = warp_cycles(x, gpu)
         elif model == "markov_chain":

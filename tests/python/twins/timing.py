@@ -191,6 +191,8 @@ class Machine:
             "instructions": sum(sm.instructions for sm in self.sms),
             "sm_cycles": sum(sm.end for sm in self.sms),
             "slots": slots,
+            "store_slots": sum(sm.store_slots for sm in self.sms),
+            "critical_ticks": sum(sm.critical_path for sm in self.sms),
             "misses": sum(sm.misses for sm in self.sms),
             "miss_ticks": miss_ticks,
             "totals": self.totals,
@@ -245,6 +247,7 @@ class PlainSm:
         self.units = {}
         self.num_warps = self.instructions = self.end = self.age = 0
         self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
+        self.store_slots = self.critical_path = 0
         self.arrivals, self.outbox = [], []
         self.queue, self.accepted, self.blocked_on = [], -1, None
         self.waited = {"mshr": 0, "noc": 0}
@@ -382,6 +385,8 @@ class PlainSm:
                 continue
             if isinstance(cause, str):
                 self.slots[cause] += slots
+                if cause in ("mshr", "noc") and self.queue[0]["load"] is None:
+                    self.store_slots += slots
             else:
                 cause["lost"] += slots
             return
@@ -438,6 +443,7 @@ class PlainSm:
                 "left": 1 if shared else len(lines),
                 "done": 0,
                 "lost": 0,
+                "critical_before": self.critical_path,
                 "latency": {},
                 "shared": shared,
             }
@@ -662,6 +668,9 @@ class PlainSm:
         load["left"] -= 1
         if load["left"] == 0:
             self.completed.append(load)
+            parts = ["mshr", "noc", "queue", "dram", *(["l2"] * bool(self.config["l2_clock_ghz"]))]
+            memory = sum(load["latency"].get(part, 0) for part in parts)
+            self.critical_path = max(self.critical_path, load["critical_before"] + memory)
 
     def complete_loads(self, now):
         for load in self.completed:

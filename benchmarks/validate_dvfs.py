@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""What lowering the clock from 2 to 1.4 GHz costs: models and CRISP against the simulator (MDM, Figure 13).
+
+    python benchmarks/validate_dvfs.py --write    # into docs/dvfs.md
+
+Times are those of an application, the sum over its launches. A model's error is that of the ratio of its two
+times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration is `pascal-mdm` at 2 GHz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+from pathlib import Path
+
+import pandas as pd
+from run import machine, write_between_marks
+
+import warpstack as ws
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "dvfs.md"
+NOMINAL_GHZ, TARGET_GHZ = 2.0, 1.4
+MODELS = ("gpumech", "crisp", "mdm", "mwp_cwp")
+#: Mean errors over the paper's memory-divergent applications, in percent (MDM, Section VII).
+PAPER = {"gpumech": 28, "crisp": 3.7, "mdm": 4.6}
+
+
+def measure(task: tuple[str, str, float]) -> pd.DataFrame:
+    """Return the ratio of times of a workload by model."""
+    name, size, l2_clock = task
+    gpu = ws.gpu("pascal-mdm").replace(l2_clock_ghz=l2_clock).replace(clock_ghz=NOMINAL_GHZ)
+    app = ws.workloads.load(name, size)
+    table = ws.dvfs(app, gpu, [TARGET_GHZ], [*MODELS, "simulation"])
+    times = table.pivot_table(index="model", columns="clock_ghz", values="time_us", aggfunc="sum")
+    ratio = times[TARGET_GHZ] / times[NOMINAL_GHZ]
+    print(f"{name} done", file=sys.stderr)
+    kind = "MD" if ws.workloads.get(name).memory_divergent else "NMD"
+    return pd.DataFrame({"app": name, "class": kind, "ratio": ratio}).reset_index()
+
+
+def tables(results: pd.DataFrame) -> str:
+    """Return the ratios per application and the mean errors, as Markdown."""
+    ratios = results.pivot_table(index=["class", "app"], columns="model", values="ratio")
+    errors = ratios[list(MODELS)].div(ratios["simulation"], axis=0) - 1
+    head = ["application", "class", "simulation", *MODELS]
+    lines = [f"| {' | '.join(head)} |", "|---|---" + "|---:" * (len(head) - 2) + "|"]
+    for kind, app in ratios.index:
+        row = errors.loc[(kind, app)]
+        cells = [f"{100 * row[model]:+.1f} %" for model in MODELS]
+        simulated = f"{ratios.loc[(kind, app), 'simulation']:.3f}"
+        lines.append(f"| {' | '.join([app, kind, simulated, *cells])} |")
+    for kind in errors.index.get_level_values("class").unique():
+        mean = 100 * errors.loc[kind].abs().mean()
+        cells = [f"{mean[model]:.1f} %" for model in MODELS]
+        lines.append(f"| **mean absolute error** | {kind} | | {' | '.join(cells)} |")
+    paper = [f"{PAPER[model]} %" if model in PAPER else "" for model in MODELS]
+    lines.append(f"| *the paper's* | MD | | {' | '.join(paper)} |")
+    return "\n".join(lines) + f"\n\nMeasured on: {machine()}."
+
+
+def main() -> None:
+    """Measure and print or write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", default="small", help="of the workloads")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads alone")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write docs/dvfs.md")
+    parser.add_argument(
+        "--l2-clock", type=float, default=0, help="of L2 and the NoC, GHz (default: the SMs')"
+    )
+    arguments = parser.parse_args()
+    names = arguments.only or ws.workloads.names()
+    tasks = [(name, arguments.size, arguments.l2_clock) for name in names]
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
+    text = tables(results)
+    print(text)
+    if arguments.write:
+        write_between_marks(PAGE, f"l2 clock {arguments.l2_clock:g}", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Performance and power against core frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vP*"
+
+
+def dvfs(
+    table: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    power_watts: Callable[[npt.NDArray[np.float64]], npt.ArrayLike] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw time against core frequency, or power against performance.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.dvfs`; the times of kernels add up.
+    ax
+        Where to draw; a new figure when None.
+    power_watts
+        Power of the GPU as a function of an array of clocks in GHz. With it the axes are the
+        performance relative to the nominal frequency and the power, with the clocks beside it.
+    title
+        Title of the axes; by default the GPU.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If these are not such rows, or the power is not a positive number for every clock.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    >>> table = ws.dvfs(kernel, "pascal-mdm", [0.7, 1.0])
+    >>> ws.plot.dvfs(table, power_watts=lambda f: 40 + 60 * f**3).get_ylabel()
+    'power (W)'
+    """
+    columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes")
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        what = f"have no column {missing[0]}" if missing else "have no rows"
+        raise InputError(f"dvfs: the rows {what}; expected the rows of warpstack.dvfs")
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    times = table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum()
+    powers: dict[float, float] = {}
+    for i, (model, whole) in enumerate(times.groupby(level="model", sort=False)):
+        nominal = whole.iloc[0]
+        part = whole.droplevel("model").sort_index()
+        clocks = part.index.to_numpy(dtype=float)
+        style: dict[str, Any] = {
+            "color": _COLOURS[i % 7],
+            "marker": _MARKERS[i % 7],
+            "ms": 5,
+            "label": str(model),
+        }
+        if power_watts is None:
+            ax.plot(clocks, part.to_numpy() / nominal, **style)
+            continue
+        power = np.broadcast_to(np.asarray(power_watts(clocks), dtype=float), clocks.shape)
+        if not (np.isfinite(power) & (power > 0)).all():
+            raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
+        ax.plot(nominal / part.to_numpy(), power, **style)
+        powers |= dict(zip(clocks.tolist(), power.tolist(), strict=True))
+    if power_watts is None:
+        ax.set_xlabel("clock of the SMs (GHz)")
+        ax.set_ylabel("time / time at the nominal clock")
+    else:
+        ax.set_xlabel("performance / performance at the nominal clock")
+        ax.set_ylabel("power (W)")
+        beside = ax.secondary_yaxis("right")
+        beside.set_yticks(list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=7)
+    first = table.iloc[0]
+    gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
+    ax.set_title(title or gpu)
+    ax.legend(fontsize=8)
+    ax.grid(alpha=0.3)
+    return ax

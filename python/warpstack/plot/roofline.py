@@ -1,0 +1,124 @@
+"""The hierarchical roofline."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from warpstack.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours that stay apart for colour-blind readers (after Okabe and Ito).
+_COLOURS = {"L1": "#009E73", "L2": "#0072B2", "DRAM": "#D55E00"}
+_MARKERS = "osD^vP*Xhp<>"
+_COLUMNS = ("kernel", "name", "model", "level", "intensity", "gips", "bandwidth_gbs", "issue_gips")
+
+
+def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Draw kernels under the roofs of L1, L2 and DRAM.
+
+    A kernel has a point per level and model: its place is the kernel's intensity at that level and
+    the performance that the model predicts. The nearer a point is to the roof of its colour, the
+    nearer that level is to its bandwidth.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.roofline` for one GPU.
+    ax
+        Where to draw; a new figure when None.
+    title
+        Title of the axes; by default the GPU.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If these are not such rows, there are none, or they are of several GPUs.
+    """
+    missing = [column for column in _COLUMNS if column not in table]
+    if missing or table.empty:
+        what = f"have no column {missing[0]}" if missing else "have no rows"
+        raise InputError(f"roofline: the rows {what}; expected the rows of warpstack.roofline")
+    if len(set(table["gpu_digest"])) > 1:
+        raise InputError("roofline: the rows are of several GPUs, which have different roofs")
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+    drawn = table[np.isfinite(table["intensity"]) & (table["gips"] > 0)]
+    issue = float(table["issue_gips"].iloc[0])
+    roofs = table.groupby("level", sort=False)["bandwidth_gbs"].first()
+    knees = [issue / bandwidth for bandwidth in roofs]
+    low = min([*knees, *drawn["intensity"]]) / 4
+    high = max([*knees, *drawn["intensity"]]) * 4
+    x = np.geomspace(low, high, 400)
+    for level, bandwidth in roofs.items():
+        ax.plot(x, np.minimum(issue, bandwidth * x), color=_COLOURS[str(level)], lw=1.5)
+        ax.text(
+            low * 1.6,
+            bandwidth * low * 1.6 * 1.12,
+            f"{level} {bandwidth:,.0f} GB/s",
+            color=_COLOURS[str(level)],
+            fontsize=8,
+            rotation=math.degrees(math.atan(bandwidth)),  # in the coordinates of the data
+            transform_rotates_text=True,
+            rotation_mode="anchor",
+        )
+    ax.annotate(
+        f"issue {issue:,.1f} G warp instructions/s",
+        (high, issue),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8,
+    )
+    models = list(dict.fromkeys(drawn["model"]))
+    many = len(set(drawn["kernel"])) > 1
+    for i, (model, part) in enumerate(drawn.groupby("model", sort=False)):
+        marker = _MARKERS[models.index(str(model)) % len(_MARKERS)]
+        colours = [_COLOURS[level] for level in part["level"]]
+        filled = i % 2 == 0
+        ax.scatter(
+            part["intensity"],
+            part["gips"],
+            s=36,
+            marker=marker,
+            facecolors=colours if filled else "white",
+            edgecolors=colours,
+            linewidths=1.2,
+            zorder=3,
+        )
+        ax.scatter(
+            [],
+            [],
+            marker=marker,
+            facecolors="grey" if filled else "white",
+            edgecolors="grey",
+            label=str(model),
+        )
+        if not many:
+            ax.plot(part["intensity"], part["gips"], color="grey", lw=0.6, ls=":", zorder=2)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(low, high)
+    lowest = min(drawn["gips"].min() if len(drawn) else issue, issue / 10) / 3
+    ax.set_ylim(lowest, issue * 2)
+    ax.set_xlabel("warp instructions per byte")
+    ax.set_ylabel("G warp instructions/s")
+    names = drawn["name"].unique()
+    gpu = table["gpu"].iloc[0] + (
+        f" with {table['gpu_changes'].iloc[0]}" if table["gpu_changes"].iloc[0] else ""
+    )
+    ax.set_title(title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
+    if models:
+        ax.legend(loc="lower right", fontsize=8)
+    return ax
