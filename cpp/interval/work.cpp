@@ -119,7 +119,7 @@ class Launcher {
     if (cycles <= 0 || sm.warps.empty()) return;
     const auto warps = static_cast<double>(sm.warps.size());
     const auto active = static_cast<double>(active_sms_);
-    auto& [phase, time] = sums_[{level(active, 2), level(warps, 4)}];
+    auto& [phase, time] = sums_[{level(active, 1), level(warps, 2)}];
     time += cycles;
     phase.warps += cycles * warps;
     phase.active_sms += cycles * active;

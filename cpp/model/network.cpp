@@ -18,14 +18,6 @@ double residence(const Station& station, double rate) {
   return station.demand == 0 ? 0 : station.demand / free;
 }
 
-double bound_of(std::span<const Station> stations) {
-  double bound = std::numeric_limits<double>::infinity();
-  for (const Station& station : stations) {
-    if (station.capacity_cycles > 0) bound = std::min(bound, 1 / station.capacity_cycles);
-  }
-  return bound;
-}
-
 /// What the stations of an SM's memory system are in the network.
 enum Resource : std::size_t {
   issue,
@@ -134,42 +126,45 @@ void divide(double cycles, const Stack& shares, Stack& stack) {
 }  // namespace
 
 double network_rate(double customers, double think, std::span<const Station> stations) {
-  const double bound = bound_of(stations);
-  // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole.
-  const Station* first = nullptr;
+  // What has a part: a station's demand, and the rate at which its queue would have no end.
+  constexpr std::size_t most_stations = 16;
+  std::array<double, most_stations> demands;
+  std::array<double, most_stations> poles;
+  std::size_t count = 0;
+  std::size_t first = 0;  // of the highest pole
+  double bound = std::numeric_limits<double>::infinity();
   double alone = think;
   for (const Station& station : stations) {
-    alone += station.demand;
+    if (station.capacity_cycles > 0) bound = std::min(bound, 1 / station.capacity_cycles);
     if (station.demand == 0) continue;
-    if (first == nullptr || share_of_others(station) * station.capacity_cycles >
-                                share_of_others(*first) * first->capacity_cycles) {
-      first = &station;
-    }
+    demands[count] = station.demand;
+    poles[count] = share_of_others(station) * station.capacity_cycles;
+    if (poles[count] > poles[first]) first = count;
+    alone += station.demand;
+    ++count;
   }
   if (!(alone > 0)) return bound;
-  double rate = customers / alone;
-  if (first != nullptr) {
-    // With a queue at this station only the equation is quadratic; its root lies above the root of
-    // h, so that Newton's method comes down to that without a step too far.
-    const double pole = share_of_others(*first) * first->capacity_cycles;
-    const double rest = alone - first->demand;
-    const double b = alone + customers * pole;
-    rate = 2 * customers / (b + std::sqrt(std::max(b * b - 4 * rest * pole * customers, 0.0)));
-    constexpr int most_steps = 64;
-    for (int step = 0; step < most_steps && rate > 0; ++step) {
-      double time = think;
-      double slope = think;
-      for (const Station& station : stations) {
-        if (station.demand == 0) continue;
-        const double free = 1 - share_of_others(station) * station.capacity_cycles * rate;
-        time += station.demand / free;
-        slope += station.demand / (free * free);
-      }
-      const double next = rate - (rate * time - customers) / slope;
-      const bool done = !(next < rate * (1 - 1e-13));
-      if (next > 0 && next < rate) rate = next;
-      if (done) break;
+  if (count == 0) return std::min(customers / alone, bound);
+  // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole. With
+  // a queue at that station only the equation is quadratic; its root lies above the root of h, so
+  // that Newton's method comes down to that without a step too far.
+  const double rest = alone - demands[first];
+  const double b = alone + customers * poles[first];
+  double rate =
+      2 * customers / (b + std::sqrt(std::max(b * b - 4 * rest * poles[first] * customers, 0.0)));
+  constexpr int most_steps = 64;
+  for (int step = 0; step < most_steps; ++step) {
+    double time = think;
+    double slope = think;
+    for (std::size_t k = 0; k < count; ++k) {
+      const double over_free = 1 / (1 - poles[k] * rate);
+      const double here = demands[k] * over_free;
+      time += here;
+      slope += here * over_free;
     }
+    const double next = rate - (rate * time - customers) / slope;
+    if (!(next < rate * (1 - 1e-12))) break;
+    rate = next;
   }
   return std::min(rate, bound);
 }
@@ -182,6 +177,8 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
   const double issue_cycles = 1 / parameters.issue_rate;
   ModelResult result;
   double sm_cycles = 0;
+  RoundTrips trips;
+  double sms_of_trips = 0;
   for (const Phase& phase : launch.phases) {
     if (!(phase.instructions > 0)) continue;
     const double warps = std::max(phase.warps, 1.0);
@@ -189,7 +186,9 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
     const double sms = std::max(phase.active_sms, 1.0);
     const Stations stations = stations_of(demands, warps, sms, parameters);
     const double unbounded = network_rate(warps, think, stations);
-    const RoundTrips trips = round_trips(demands, stations, parameters);
+    // They depend on the SMs alone, which most phases have in common.
+    if (sms != sms_of_trips) trips = round_trips(demands, stations, parameters);
+    sms_of_trips = sms;
     const double rate = std::min(unbounded, trips.rate);
 
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.

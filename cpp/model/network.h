@@ -20,7 +20,7 @@ struct Station {
 ///   customers / x = think + sum of demand / (1 - (1 - 1 / competitors) capacity_cycles x),
 /// Schweitzer's approximation of mean-value analysis in one unknown: a customer that arrives finds
 /// the queue that the others leave, (1 - 1 / competitors) of the mean. Never above
-/// 1 / capacity_cycles of a station. Infinite when nothing takes time.
+/// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
 double network_rate(double customers, double think, std::span<const Station> stations);
 
 /// The `warpstack` model (docs/warpstack-model.md): the warps of each phase as customers of a

@@ -45,7 +45,7 @@ def play(blocks, num_blocks, issue_rate, num_sms, blocks_per_sm, oldest_first=Tr
             warps = [warp for block in sm for warp in block]
             if not warps:
                 continue
-            key = (round_half_up(2 * math.log2(active)), round_half_up(4 * math.log2(len(warps))))
+            key = (round_half_up(math.log2(active)), round_half_up(2 * math.log2(len(warps))))
             entry = sums.setdefault(key, [0, 0, 0, 0, 0])
             for warp, rate in zip(warps, of_sm, strict=True):
                 done = min(rate * step, warp[0])
