@@ -36,7 +36,7 @@ from warpstack.validate import validate, validation_errors
 
 DEFAULT_GPU = "pascal-mdm"
 #: The models that MDM compares (Table V).
-DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
 DVFS_MODELS = ("gpumech", "mdm")
 _VALIDATION_TEXTS = (
     "source",
