@@ -30,6 +30,7 @@ class Style(NamedTuple):
 #: Models of one family have a hue and differ in line, marker and hatch.
 MODELS = {
     "simulation": Style("#000000", "o", "-", ""),
+    "warpstack": Style("#6A3D9A", "h", "-", "O"),
     "mdm": Style("#0072B2", "s", "-", "//"),
     "mdm_queue": Style("#56B4E9", "D", "--", ".."),
     "mdm_mshr": Style("#009E73", "P", "-.", "xx"),
@@ -40,6 +41,7 @@ MODELS = {
     "mt": Style("#882255", ">", ":", "||"),
     "markov_chain": Style("#999999", "*", "-.", "**"),
     "naive_interval": Style("#666666", "d", ":", "///"),
+    "mwp_cwp": Style("#B15928", "p", "--", "+"),
 }
 _UNITS = {
     "cycles": "cycles",
