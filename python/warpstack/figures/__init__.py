@@ -37,11 +37,29 @@ __all__ = [
 
 #: Modules in the order of the index: the papers by priority, the figures by number.
 _MODULES = (
+    "mdm_table1",
+    "mdm_table2",
+    "mdm_fig3",
     "mdm_fig5",
     "mdm_fig6",
     "mdm_fig7",
     "mdm_fig8",
     "mdm_fig9",
+    "mdm_fig11",
+    "mdm_fig12",
+    "mdm_fig13",
+    "mdm_fig14",
+    "mdm_fig15",
+    "cal_fig1",
+    "cal_fig3",
+    "gpumech_fig4",
+    "gpumech_fig7",
+    "gpumech_fig11",
+    "gpumech_fig12",
+    "gpumech_fig13",
+    "gpumech_fig14",
+    "gpumech_fig15",
+    "gpumech_fig16",
 )
 #: Figures that cannot be shown without a GPU to measure, and why.
 LEFT_OUT = {

@@ -80,7 +80,7 @@ def grouped_bars(
             shown,
             width=0.94 * step,
             color=look.colour,
-            hatch=2 * look.hatch,
+            hatch=look.hatch,
             edgecolor="#222222",
             linewidth=0.3,
             label=name,
@@ -101,7 +101,7 @@ def grouped_bars(
     ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
-    if limit is not None:
+    if limit is not None and values.max(axis=None) > limit:
         low = float(np.nanmin(np.append(values.to_numpy(dtype=float), 0)))
         ax.set_ylim(max(low, -limit) * 1.08, 1.18 * limit)
     ax.set_ylabel(ylabel, fontsize=9)

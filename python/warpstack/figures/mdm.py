@@ -26,7 +26,7 @@ COMPUTED = (*MODELS, "mdm_cal2019")
 REFERENCE = f"cycle-level simulation (warpstack.simulate) of {GPU} (MDM, Table III)"
 
 
-def at(**changes: float) -> dict[str, object]:
+def at(**changes: float | str) -> dict[str, object]:
     """Return the settings of `performance` for a change of the baseline, the same for all figures."""
     baseline = named_gpu(GPU)
     varied = {name: value for name, value in changes.items() if getattr(baseline, name) != value}

@@ -18,7 +18,7 @@ from warpstack.figures.study import Study
 
 __all__ = ["Report", "write_index", "write_report"]
 
-_DPI = 80
+_DPI = 110
 #: Flat colours and text need no more, and the files are a third as large.
 _PNG_COLOURS = 96
 

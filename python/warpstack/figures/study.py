@@ -111,7 +111,12 @@ class Study:
             return self._apps[name]
 
     def run(
-        self, stage: Stage, settings: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None
+        self,
+        stage: Stage,
+        settings: Sequence[Mapping[str, Any]],
+        names: Sequence[str] | None = None,
+        *,
+        alone: bool = False,
     ) -> pd.DataFrame:
         """Compute a stage of each workload with each of some settings.
 
@@ -123,6 +128,8 @@ class Study:
             Keyword arguments of the stage, of plain values.
         names
             The workloads; by default those of the study.
+        alone
+            One at a time, where time is measured.
 
         Returns
         -------
@@ -150,7 +157,7 @@ class Study:
         if missing:
             with (
                 progress_bar(self.progress, len(missing), stage.__name__, "run") as bar,
-                ThreadPoolExecutor(self.workers) as pool,
+                ThreadPoolExecutor(1 if alone else self.workers) as pool,
             ):
                 futures = {pool.submit(compute, task): task for task in missing}
                 try:
