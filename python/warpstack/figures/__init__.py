@@ -60,6 +60,18 @@ _MODULES = (
     "gpumech_fig14",
     "gpumech_fig15",
     "gpumech_fig16",
+    "mwp_table2",
+    "mwp_fig14",
+    "mwp_fig21",
+    "mwp_fig22",
+    "mwp_fig23",
+    "mwp_fig25",
+    "mwp_fig31",
+    "cache_table4",
+    "cache_table5",
+    "cache_fig7",
+    "cache_fig8",
+    "cache_fig10",
 )
 #: Figures that cannot be shown without a GPU to measure, and why.
 LEFT_OUT = {

@@ -50,12 +50,14 @@ def along(
     settings: Callable[[int], dict[str, Any]],
     xlabel: str,
     check: Callable[[pd.DataFrame], list[Claim]],
+    without: tuple[str, ...] = (),
 ) -> PaperFigure:
-    """Return a figure of the mean error over all kernels along an axis."""
+    """Return a figure of the mean error over all kernels along an axis, without some workloads."""
 
     def compute(study: Study) -> pd.DataFrame:
         points = [settings(value) for value in values]
-        errors = kernel_errors(study.run(performance, points, names(study)))
+        apps = [name for name in names(study) if name not in without]
+        errors = kernel_errors(study.run(performance, points, apps))
         return errors.assign(**{column: errors["setting"].map(dict(enumerate(values)))}).drop(
             columns="setting"
         )
@@ -68,7 +70,7 @@ def along(
         name=name,
         title=f"Error of the CPI over {xlabel}, round robin",
         paper=f"{PAPER}, Figure {number}",
-        reference=REFERENCE,
+        reference=REFERENCE + (f", without {', '.join(without)}" if without else ""),
         compute=compute,
         draw=draw,
         check=check,

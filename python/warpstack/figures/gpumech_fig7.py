@@ -26,8 +26,7 @@ def _compute(study: Study) -> pd.DataFrame:
         "model": "gpumech",
         "ways": list(SELECTIONS),
     }
-    # Control divergence is rare: all workloads, not those of the paper's suites alone.
-    table = study.run(selections, [settings])
+    table = study.run(selections, [settings], gpumech.names(study))
     errors = kernel_errors(table[table["control_divergent"]]).drop(columns="setting")
     return errors.rename(columns={"model": "selection"})
 

@@ -52,26 +52,28 @@ def draw(table: pd.DataFrame) -> Figure:
 def check(table: pd.DataFrame) -> list[Claim]:
     """Hold the claims of Section II-A (MDM) and 2.1 (CAL)."""
     means = table.groupby("class")[list(LATENCY_PARTS)].mean()
-    nmd, md = means.loc["NMD"], means.loc["MD"]
 
     def against(part: pd.Series) -> str:
         return f"MD {part['MD']:.0f}, NMD {part['NMD']:.0f} cycles"
 
+    # MDM's MSHR delay lasts until the miss is issued, so turns at the port are part of it.
+    delay = means["l1"] + means["mshr"]
     queues = means["noc"] + means["queue"]
     whole = means.sum(axis=1)
-    share = nmd["mshr"] / whole["NMD"]
+    share = delay["NMD"] / whole["NMD"]
     return [
         Claim(
             "NMD applications hardly wait for MSHRs (held here: below 5 % of the latency)",
             "negligible",
-            f"{100 * share:.1f} %, {nmd['mshr']:.0f} cycles",
+            f"{100 * share:.1f} %, {delay['NMD']:.0f} cycles",
             bool(share < 0.05),
         ),
         Claim(
-            "MD applications wait hundreds of cycles for MSHRs on average",
+            "MD applications wait hundreds of cycles for MSHRs on average (here with the turns at the "
+            "port, without what instructions wait before issue)",
             "hundreds to thousands of cycles",
-            f"{md['mshr']:.0f} cycles",
-            bool(md["mshr"] >= 100),
+            f"{delay['MD']:.0f} cycles",
+            bool(delay["MD"] >= 100),
         ),
         Claim(
             "queues of the NoC and DRAM are longer in MD applications",
@@ -80,9 +82,9 @@ def check(table: pd.DataFrame) -> list[Claim]:
             bool(queues["MD"] > queues["NMD"]),
         ),
         Claim(
-            "the whole latency is higher in MD applications",
+            "the whole latency is higher in MD applications (held here: by a tenth)",
             "higher",
             against(whole),
-            bool(whole["MD"] > whole["NMD"]),
+            bool(whole["MD"] > 1.1 * whole["NMD"]),
         ),
     ]

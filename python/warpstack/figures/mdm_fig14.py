@@ -56,7 +56,7 @@ def _draw(table: pd.DataFrame) -> Figure:
         stack,
         colours={LABELS[part]: COLOURS[part] for part in STACK_COMPONENTS},
         hatches={LABELS[part]: HATCHES[part] for part in STACK_COMPONENTS},
-        ylabel="CPI, normalised to the simulation's at 1x",
+        ylabel="CPI / simulated CPI at 1x",
         gaps=[len(_SHOWN) * i for i in range(1, len(_FACTORS))],
     )
 

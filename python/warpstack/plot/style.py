@@ -41,6 +41,7 @@ MODELS = {
     "mt": Style("#882255", ">", ":", "||"),
     "markov_chain": Style("#999999", "*", "-.", "**"),
     "naive_interval": Style("#666666", "d", ":", "///"),
+    "crisp": Style("#2CA8A0", "P", ":", "x"),
     "mwp_cwp": Style("#B15928", "p", "--", "+"),
 }
 _UNITS = {
