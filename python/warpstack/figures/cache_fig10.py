@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from warpstack.figures import cache
+from warpstack.figures import cache_paper
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import new_figure, tidy
 from warpstack.figures.stages import locality
@@ -24,7 +24,7 @@ _LABELS = {False: "all accesses", True: "without L1's hits"}
 
 def _compute(study: Study) -> pd.DataFrame:
     names = [name for name in study.names if name in _APPLICATIONS] or study.names[:1]
-    settings = {"gpu": cache.GPU, "distances": _DISTANCES}
+    settings = {"gpu": cache_paper.GPU, "distances": _DISTANCES}
     return study.run(locality, [settings], names).drop(columns="setting")
 
 
@@ -81,8 +81,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
 figure = PaperFigure(
     name="cache-fig10",
     title="Cumulative stack-distance distributions of L2's accesses, the longest kernel of each",
-    paper=f"{cache.PAPER}, Figure 10",
-    reference=f"none; 32-byte lines, L1 of {cache.GPU}",
+    paper=f"{cache_paper.PAPER}, Figure 10",
+    reference=f"none; 32-byte lines, L1 of {cache_paper.GPU}",
     compute=_compute,
     draw=_draw,
     check=_check,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from warpstack.figures import cache
+from warpstack.figures import cache_paper
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import grouped_bars, new_figure
 from warpstack.figures.study import Study
@@ -19,11 +19,11 @@ _PANELS = {
     "l2_hit_rate": "L2 hit rate (%)",
     "l2_read_hit_rate": "L2 read hit rate (%)",
 }
-_SHOWN = [*cache.MODELS, cache.SIMULATION]
+_SHOWN = [*cache_paper.MODELS, cache_paper.SIMULATION]
 
 
 def _compute(study: Study) -> pd.DataFrame:
-    means = cache.by_application(cache.by_kernel(study))
+    means = cache_paper.by_application(cache_paper.by_kernel(study))
     return means[["app", "label", "class", "source", *_PANELS]]
 
 
@@ -46,7 +46,7 @@ def _draw(table: pd.DataFrame) -> Figure:
 
 def _check(table: pd.DataFrame) -> list[Claim]:
     values = table.pivot_table("l2_read_hit_rate", "app", "source")
-    above = int((values["ppt_gpu_mem"] > values[cache.SIMULATION]).sum())
+    above = int((values["ppt_gpu_mem"] > values[cache_paper.SIMULATION]).sum())
     return [
         Claim(
             "PPT-GPU-Mem's L2 read hit rate is too high in many applications (held here: in most)",
@@ -60,8 +60,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
 figure = PaperFigure(
     name="cache-fig7",
     title="Hit rates of L1 and L2",
-    paper=f"{cache.PAPER}, Figure 7",
-    reference=cache.REFERENCE,
+    paper=f"{cache_paper.PAPER}, Figure 7",
+    reference=cache_paper.REFERENCE,
     compute=_compute,
     draw=_draw,
     check=_check,

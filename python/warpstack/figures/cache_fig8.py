@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack import measures
-from warpstack.figures import cache
+from warpstack.figures import cache_paper
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import new_figure, tidy
 from warpstack.figures.study import Study
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def _compute(study: Study) -> pd.DataFrame:
-    table = cache.by_kernel(study)
+    table = cache_paper.by_kernel(study)
     keys = ["app", "label", "class", "kernel", "name"]
     wide = table.pivot_table("dram_total", keys, "source", sort=False).reset_index()
-    return wide[[*keys, *cache.MODELS, cache.SIMULATION]]
+    return wide[[*keys, *cache_paper.MODELS, cache_paper.SIMULATION]]
 
 
 def _draw(table: pd.DataFrame) -> Figure:
     figure = new_figure(5, 4.2)
     ax = figure.subplots()
-    looks = styles(cache.MODELS)
-    for model in cache.MODELS:
-        seen = table[(table[model] > 0) & (table[cache.SIMULATION] > 0)]
+    looks = styles(cache_paper.MODELS)
+    for model in cache_paper.MODELS:
+        seen = table[(table[model] > 0) & (table[cache_paper.SIMULATION] > 0)]
         ax.plot(
-            seen[cache.SIMULATION],
+            seen[cache_paper.SIMULATION],
             seen[model],
             looks[model].marker,
             color=looks[model].colour,
@@ -40,7 +40,7 @@ def _draw(table: pd.DataFrame) -> Figure:
             alpha=0.7,
             label=model,
         )
-    ends = [1.0, float(table[[*cache.MODELS, cache.SIMULATION]].max(axis=None))]
+    ends = [1.0, float(table[[*cache_paper.MODELS, cache_paper.SIMULATION]].max(axis=None))]
     ax.plot(ends, ends, color="black", linewidth=0.8)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -51,10 +51,10 @@ def _draw(table: pd.DataFrame) -> Figure:
 
 
 def _check(table: pd.DataFrame) -> list[Claim]:
-    r = {m: measures.pearson(table[m], table[cache.SIMULATION]) for m in cache.MODELS}
+    r = {m: measures.pearson(table[m], table[cache_paper.SIMULATION]) for m in cache_paper.MODELS}
     near = {
-        m: float(np.mean(np.abs(table[m] - table[cache.SIMULATION]) <= 0.1 * table[cache.SIMULATION]))
-        for m in cache.MODELS
+        m: float(np.mean(np.abs(table[m] - table[cache_paper.SIMULATION]) <= 0.1 * table[cache_paper.SIMULATION]))
+        for m in cache_paper.MODELS
     }
     return [
         Claim(
@@ -71,8 +71,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
 figure = PaperFigure(
     name="cache-fig8",
     title="Traffic of DRAM by kernel",
-    paper=f"{cache.PAPER}, Figure 8",
-    reference=cache.REFERENCE,
+    paper=f"{cache_paper.PAPER}, Figure 8",
+    reference=cache_paper.REFERENCE,
     compute=_compute,
     draw=_draw,
     check=_check,

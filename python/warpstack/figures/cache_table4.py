@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack import measures
-from warpstack.figures import cache
+from warpstack.figures import cache_paper
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import text_table
 from warpstack.figures.study import Study
@@ -32,17 +32,17 @@ PRINTED = {
 
 
 def _compute(study: Study) -> pd.DataFrame:
-    means = cache.by_application(cache.by_kernel(study))
+    means = cache_paper.by_application(cache_paper.by_kernel(study))
     rows = []
     for metric, printed in PRINTED.items():
         values = means.pivot_table(metric, "app", "source", dropna=False)
         # As the paper: without the applications whose reference is 0.
-        values = values[values[cache.SIMULATION] > 0].dropna()
+        values = values[values[cache_paper.SIMULATION] > 0].dropna()
         row: dict[str, object] = {"metric": metric, "applications": len(values)}
-        for model, paper_mape, paper_r in zip(cache.MODELS, printed[:2], printed[2:], strict=True):
-            error = 100 * (values[model] / values[cache.SIMULATION] - 1).abs().mean()
-            enough = len(values) > 1 and values[[model, cache.SIMULATION]].std().min() > 0
-            r = measures.pearson(values[model], values[cache.SIMULATION]) if enough else np.nan
+        for model, paper_mape, paper_r in zip(cache_paper.MODELS, printed[:2], printed[2:], strict=True):
+            error = 100 * (values[model] / values[cache_paper.SIMULATION] - 1).abs().mean()
+            enough = len(values) > 1 and values[[model, cache_paper.SIMULATION]].std().min() > 0
+            r = measures.pearson(values[model], values[cache_paper.SIMULATION]) if enough else np.nan
             row |= {
                 f"{model}_mape": error,
                 f"{model}_r": float(r),
@@ -55,7 +55,7 @@ def _compute(study: Study) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame) -> Figure:
     shown = pd.DataFrame({"metric": table["metric"]})
-    for model in cache.MODELS:
+    for model in cache_paper.MODELS:
         for prefix, title in (("", ""), ("paper_", ", the paper")):
             mape, r = table[f"{model}_{prefix}mape"], table[f"{model}_{prefix}r"]
             shown[f"{model}{title}"] = [f"{a:.1f} %, r {b:.2f}" for a, b in zip(mape, r, strict=True)]
@@ -90,8 +90,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
 figure = PaperFigure(
     name="cache-table4",
     title="Errors of cache metrics",
-    paper=f"{cache.PAPER}, Table 4",
-    reference=cache.REFERENCE,
+    paper=f"{cache_paper.PAPER}, Table 4",
+    reference=cache_paper.REFERENCE,
     compute=_compute,
     draw=_draw,
     check=_check,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from warpstack.ablation import VARIANTS
-from warpstack.figures import cache
+from warpstack.figures import cache_paper
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import text_table
 from warpstack.figures.stages import ablations
@@ -25,9 +25,9 @@ PRINTED = {
 
 
 def _compute(study: Study) -> pd.DataFrame:
-    reference = cache.by_application(cache.by_kernel(study))
-    reference = reference[reference["source"] == cache.SIMULATION].set_index("app")
-    table = study.run(ablations, [{"gpu": cache.GPU}])
+    reference = cache_paper.by_application(cache_paper.by_kernel(study))
+    reference = reference[reference["source"] == cache_paper.SIMULATION].set_index("app")
+    table = study.run(ablations, [{"gpu": cache_paper.GPU}])
     means = table.groupby(["app", "variant"], sort=False)[list(PRINTED)].mean()
     rows = []
     for metric, printed in PRINTED.items():
@@ -72,8 +72,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
 figure = PaperFigure(
     name="cache-table5",
     title="Errors with one part of the memory stage left out",
-    paper=f"{cache.PAPER}, Table 5",
-    reference=cache.REFERENCE,
+    paper=f"{cache_paper.PAPER}, Table 5",
+    reference=cache_paper.REFERENCE,
     compute=_compute,
     draw=_draw,
     check=_check,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,8 +70,11 @@ def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
     table = figure.compute(study)
     claims = tuple(figure.check(table))
     drawn = figure.draw(table)
-    drawn.suptitle(f"{figure.name}: {figure.title}", fontsize=10)
-    drawn.supxlabel(f"Reference: {figure.reference}.", fontsize=6, color="#555555")
+    width = drawn.get_size_inches()[0]
+    title = textwrap.fill(f"{figure.name}: {figure.title}", int(12 * width))
+    drawn.suptitle(title, fontsize=10)
+    reference = textwrap.fill(f"Reference: {figure.reference}.", int(20 * width))
+    drawn.supxlabel(reference, fontsize=6, color="#555555")
     image = io.BytesIO()
     drawn.savefig(image, format="png", dpi=_DPI)
     seconds = time.perf_counter() - start

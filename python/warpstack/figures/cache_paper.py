@@ -15,8 +15,6 @@ REFERENCE = f"cycle-level simulation of {GPU} in place of the paper's hardware c
 #: What is compared, in the order of the drawings.
 MODELS = ("ppt_gpu_mem", "warpstack")
 SIMULATION = "simulation"
-#: Metrics that are shares; the others are counts, which add up over kernels.
-RATES = ("l1_hit_rate", "l1_global_load_hit_rate", "l2_hit_rate", "l2_read_hit_rate")
 
 
 def by_kernel(study: Study) -> pd.DataFrame:
