@@ -695,6 +695,41 @@ def _write_table(table: pd.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+def _figure(arguments: argparse.Namespace) -> None:
+    from warpstack import figures  # draws, which takes a moment to load
+
+    if sum((bool(arguments.names), arguments.all, arguments.list)) != 1:
+        raise InputError("figure: give names of figures (see --list), or --all, or --list")
+    if arguments.list:
+        known = [figures.get(name) for name in figures.names()]
+        _print(
+            arguments, pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known])
+        )
+        return
+    wanted = [figures.get(name) for name in arguments.names or figures.names()]
+    output = as_path("--output", arguments.output)
+    if output.exists() and not output.is_dir():  # said before the work, not after it
+        raise InputError(f"--output {printable(output)}: is no folder")
+    study = figures.Study(
+        arguments.size,
+        only=arguments.workloads,
+        cache=False if arguments.no_cache else True,
+        workers=arguments.workers,
+        progress=True,
+    )
+    reports = []
+    for figure in wanted:
+        reports.append(figures.write_report(figure, study, output))
+        print(f"{figure.name}: {printable(reports[-1].picture)}", file=sys.stderr)
+    if arguments.all:
+        index = figures.write_index(reports, study, output, figures.LEFT_OUT)
+        print(f"index: {printable(index)}", file=sys.stderr)
+    table = pd.concat([report.to_frame() for report in reports], ignore_index=True)
+    if not (arguments.json or arguments.csv):
+        table["holds"] = table["holds"].map({True: "yes", False: "no"})
+    _print(arguments, table, {}, ("figure", "claim", "paper", "ours", "holds"))
+
+
 def _cache(arguments: argparse.Namespace) -> None:
     cache = StageCache(arguments.folder or default_folder())
     if arguments.clear:
@@ -916,6 +951,29 @@ def _parser() -> argparse.ArgumentParser:
             "--workers", type=int, metavar="N", help="threads (default: one per core)"
         )
         _add_output(sweeping)
+
+    with _command(
+        commands, "figure", _figure, "figures and tables of the papers, and whether their claims hold"
+    ) as drawing:
+        drawing.add_argument("names", nargs="*", metavar="NAME", help="such as mdm-fig5; see --list")
+        drawing.add_argument("--list", action="store_true", help="what there is")
+        drawing.add_argument("--all", action="store_true", help="all of them, and an index page")
+        drawing.add_argument(
+            "--size",
+            default="small",
+            help="of the workloads: small or paper, which takes hours (default: small)",
+        )
+        drawing.add_argument(
+            "--workloads", nargs="+", metavar="NAME", help="of these alone (see warpstack workloads)"
+        )
+        drawing.add_argument(
+            "--output", "-o", default="figures", help="folder to write (default: figures)"
+        )
+        drawing.add_argument("--workers", type=int, default=2, metavar="N", help="threads (default: 2)")
+        drawing.add_argument(
+            "--no-cache", action="store_true", help="compute all anew and keep nothing on disk"
+        )
+        _add_output(drawing)
 
     with _command(commands, "cache", _cache, "stage results that sweeps keep on disk") as caching:
         caching.add_argument("--folder", help="another folder than the user's")

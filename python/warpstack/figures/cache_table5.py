@@ -1,0 +1,81 @@
+"""Cache paper, Table 5: what each part of the memory stage contributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from warpstack.ablation import VARIANTS
+from warpstack.figures import cache_paper
+from warpstack.figures.base import Claim, PaperFigure
+from warpstack.figures.drawing import text_table
+from warpstack.figures.stages import ablations
+from warpstack.figures.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Errors in percent in the order of `VARIANTS`.
+PRINTED = {
+    "l1_hit_rate": (11.07, 10.53, 11.07, 11.07, 19.33),
+    "l2_hit_rate": (15.47, 16.45, 17.16, 37.75, 14.60),
+    "dram_total": (17.83, 17.12, 28.14, 24.80, 23.03),
+}
+
+
+def _compute(study: Study) -> pd.DataFrame:
+    reference = cache_paper.by_application(cache_paper.by_kernel(study))
+    reference = reference[reference["source"] == cache_paper.SIMULATION].set_index("app")
+    table = study.run(ablations, [{"gpu": cache_paper.GPU}])
+    means = table.groupby(["app", "variant"], sort=False)[list(PRINTED)].mean()
+    rows = []
+    for metric, printed in PRINTED.items():
+        values = means[metric].unstack("variant")  # noqa: PD010 (nothing is aggregated)
+        known = reference[metric].reindex(values.index)
+        errors = 100 * (values.div(known, axis=0) - 1).abs()[known > 0].mean()
+        for variant, paper in zip(VARIANTS, printed, strict=True):
+            rows.append(
+                {"metric": metric, "variant": variant, "error": errors[variant], "paper": paper}
+            )
+    return pd.DataFrame(rows)
+
+
+def _draw(table: pd.DataFrame) -> Figure:
+    text = table.assign(
+        text=[f"{a:.1f} % ({b:.1f} %)" for a, b in zip(table["error"], table["paper"], strict=True)]
+    )
+    shown = text.pivot_table("text", "metric", "variant", aggfunc="first", sort=False)
+    return text_table(shown.reset_index(), width=9, note="Mean absolute error (the paper's)")
+
+
+def _check(table: pd.DataFrame) -> list[Claim]:
+    error = table.set_index(["metric", "variant"])["error"]
+    claims = []
+    for metric, variant, text in (
+        ("l1_hit_rate", "NoAdaptL1", "without the adaptive L1 its hit rate is worse"),
+        ("l2_hit_rate", "NoL1Filter", "without filtering L1's hits L2's hit rate is worse"),
+        ("dram_total", "L2NonSec", "without sectors in L2 the traffic of DRAM is worse"),
+    ):
+        printed = PRINTED[metric]
+        claims.append(
+            Claim(
+                text,
+                f"{printed[0]} % to {printed[VARIANTS.index(variant)]} %",
+                f"{error[metric, 'Final']:.1f} % to {error[metric, variant]:.1f} %",
+                bool(error[metric, variant] > error[metric, "Final"]),
+            )
+        )
+    return claims
+
+
+figure = PaperFigure(
+    name="cache-table5",
+    title="Errors with one part of the memory stage left out",
+    paper=f"{cache_paper.PAPER}, Table 5",
+    reference=cache_paper.REFERENCE,
+    compute=_compute,
+    draw=_draw,
+    check=_check,
+    needs_all=False,
+)

@@ -1,0 +1,238 @@
+"""Drawings that several figures share. All return a `Figure` and leave the global state of pyplot alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from warpstack.plot.style import styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(ax: Axes, legend: str | None = "outside", columns: int = 1) -> None:
+    """Give axes the look of all figures; the legend goes to the right, above, or nowhere."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.yaxis.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=8)
+    if legend == "outside":
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    elif legend == "above":
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=columns)
+
+
+def grouped_bars(
+    values: pd.DataFrame,
+    *,
+    ylabel: str,
+    limit: float | None = None,
+    gaps: Sequence[int] = (),
+    width: float = 9.6,
+    ax: Axes | None = None,
+    legend: str | None = "outside",
+) -> Figure:
+    """Draw a group of bars per row, a bar per column.
+
+    Parameters
+    ----------
+    values
+        Rows by label; columns by the name of a model, or another.
+    ylabel
+        What the values are, with their unit.
+    limit
+        Longer bars end here, with their value written above.
+    gaps
+        Rows before which a gap separates the groups.
+    width
+        Of the figure, in inches.
+    ax
+        Where to draw; a new figure when None.
+    legend
+        As for `tidy`.
+    """
+    figure = new_figure(width, 3.4) if ax is None else ax.figure
+    ax = figure.subplots() if ax is None else ax
+    centres = np.arange(len(values)) + 0.6 * np.searchsorted(
+        np.sort(gaps), np.arange(len(values)), "right"
+    )
+    step = 0.86 / len(values.columns)
+    looks = styles(values.columns)
+    for i, name in enumerate(values.columns):
+        heights = values[name].to_numpy(dtype=float)
+        shown = heights if limit is None else np.clip(heights, -limit, limit)
+        places = centres + (i - (len(values.columns) - 1) / 2) * step
+        look = looks[str(name)]
+        ax.bar(
+            places,
+            shown,
+            width=0.94 * step,
+            color=look.colour,
+            hatch=look.hatch,
+            edgecolor="#222222",
+            linewidth=0.3,
+            label=name,
+        )
+        for x, full, end in zip(places, heights, shown, strict=True):
+            if full != end and not np.isnan(full):
+                ax.annotate(
+                    f"{full:.0f}",
+                    (x, end),
+                    xytext=(0, 2),
+                    textcoords="offset points",
+                    fontsize=6,
+                    rotation=90,
+                    ha="center",
+                    va="bottom",
+                )
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
+    if limit is not None and values.max(axis=None) > limit:
+        low = float(np.nanmin(np.append(values.to_numpy(dtype=float), 0)))
+        ax.set_ylim(max(low, -limit) * 1.08, 1.18 * limit)
+    ax.set_ylabel(ylabel, fontsize=9)
+    tidy(ax, legend)
+    return figure
+
+
+def stacked_bars(
+    values: pd.DataFrame,
+    *,
+    colours: Mapping[str, str],
+    hatches: Mapping[str, str] | None = None,
+    ylabel: str,
+    gaps: Sequence[int] = (),
+    ax: Axes | None = None,
+    width: float = 9.6,
+    legend: str | None = "outside",
+) -> Figure:
+    """Draw a bar per row, stacked by column."""
+    figure = new_figure(width, 3.4) if ax is None else ax.figure
+    ax = figure.subplots() if ax is None else ax
+    centres = np.arange(len(values)) + 0.6 * np.searchsorted(
+        np.sort(gaps), np.arange(len(values)), "right"
+    )
+    bottom = np.zeros(len(values))
+    for name in values.columns:
+        heights = values[name].to_numpy(dtype=float)
+        ax.bar(
+            centres,
+            heights,
+            bottom=bottom,
+            width=0.8,
+            color=colours[name],
+            hatch=(hatches or {}).get(name, ""),
+            edgecolor="white",
+            linewidth=0.4,
+            label=name,
+        )
+        bottom = bottom + np.nan_to_num(heights)
+    ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylabel(ylabel, fontsize=9)
+    tidy(ax, None)
+    if legend == "outside":
+        handles, labels = ax.get_legend_handles_labels()
+        ax.legend(
+            handles[::-1],
+            labels[::-1],
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1),
+            frameon=False,
+            fontsize=8,
+        )
+    return figure
+
+
+def lines(
+    values: pd.DataFrame,
+    *,
+    xlabel: str,
+    ylabel: str,
+    ax: Axes | None = None,
+    legend: str | None = "outside",
+    scale: bool = False,
+    width: float = 5.8,
+) -> Figure:
+    """Draw a line per column over the index, equally spaced or, with `scale`, to scale."""
+    figure = new_figure(width, 3.0) if ax is None else ax.figure
+    ax = figure.subplots() if ax is None else ax
+    looks = styles(values.columns)
+    places: Any = values.index.to_numpy() if scale else np.arange(len(values))
+    for name in values.columns:
+        look = looks[str(name)]
+        ax.plot(
+            places,
+            values[name].to_numpy(dtype=float),
+            color=look.colour,
+            marker=look.marker if len(values) <= 24 else "",
+            linestyle=look.line,
+            markersize=4,
+            linewidth=1.2,
+            label=name,
+        )
+    if not scale:
+        ax.set_xticks(places, [f"{value:g}" for value in values.index])
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel(xlabel, fontsize=9)
+    ax.set_ylabel(ylabel, fontsize=9)
+    tidy(ax, legend)
+    return figure
+
+
+def text_table(table: pd.DataFrame, *, width: float, note: str = "") -> Figure:
+    """Draw a table of texts."""
+    figure = new_figure(width, 0.5 + 0.26 * (len(table) + 1))
+    ax = figure.subplots()
+    ax.axis("off")
+    drawn = ax.table(
+        cellText=table.astype(str).to_numpy().tolist(),
+        colLabels=[str(name) for name in table.columns],
+        loc="center",
+        cellLoc="right",
+    )
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(9)
+    drawn.scale(1, 1.25)
+    drawn.auto_set_column_width(list(range(len(table.columns))))
+    for (row, column), cell in drawn.get_celld().items():
+        cell.set_edgecolor("#bbbbbb")
+        if row == 0:
+            cell.set_text_props(weight="bold")
+            cell.set_facecolor("#eeeeee")
+        if column == 0:
+            cell.set_text_props(ha="left")
+    if note:
+        ax.set_title(note, fontsize=8)
+    return figure
+
+
+def heat_map(
+    ax: Axes, values: pd.DataFrame, *, limits: tuple[float, float], title: str, labels: Sequence[str]
+) -> None:
+    """Draw values with rows upwards, columns to the right, and the numbers written in."""
+    ax.imshow(values.to_numpy(), origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+    for (row, column), value in np.ndenumerate(values.to_numpy()):
+        light = value > limits[0] + 0.6 * (limits[1] - limits[0])
+        colour = "black" if light else "white"
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+    ax.set_xticks(range(len(values.columns)), [f"{value:g}" for value in values.columns])
+    ax.set_yticks(range(len(values)), [f"{value:g}" for value in values.index])
+    ax.set_xlabel(labels[0], fontsize=9)
+    ax.set_ylabel(labels[1], fontsize=9)
+    ax.set_title(title, fontsize=10)
+    ax.tick_params(labelsize=8)

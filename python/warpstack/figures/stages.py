@@ -1,0 +1,209 @@
+"""What figures compute of one application: each a function to a tidy table, cached by `Study`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from warpstack import models, timing, workloads
+from warpstack.ablation import ablate
+from warpstack.dvfs import dvfs
+from warpstack.gpu import Gpu
+from warpstack.gpu import gpu as named_gpu
+from warpstack.interval import representative_warp
+from warpstack.memory import MemorySystem, hit_rates
+from warpstack.models import STACK_COMPONENTS
+from warpstack.reuse import PptGpuMem, ppt_gpu_mem, reuse_profile
+from warpstack.trace import App, KernelTrace
+
+_STACK = [f"cpi_{part}" for part in STACK_COMPONENTS]
+
+
+def performance(
+    app: App,
+    *,
+    gpu: str,
+    changes: Mapping[str, Any],
+    models: Sequence[str],
+    selection: str = "clustering",
+) -> pd.DataFrame:
+    """Simulate and predict: a row per kernel and model, the simulation's with the latency of misses.
+
+    ``seconds`` is what the simulation took, and all models together.
+    """
+    target = _changed(gpu, changes)
+    start = time.perf_counter()
+    results = timing.simulate(app, target)
+    middle = time.perf_counter()
+    simulated = timing.as_table(results)
+    latency = pd.DataFrame([result.miss_latency["cycles"].to_dict() for result in results])
+    latency = latency.add_prefix("miss_").assign(misses=[result.misses for result in results])
+    simulated = pd.concat([simulated, latency], axis=1).assign(seconds=middle - start)
+    predicted = _predict(app, target, models, selection)
+    predicted["seconds"] = time.perf_counter() - middle
+    columns = ["kernel", "name", "model", "instructions", "cycles", "ipc", "cpi", *_STACK]
+    columns += [*latency.columns, "seconds"]
+    return pd.concat([simulated, predicted], ignore_index=True).reindex(columns=columns)
+
+
+def selections(
+    app: App, *, gpu: str, changes: Mapping[str, Any], model: str, ways: Sequence[str]
+) -> pd.DataFrame:
+    """Simulate, and predict with each way to select a warp: ``model`` is ``simulation`` or the way."""
+    target = _changed(gpu, changes)
+    parts = [timing.as_table(timing.simulate(app, target))]
+    parts += [_predict(app, target, [model], way).assign(model=way) for way in ways]
+    table = pd.concat(parts, ignore_index=True)
+    table = table[["kernel", "name", "model", "instructions", "cycles", "ipc", "cpi"]]
+    divergent = {kernel.launch_id: _is_control_divergent(kernel) for kernel in app}
+    return table.assign(control_divergent=table["kernel"].map(divergent))
+
+
+def divergence(app: App) -> pd.DataFrame:
+    """Count divergent loads: one row of the application."""
+    instructions = sum(kernel.num_instructions for kernel in app)
+    loads = sum(kernel.dpki() * kernel.num_instructions / 1000 for kernel in app)
+    return pd.DataFrame([{"instructions": instructions, "dpki": 1000 * loads / instructions}])
+
+
+def frequencies(
+    app: App, *, gpu: str, nominal_ghz: float, clocks_ghz: Sequence[float], models: Sequence[str]
+) -> pd.DataFrame:
+    """Predict and simulate at several clocks: a row per clock and model, with the ``time_us``."""
+    table = dvfs(app, named_gpu(gpu).replace(clock_ghz=nominal_ghz), clocks_ghz, models)
+    return table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum().reset_index()
+
+
+def costs(
+    app: App,
+    *,
+    gpu: str,
+    points: Sequence[Mapping[str, Any]],
+    models: Sequence[str],
+    workload: str,
+    size: str,
+) -> pd.DataFrame:
+    """Measure seconds: of a simulation, of what is done once, and of a prediction at each point."""
+    target = named_gpu(gpu)
+    start = time.perf_counter()
+    timing.simulate(app, target)
+    seconds = {"simulation": time.perf_counter() - start}
+    start = time.perf_counter()
+    workloads.load(workload, size)
+    seconds["tracing"] = time.perf_counter() - start
+    start = time.perf_counter()
+    for kernel in app:
+        representative_warp(kernel)
+    seconds["selection"] = time.perf_counter() - start
+    start = time.perf_counter()
+    for point in points:
+        _predict(app, target.replace(**point), models, "clustering")
+    each = (time.perf_counter() - start) / len(points)
+    # `predict` selects the warp, too; over a design space that is done once.
+    seconds["prediction"] = max(each - seconds["selection"], 0.0)
+    return pd.DataFrame([seconds])
+
+
+def caches(app: App, *, gpu: str) -> pd.DataFrame:
+    """Count hits and traffic by the memory stage, by PPT-GPU-Mem and by the simulation.
+
+    L2 is emptied before each kernel, as profilers do. A row per kernel and ``source``.
+    """
+    target = named_gpu(gpu)
+    system = MemorySystem(target)
+    simulator = timing.Simulator(target)
+    rows = []
+    for kernel in app:
+        about = {"kernel": kernel.launch_id, "name": kernel.short_name}
+        system.flush_l2()
+        simulator.flush_l2()
+        for source, totals in (
+            ("warpstack", system.run(kernel).totals),
+            ("simulation", simulator.run(kernel).totals),
+        ):
+            rows.append({**about, "source": source, **_traffic(totals)})
+        estimate = ppt_gpu_mem(kernel, target)
+        rows.append({**about, "source": "ppt_gpu_mem", **_estimated(estimate)})
+    return pd.DataFrame(rows)
+
+
+def ablations(app: App, *, gpu: str) -> pd.DataFrame:
+    """Leave one part of the memory stage out at a time: a row per kernel and ``variant``."""
+    return ablate(app, gpu, num_threads=1)
+
+
+def locality(app: App, *, gpu: str, distances: Sequence[int]) -> pd.DataFrame:
+    """Return the share of L2's accesses within each stack distance, with and without L1's hits.
+
+    Of the longest kernel.
+    """
+    kernel = max(app, key=lambda one: one.num_instructions)
+    rows = []
+    for filtered in (False, True):
+        profile = reuse_profile(kernel, gpu, level="l2", line_bytes=32, filtered=filtered)
+        for distance in distances:
+            share = float(profile.hit_rate(distance)) if profile.accesses else float("nan")
+            rows.append(
+                {"name": kernel.short_name, "filtered": filtered, "lines": distance, "share": share}
+            )
+    return pd.DataFrame(rows)
+
+
+def _changed(name: str, changes: Mapping[str, Any]) -> Gpu:
+    target = named_gpu(name)
+    return target.replace(**changes) if changes else target
+
+
+def _predict(app: App, target: Gpu, wanted: Sequence[str], selection: str) -> pd.DataFrame:
+    return models.predict(app, target, wanted, selection=selection)
+
+
+def _is_control_divergent(kernel: KernelTrace) -> bool:
+    """Return whether its warps have different numbers of instructions."""
+    lengths: set[int] = set()
+    for position, (_, warps) in enumerate(kernel.blocks()):
+        for warp in range(len(warps)):
+            lengths.add(len(kernel.warp(position, warp)["instruction"]))
+            if len(lengths) > 1:
+                return True
+    return False
+
+
+def _traffic(totals: Mapping[str, int]) -> dict[str, float]:
+    """Return the metrics of the cache paper's Table 4; what L2 holds dirty is left out."""
+    rates = hit_rates(dict(totals))
+    reads, writes = totals["l2_read_sectors"], totals["l2_write_sectors"]
+    return {
+        "l1_hit_rate": rates["l1"],
+        "l1_global_load_hit_rate": rates["l1_global_load"],
+        "l2_reads": reads,
+        "l2_writes": writes,
+        "l2_total": reads + writes,
+        "l2_hit_rate": rates["l2"],
+        "l2_read_hit_rate": rates["l2_read"],
+        "dram_reads": totals["dram_read_sectors"],
+        "dram_writes": totals["dram_write_sectors"],
+        "dram_total": totals["dram_read_sectors"] + totals["dram_write_sectors"],
+    }
+
+
+def _estimated(estimate: PptGpuMem) -> dict[str, float]:
+    totals = estimate.totals
+    reads, writes = totals["l2_read_sectors"], totals["l2_write_sectors"]
+    hits = totals["l1_read_sector_hits"] + totals["l1_write_sector_hits"]
+    accesses = totals["l1_read_sectors"] + totals["l1_write_sectors"]
+    return {
+        "l1_hit_rate": hits / accesses if accesses else float("nan"),
+        "l1_global_load_hit_rate": estimate.l1_read_hit_rate,
+        "l2_reads": reads,
+        "l2_writes": writes,
+        "l2_total": reads + writes,
+        "l2_hit_rate": estimate.l2_hit_rate,
+        "l2_read_hit_rate": estimate.l2_hit_rate if reads else float("nan"),
+        "dram_reads": totals["dram_read_sectors"],
+        "dram_writes": totals["dram_write_sectors"],
+        "dram_total": totals["dram_read_sectors"] + totals["dram_write_sectors"],
+    }
