@@ -107,6 +107,13 @@ def write_generated_pages(*_: Any) -> None:
             path.write_text(text, encoding="utf-8")
 
 
+def lead_links_of_notebooks_here(_: Any, name: str, source: list[str]) -> None:
+    """Make links to ``../docs`` in notebooks, which are outside of this folder, links within the site."""
+    if name.startswith("notebooks/"):
+        source[0] = source[0].replace("](../docs/", "](/")
+
+
 def setup(app: Any) -> None:
     """Have Sphinx write the generated pages before it looks for pages."""
     app.connect("builder-inited", write_generated_pages, priority=1)
+    app.connect("source-read", lead_links_of_notebooks_here)
