@@ -1,0 +1,119 @@
+"""How Sphinx builds the documentation: ``python -m sphinx -W docs build/docs``."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import warpstack as ws
+from warpstack import cli
+
+HERE = Path(__file__).parent
+GENERATED = HERE / "generated"
+
+project = "warpstack"
+author = "the warpstack authors"
+version = release = ws.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",  # Markdown, and the notebooks with what they show
+]
+templates_path = ["_templates"]
+# Each notebook is there twice; the Markdown of the pair is built.
+exclude_patterns = ["notebooks/*.ipynb", "notebooks/.ipynb_checkpoints"]
+
+html_theme = "furo"
+html_title = f"warpstack {version}"
+html_copy_source = False
+
+# Names in single backticks become links where they can be found.
+default_role = "autolink"
+autosummary_generate = True
+autodoc_typehints = "none"  # signatures have them; numpydoc sections say the rest
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE.parent / "build" / "notebook-cache")
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+# Pictures of widgets need JavaScript from elsewhere; a page shows their text.
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+
+
+def command_line() -> str:
+    """Return a page with the help of every command, from the parser itself."""
+    parser = cli._parser()
+    lines = ["# The command line", "", parser.description or "", ""]
+    lines += [
+        "Bad input is one line on standard error that names file, line and remedy, and exit status 2.",
+        "",
+    ]
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for command in groups[0].choices.values():
+        command.formatter_class = _fixed_width
+        lines += [f"## {command.prog}", "", "```text", command.format_help().rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _fixed_width(prog: str) -> argparse.HelpFormatter:
+    """Format help as on a terminal of 96 columns, whatever this one is."""
+    return argparse.HelpFormatter(prog, max_help_position=30, width=96)
+
+
+def gpu_fields() -> str:
+    """Return a page with every field of a GPU description and the values of those that come along."""
+    described = [ws.gpu(name) for name in ws.gpus()]
+    lines = [
+        "# Every field of a GPU description",
+        "",
+        "What the fields mean, from `Gpu.fields()`; how to write a file of them is in "
+        "[GPU descriptions](../gpus.md).",
+        "",
+        "| field | meaning |",
+        "|---|---|",
+    ]
+    lines += [f"| `{name}` | {_cell(text)} |" for name, text in ws.Gpu.fields().items()]
+    lines += ["", "## Values", "", "`warpstack gpus NAME` prints the source of each.", ""]
+    lines += ["| field | " + " | ".join(f"`{gpu.name}`" for gpu in described) + " |"]
+    lines += ["|---|" + "---:|" * len(described)]
+    for name in ws.Gpu.fields():
+        values = [_cell(cli._plain(gpu.values()[name])) for gpu in described]
+        lines.append(f"| `{name}` | " + " | ".join(values) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("|", "\\|")
+
+
+def write_generated_pages(*_: Any) -> None:
+    """Write the pages that are made from the program, and leave unchanged ones alone."""
+    GENERATED.mkdir(exist_ok=True)
+    for name, text in (("command-line.md", command_line()), ("gpu-fields.md", gpu_fields())):
+        path = GENERATED / name
+        text = textwrap.dedent(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def lead_links_of_notebooks_here(_: Any, name: str, source: list[str]) -> None:
+    """Make links to ``../docs`` in notebooks, which are outside of this folder, links within the site."""
+    if name.startswith("notebooks/"):
+        source[0] = source[0].replace("](../docs/", "](/")
+
+
+def setup(app: Any) -> None:
+    """Have Sphinx write the generated pages before it looks for pages."""
+    app.connect("builder-inited", write_generated_pages, priority=1)
+    app.connect("source-read", lead_links_of_notebooks_here)
