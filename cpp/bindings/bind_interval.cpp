@@ -175,7 +175,7 @@ void bind_interval(py::module_& module) {
           [](const KernelWork& work, std::uint32_t num_sms, std::uint32_t blocks_per_sm,
              bool oldest_first) {
             const py::gil_scoped_release unlocked;
-            return work.play({num_sms, blocks_per_sm, oldest_first});
+            return work.play({num_sms, blocks_per_sm, oldest_first}, python_interrupt());
           },
           py::arg("num_sms"), py::arg("blocks_per_sm"), py::arg("oldest_first") = true);
   module.def(

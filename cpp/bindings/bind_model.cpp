@@ -97,8 +97,10 @@ void bind_model(py::module_& module) {
       py::arg("model"), py::arg("kernel"), py::arg("parameters"));
   module.def(
       "evaluate_all",
-      [](const std::string& name, const std::vector<KernelDemand>& kernels, const py::dict& columns,
+      [](const std::string& name, const py::list& list, const py::dict& columns,
          unsigned num_threads) {
+        const py::tuple alive(list);  // the intervals that the kernels point to
+        const auto kernels = alive.cast<std::vector<KernelDemand>>();
         const Model& model = find_model(name);
         const std::vector<ModelParameters> configurations = parameters_of(columns);
         ModelColumns results;

@@ -49,11 +49,12 @@ void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, 
       blocks_per_sm(runtime, stub, static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
                     call.dynamic_shared_bytes);
   const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
-  if (resident > 0 && blocks > std::min(held, warpstack::ptx::max_resident_blocks)) {
+  const std::uint64_t most = std::min(held, warpstack::ptx::max_resident_blocks);
+  if (resident > 0 && blocks > most) {
     throw Failure(Error::cooperative_launch_too_large,
                   "kernel " + runtime.kernel(stub).name + ": a cooperative launch of " +
                       std::to_string(blocks) + " blocks is too large: the GPU holds " +
-                      std::to_string(held) + " at once");
+                      std::to_string(most) + " at once");
   }
   call.cooperative = true;
   runtime.launch(stub, call, arguments);

@@ -150,6 +150,9 @@ Latencies nominal_latencies(const KernelTrace& trace) {
 
 Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
                     const ClassLatencies& classes, const MemoryLatencies& levels) {
+  if (memory.per_row.size() != trace.instructions().size()) {
+    throw InputError("the memory profile is of another kernel");
+  }
   Latencies result;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const StaticInstruction& instruction = trace.instructions()[row];
@@ -222,7 +225,7 @@ void visit_warps(const KernelTrace& trace, const Latencies& latencies, double is
 std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
                                    double issue_rate, unsigned num_threads,
                                    const InterruptCheck& interrupt) {
-  std::vector<WarpGrouper> of_threads(num_threads);
+  std::vector<WarpGrouper> of_threads(std::max(num_threads, 1u));
   visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
               [&](unsigned thread, const WarpGroup& warp) { of_threads[thread].add(warp); });
   WarpGrouper all;
@@ -380,6 +383,9 @@ IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
       position.warp >= trace.blocks().warps(position.block).size()) {
     throw InputError("there is no warp " + std::to_string(position.warp) + " in block " +
                      std::to_string(position.block) + " of the trace");
+  }
+  if (memory.per_row.size() != trace.instructions().size()) {
+    throw InputError("the memory profile is of another kernel");
   }
   const RegisterTable registers(trace.instructions());
   Scoreboard scoreboard(trace.num_registers());

@@ -7,6 +7,7 @@
 #include <queue>
 #include <utility>
 
+#include "common/error.h"
 #include "common/sum.h"
 
 namespace warpstack {
@@ -27,7 +28,7 @@ class Launcher {
     }
   }
 
-  PhaseList run() {
+  PhaseList run(const InterruptCheck& interrupt) {
     using Event = std::pair<double, std::size_t>;  // time, SM
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
     double warps = 0;
@@ -40,7 +41,8 @@ class Launcher {
     PhaseList result;
     result.first_sms = static_cast<double>(active_sms_);
     result.first_warps = active_sms_ > 0 ? warps / result.first_sms : 0;
-    while (!events.empty()) {
+    for (std::uint64_t event = 0; !events.empty(); ++event) {
+      if (interrupt && event % 4096 == 0) interrupt();
       const auto [now, i] = events.top();
       events.pop();
       Sm& sm = sms_[i];
@@ -166,6 +168,9 @@ class Launcher {
 }  // namespace
 
 Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
+  if (memory.per_row.size() != trace.instructions().size()) {
+    throw InputError("the memory profile is of another kernel");
+  }
   Demands demands;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const InstructionCounters& counters = memory.per_row[row];
@@ -188,10 +193,7 @@ Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
   const std::uint64_t dram_sectors =
       memory.totals[Total::dram_read_sectors] + memory.totals[Total::dram_write_sectors];
   demands.dram_bytes = static_cast<double>(dram_sectors * sector_bytes);
-  const double simulated = static_cast<double>(trace.totals().instructions) *
-                           static_cast<double>(memory.simulated_blocks) /
-                           static_cast<double>(trace.blocks().size());
-  return demands.per(simulated);
+  return demands.per(static_cast<double>(memory.simulated_instructions));
 }
 
 Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes) {
@@ -227,6 +229,12 @@ KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies, dou
     : blocks_(trace.blocks().size()),
       num_blocks_(trace.header().num_blocks()),
       issue_rate_(issue_rate) {
+  for (const double latency : latencies) {
+    if (!std::isfinite(latency)) throw InputError("a latency is not a finite number of cycles");
+  }
+  if (!(issue_rate > 0) || !std::isfinite(issue_rate)) {
+    throw InputError("the issue rate is not a positive number");
+  }
   // A block's warps are visited in order, by one thread.
   visit_warps(
       trace, latencies, issue_rate, num_threads, interrupt,
@@ -235,8 +243,19 @@ KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies, dou
       });
 }
 
-PhaseList KernelWork::play(const Launch& launch) const {
-  return Launcher(blocks_, num_blocks_, issue_rate_, launch).run();
+PhaseList KernelWork::play(const Launch& launch, const InterruptCheck& interrupt) const {
+  // Repeats of the traced blocks differ from each other only at the start and at the end.
+  constexpr std::uint64_t rounds = 64;
+  const std::uint64_t resident = std::uint64_t{launch.num_sms} * launch.blocks_per_sm;
+  const std::uint64_t played =
+      std::min(num_blocks_, std::max<std::uint64_t>(blocks_.size(), rounds * resident));
+  PhaseList result = Launcher(blocks_, played, issue_rate_, launch).run(interrupt);
+  const double scale = static_cast<double>(num_blocks_) / static_cast<double>(played);
+  for (Phase& phase : result.phases) {
+    phase.instructions *= scale;
+    phase.warp_cycles *= scale;
+  }
+  return result;
 }
 
 PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> waves,

@@ -25,7 +25,8 @@ struct Demands {
   [[nodiscard]] Demands per(double instructions) const;
 };
 
-/// Demands of a kernel by what the caches did with it.
+/// Demands of a kernel by what the caches did with it. Throws InputError when they did it with
+/// another kernel.
 Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory);
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
@@ -57,7 +58,7 @@ struct WarpWork {
 class KernelWork {
  public:
   /// Runs the interval algorithm over every warp. Uses `num_threads` threads; the result does not
-  /// depend on their number.
+  /// depend on their number. Throws InputError unless the latencies are finite.
   KernelWork(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
              unsigned num_threads = 1, const InterruptCheck& interrupt = {});
 
@@ -70,9 +71,9 @@ class KernelWork {
   /// Plays the launch: blocks go to SMs as slots get free; a warp runs as fast as alone while its
   /// SM has issue slots for it. Contention for memory slows all warps alike, so that it changes
   /// how long a phase lasts but not what runs in it. Blocks that were not traced run like those
-  /// that were. Phases with nearly as many warps and SMs are put together; they are in the order of
-  /// active SMs and warps.
-  [[nodiscard]] PhaseList play(const Launch& launch) const;
+  /// that were; of very many only some, which stand for all. Phases with nearly as many warps and
+  /// SMs are put together; they are in the order of active SMs and warps.
+  [[nodiscard]] PhaseList play(const Launch& launch, const InterruptCheck& interrupt = {}) const;
 
  private:
   std::vector<std::vector<WarpWork>> blocks_;  ///< traced ones; warps that have instructions

@@ -688,7 +688,12 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
   profile.l1_size_bytes = l1.size_bytes;
   std::vector<std::vector<std::uint32_t>> blocks_of_sms =
       assign_blocks(trace, flags, config_.num_sms, blocks_per_sm, config_.block_order);
-  for (const auto& blocks : blocks_of_sms) profile.simulated_blocks += blocks.size();
+  for (const auto& blocks : blocks_of_sms) {
+    profile.simulated_blocks += blocks.size();
+    for (const std::uint32_t block : blocks) {
+      profile.simulated_instructions += trace.blocks().counts(block).instructions;
+    }
+  }
   const bool is_whole = profile.simulated_blocks == trace.blocks().size();
   const std::vector<RowCounts> counts =
       is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);

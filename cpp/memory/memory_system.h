@@ -125,9 +125,10 @@ struct MemoryProfile {
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;  ///< by row of the static instruction table
   Occupancy occupancy;
-  std::uint64_t l1_size_bytes = 0;       ///< as simulated, where L1 adapts
-  std::uint64_t simulated_blocks = 0;    ///< of the traced ones
-  std::vector<ObservedAccess> observed;  ///< in program order; empty when no warp was observed
+  std::uint64_t l1_size_bytes = 0;           ///< as simulated, where L1 adapts
+  std::uint64_t simulated_blocks = 0;        ///< of the traced ones
+  std::uint64_t simulated_instructions = 0;  ///< warp instructions of these blocks
+  std::vector<ObservedAccess> observed;      ///< in program order; empty when no warp was observed
 };
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;

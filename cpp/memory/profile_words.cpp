@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t words_per_row = 9 + num_miss_events;
 constexpr std::size_t words_per_observed = 6;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 2;
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -60,6 +60,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(static_cast<std::uint64_t>(profile.occupancy.limit));
   words.push_back(profile.l1_size_bytes);
   words.push_back(profile.simulated_blocks);
+  words.push_back(profile.simulated_instructions);
   for (const InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t count) { words.push_back(count); });
   }
@@ -91,6 +92,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
       reader.at_most(static_cast<std::uint64_t>(OccupancyLimit::shared_memory)));
   profile.l1_size_bytes = reader.next();
   profile.simulated_blocks = reader.next();
+  profile.simulated_instructions = reader.next();
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
   }

@@ -19,6 +19,8 @@ constexpr std::size_t configurations_per_turn = 1024;
 ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
                           std::span<const ModelParameters> configurations, unsigned num_threads,
                           const InterruptCheck& interrupt) {
+  // The first wrong one is the one that is named, whatever the threads.
+  for (const ModelParameters& configuration : configurations) check(configuration);
   const std::size_t size = kernels.size() * configurations.size();
   ModelColumns columns;
   columns.cycles.resize(size);

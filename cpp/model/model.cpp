@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "common/error.h"
@@ -98,6 +99,8 @@ double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
 }
 
+}  // namespace
+
 void check(const ModelParameters& parameters) {
   const std::pair<const char*, double> positive[] = {
       {"issue_width", parameters.issue_rate},
@@ -112,9 +115,19 @@ void check(const ModelParameters& parameters) {
       throw InputError(std::string(field) + " = " + std::to_string(value) + " is not positive");
     }
   }
+  const std::pair<const char*, double> given[] = {
+      {"l2_latency", parameters.l2_latency},
+      {"dram_latency", parameters.dram_latency},
+      {"noc_control_bytes", parameters.noc_control_bytes},
+      {"noc_sm_bytes_per_cycle", parameters.noc_sm_bytes_per_cycle},
+  };
+  for (const auto& [field, value] : given) {
+    if (!(value >= 0) || !std::isfinite(value)) {
+      throw InputError(std::string(field) + " = " + std::to_string(value) +
+                       " is not a number from 0 up");
+    }
+  }
 }
-
-}  // namespace
 
 std::string_view name_of(Scheduler scheduler) {
   static constexpr std::string_view names[num_schedulers] = {"gto", "lrr"};

@@ -52,7 +52,8 @@ struct KernelDemand {
 
 /// What a model says of one kernel.
 struct ModelResult {
-  double cycles = 0;             ///< of all waves, for warps like the representative one
+  /// Of all waves, for warps like the representative one; of the warpstack model, of all phases.
+  double cycles = 0;
   double warp_instructions = 0;  ///< in these waves, over all SMs
   double sm_instructions = 0;    ///< in these waves, on the fullest SM
   Stack stack{};                 ///< cycles per instruction of the fullest SM
@@ -75,6 +76,8 @@ std::vector<std::string_view> fields_of(const Model& model);
 /// profile has no instructions or a parameter is not positive.
 ModelResult evaluate(const Model& model, const KernelDemand& kernel,
                      const ModelParameters& parameters);
+/// Throws InputError unless the parameters are numbers that a machine can have.
+void check(const ModelParameters& parameters);
 /// The same for a kernel of which no more is known.
 ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
                      std::span<const Wave> waves, const ModelParameters& parameters);

@@ -374,7 +374,7 @@ class Machine {
     if (warp_instructions_ > options_.step_limit) report_step_limit(warp);
     // Near the limit a turn is shorter.
     const std::uint64_t rest = options_.step_limit - warp_instructions_;
-    std::uint64_t left = std::min(turn_steps, rest + 1);
+    std::uint64_t left = rest < turn_steps ? rest + 1 : turn_steps;
     while (warp.state == Warp::State::ready) {
       if (left-- == 0) {
         if (rest >= turn_steps) rotate(warp);
@@ -1455,7 +1455,10 @@ class Machine {
     if (access.cube) {
       texel = sample_cube(memory_, texture, coordinates, access.layered ? integer(0) : 0);
     } else {
-      const Texture& plane = access.layered ? layer_of(texture, integer(0)) : texture;
+      // A layer is a texture of its own, made here; others are not copied.
+      std::optional<Texture> layer;
+      if (access.layered) layer = layer_of(texture, integer(0));
+      const Texture& plane = layer ? *layer : texture;
       texel = access.fetch ? fetch(memory_, plane, access.dimensions, position)
                            : sample(memory_, plane, access.dimensions, coordinates);
     }

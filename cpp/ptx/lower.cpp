@@ -1844,7 +1844,8 @@ class FunctionLowering {
     const std::uint32_t row_bits = shape.k * bits;
     if (element == MatrixElement::f64) {
       if (shape.m == 8) return shape.n == 8 && shape.k == 4;
-      return !wmma && shape.n == 8 && (shape.k == 4 || shape.k == 8 || shape.k == 16);
+      return !wmma && shape.m == 16 && shape.n == 8 &&
+             (shape.k == 4 || shape.k == 8 || shape.k == 16);
     }
     if (wmma) {
       if (bits == 16 || bits == 8) return shape.k == 16 && shape.m * shape.n == 256;

@@ -308,7 +308,9 @@ class IntervalProfile:
         """
         if self._source is None or isinstance(self._launch, tuple):
             raise InputError("a hand-made profile has no thread blocks to play; see waves()")
-        return pd.DataFrame(self._core_phases(as_gpu(gpu))["gto"].columns())
+        gpu = as_gpu(gpu)
+        scheduler = "gto" if gpu.scheduler == "oldest" else gpu.scheduler
+        return pd.DataFrame(self._core_phases(gpu)[scheduler].columns())
 
     @cached_property
     def _work(self) -> _core.KernelWork:

@@ -25,7 +25,7 @@ from warpstack.errors import InputError
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder"]
 
 #: Changes when an entry's meaning does.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: Folder of the cache; ``off`` (or ``0``) switches it off.
 FOLDER_VARIABLE = "WARPSTACK_CACHE"
 LIMIT_VARIABLE = "WARPSTACK_CACHE_MIB"
