@@ -42,6 +42,7 @@ MODELS = {
     "markov_chain": Style("#999999", "*", "-.", "**"),
     "naive_interval": Style("#666666", "d", ":", "///"),
     "crisp": Style("#2CA8A0", "P", ":", "x"),
+    "ppt_gpu_mem": Style("#56B4E9", "^", "--", ".."),
     "mwp_cwp": Style("#B15928", "p", "--", "+"),
 }
 _UNITS = {
