@@ -693,10 +693,8 @@ def _figure(arguments: argparse.Namespace) -> None:
         raise InputError("figure: give names of figures (see --list), or --all, or --list")
     if arguments.list:
         known = [figures.get(name) for name in figures.names(measured=True)]
-        _print(
-            arguments,
-            pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known]),
-        )
+        table = pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known])
+        _print(arguments, table, {}, ("name", "title", "paper"))
         return
     wanted = [
         figures.get(name)
@@ -963,7 +961,7 @@ def _parser() -> argparse.ArgumentParser:
         drawing.add_argument(
             "--size",
             default="small",
-            help="of the workloads: small or paper, which takes hours (default: small)",
+            help="of the workloads: small or paper, which takes far longer (default: small)",
         )
         drawing.add_argument(
             "--workloads",
