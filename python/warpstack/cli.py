@@ -701,21 +701,27 @@ def _figure(arguments: argparse.Namespace) -> None:
     if sum((bool(arguments.names), arguments.all, arguments.list)) != 1:
         raise InputError("figure: give names of figures (see --list), or --all, or --list")
     if arguments.list:
-        known = [figures.get(name) for name in figures.names()]
-        _print(
-            arguments, pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known])
-        )
+        known = [figures.get(name) for name in figures.names(measured=True)]
+        table = pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known])
+        _print(arguments, table, {}, ("name", "title", "paper"))
         return
-    wanted = [figures.get(name) for name in arguments.names or figures.names()]
+    wanted = [
+        figures.get(name)
+        for name in arguments.names or figures.names(measured=arguments.hardware is not None)
+    ]
     output = as_path("--output", arguments.output)
     if output.exists() and not output.is_dir():  # said before the work, not after it
         raise InputError(f"--output {printable(output)}: is no folder")
+    hardware = None
+    if arguments.hardware is not None:
+        hardware = figures.read_hardware(arguments.hardware, arguments.gpu)
     study = figures.Study(
         arguments.size,
         only=arguments.workloads,
-        cache=False if arguments.no_cache else True,
+        cache=not arguments.no_cache,
         workers=arguments.workers,
         progress=True,
+        hardware=hardware,
     )
     reports = []
     for figure in wanted:
@@ -953,23 +959,41 @@ def _parser() -> argparse.ArgumentParser:
         _add_output(sweeping)
 
     with _command(
-        commands, "figure", _figure, "figures and tables of the papers, and whether their claims hold"
+        commands,
+        "figure",
+        _figure,
+        "figures and tables of the papers, and whether their claims hold",
     ) as drawing:
-        drawing.add_argument("names", nargs="*", metavar="NAME", help="such as mdm-fig5; see --list")
+        drawing.add_argument(
+            "names", nargs="*", metavar="NAME", help="such as mdm-fig5; see --list"
+        )
         drawing.add_argument("--list", action="store_true", help="what there is")
         drawing.add_argument("--all", action="store_true", help="all of them, and an index page")
         drawing.add_argument(
             "--size",
             default="small",
-            help="of the workloads: small or paper, which takes hours (default: small)",
+            help="of the workloads: small or paper, which takes far longer (default: small)",
         )
         drawing.add_argument(
-            "--workloads", nargs="+", metavar="NAME", help="of these alone (see warpstack workloads)"
+            "--workloads",
+            nargs="+",
+            metavar="NAME",
+            help="of these alone (see warpstack workloads)",
+        )
+        drawing.add_argument(
+            "--hardware",
+            metavar="FILE",
+            help="for mdm-fig10: a table (.csv) of app and cycles, measured on --gpu",
+        )
+        drawing.add_argument(
+            "--gpu", default="gtx1080", help="what --hardware was measured on (default: gtx1080)"
         )
         drawing.add_argument(
             "--output", "-o", default="figures", help="folder to write (default: figures)"
         )
-        drawing.add_argument("--workers", type=int, default=2, metavar="N", help="threads (default: 2)")
+        drawing.add_argument(
+            "--workers", type=int, default=2, metavar="N", help="threads (default: 2)"
+        )
         drawing.add_argument(
             "--no-cache", action="store_true", help="compute all anew and keep nothing on disk"
         )

@@ -19,18 +19,22 @@ from functools import cache
 
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
+from warpstack.figures.hardware import Hardware, read_hardware
 from warpstack.figures.report import Report, write_index, write_report
 from warpstack.figures.study import SIZES, Study
 
 __all__ = [
     "LEFT_OUT",
+    "MEASURED",
     "SIZES",
     "Claim",
+    "Hardware",
     "PaperFigure",
     "Report",
     "Study",
     "get",
     "names",
+    "read_hardware",
     "write_index",
     "write_report",
 ]
@@ -45,6 +49,7 @@ _MODULES = (
     "mdm_fig7",
     "mdm_fig8",
     "mdm_fig9",
+    "mdm_fig10",
     "mdm_fig11",
     "mdm_fig12",
     "mdm_fig13",
@@ -73,9 +78,11 @@ _MODULES = (
     "cache_fig8",
     "cache_fig10",
 )
+#: Those that need measurements.
+MEASURED = ("mdm-fig10",)
 #: Figures that cannot be shown without a GPU to measure, and why.
 LEFT_OUT = {
-    "MDM, Figure 10": "needs the IPC of applications on a GPU; `warpstack validate` compares with counters",
+    "MDM, Figure 10": "needs cycles of the workloads on a GPU: `warpstack figure mdm-fig10 --hardware FILE`",
     "GPUMech, Figures 1 to 3, 5, 6, 8 to 10": "drawings that explain; no data",
     "MWP-CWP, Figures 3, 15 to 20, 26, 28, 30": "times of the Merge benchmarks and others on GPUs of 2008",
     "Cache paper, Figure 9 and Table 6": "need hardware counters of Titan V and A100",
@@ -88,9 +95,15 @@ def _figures() -> dict[str, PaperFigure]:
     return {figure.name: figure for figure in found}
 
 
-def names() -> list[str]:
-    """Return the names of the figures in the order of the index."""
-    return list(_figures())
+def names(*, measured: bool = False) -> list[str]:
+    """Return the names of the figures in the order of the index.
+
+    Parameters
+    ----------
+    measured
+        Also those that need measurements (`read_hardware`).
+    """
+    return [name for name in _figures() if measured or name not in MEASURED]
 
 
 def get(name: str) -> PaperFigure:

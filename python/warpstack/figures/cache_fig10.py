@@ -16,8 +16,15 @@ from warpstack.figures.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_APPLICATIONS = ("hotspot", "srad", "2d-convolution", "backprop", "bfs", "k-means")
-_DISTANCES = [2**i for i in range(21)]
+_APPLICATIONS = (
+    "hotspot",
+    "b+tree",
+    "2d-convolution",
+    "ray-tracing",
+    "pageview-rank",
+    "inverted-index",
+)
+_DISTANCES = [2**i for i in range(19)]
 _COLOURS = {False: "#D55E00", True: "#0072B2"}
 _LABELS = {False: "all accesses", True: "without L1's hits"}
 
@@ -49,12 +56,12 @@ def _draw(table: pd.DataFrame) -> Figure:
         ax.set_title(f"{label}: {group['name'].iloc[0]}", fontsize=9)
         tidy(ax, "outside" if i == min(2, len(groups) - 1) else None)
     figure.supylabel("accesses within the distance (%)", fontsize=9)
-    axes[min(len(groups), 3 * rows - 2) - 1].set_xlabel("stack distance (sectors)", fontsize=9)
+    axes[min(len(groups), 3 * rows - 2) - 1].set_xlabel("stack distance (lines)", fontsize=9)
     return figure
 
 
 def _check(table: pd.DataFrame) -> list[Claim]:
-    last = table[table["lines"] == 2**17].pivot_table("share", "app", "filtered")
+    last = table[table["lines"] == 2**15].pivot_table("share", "app", "filtered")
     weaker = int((last[True] < last[False] - 0.01).sum())
     stencil = last.loc["2d-convolution"] if "2d-convolution" in last.index else None
     claims = [
@@ -82,7 +89,7 @@ figure = PaperFigure(
     name="cache-fig10",
     title="Cumulative stack-distance distributions of L2's accesses, the longest kernel of each",
     paper=f"{cache_paper.PAPER}, Figure 10",
-    reference=f"none; 32-byte lines, L1 of {cache_paper.GPU}",
+    reference=f"none; 128-byte lines, L1 of {cache_paper.GPU}",
     compute=_compute,
     draw=_draw,
     check=_check,

@@ -40,7 +40,10 @@ def _draw(table: pd.DataFrame) -> Figure:
             alpha=0.7,
             label=model,
         )
-    ends = [1.0, float(table[[*cache_paper.MODELS, cache_paper.SIMULATION]].max(axis=None))]
+    ends = [
+        1.0,
+        float(table[[*cache_paper.MODELS, cache_paper.SIMULATION]].to_numpy(dtype=float).max()),
+    ]
     ax.plot(ends, ends, color="black", linewidth=0.8)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -53,7 +56,12 @@ def _draw(table: pd.DataFrame) -> Figure:
 def _check(table: pd.DataFrame) -> list[Claim]:
     r = {m: measures.pearson(table[m], table[cache_paper.SIMULATION]) for m in cache_paper.MODELS}
     near = {
-        m: float(np.mean(np.abs(table[m] - table[cache_paper.SIMULATION]) <= 0.1 * table[cache_paper.SIMULATION]))
+        m: float(
+            np.mean(
+                np.abs(table[m] - table[cache_paper.SIMULATION])
+                <= 0.1 * table[cache_paper.SIMULATION]
+            )
+        )
         for m in cache_paper.MODELS
     }
     return [

@@ -39,10 +39,16 @@ def _compute(study: Study) -> pd.DataFrame:
         # As the paper: without the applications whose reference is 0.
         values = values[values[cache_paper.SIMULATION] > 0].dropna()
         row: dict[str, object] = {"metric": metric, "applications": len(values)}
-        for model, paper_mape, paper_r in zip(cache_paper.MODELS, printed[:2], printed[2:], strict=True):
+        for model, paper_mape, paper_r in zip(
+            cache_paper.MODELS, printed[:2], printed[2:], strict=True
+        ):
             error = 100 * (values[model] / values[cache_paper.SIMULATION] - 1).abs().mean()
             enough = len(values) > 1 and values[[model, cache_paper.SIMULATION]].std().min() > 0
-            r = measures.pearson(values[model], values[cache_paper.SIMULATION]) if enough else np.nan
+            r = (
+                measures.pearson(values[model], values[cache_paper.SIMULATION])
+                if enough
+                else np.nan
+            )
             row |= {
                 f"{model}_mape": error,
                 f"{model}_r": float(r),
@@ -58,8 +64,12 @@ def _draw(table: pd.DataFrame) -> Figure:
     for model in cache_paper.MODELS:
         for prefix, title in (("", ""), ("paper_", ", the paper")):
             mape, r = table[f"{model}_{prefix}mape"], table[f"{model}_{prefix}r"]
-            shown[f"{model}{title}"] = [f"{a:.1f} %, r {b:.2f}" for a, b in zip(mape, r, strict=True)]
-    return text_table(shown, width=9.5, note="Mean absolute error and correlation over the applications")
+            shown[f"{model}{title}"] = [
+                f"{a:.1f} %, r {b:.2f}" for a, b in zip(mape, r, strict=True)
+            ]
+    return text_table(
+        shown, width=9.5, note="Mean absolute error and correlation over the applications"
+    )
 
 
 def _check(table: pd.DataFrame) -> list[Claim]:

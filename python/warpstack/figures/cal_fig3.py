@@ -53,7 +53,9 @@ def _check(table: pd.DataFrame) -> list[Claim]:
             (16, 19),
             (error("mdm_cal2019", "NMD"), error("gpumech", "NMD")),
         ),
-        near("MDM errs by 23 % over all (held here: at most 30 %)", 23, error("mdm_cal2019"), most=30),
+        near(
+            "MDM errs by 23 % over all (held here: at most 30 %)", 23, error("mdm_cal2019"), most=30
+        ),
         below(
             "MDM errs less than GPUMech over all",
             (23, 217),

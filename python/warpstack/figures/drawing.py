@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -22,16 +22,18 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def tidy(ax: Axes, legend: str | None = "outside", columns: int = 1) -> None:
-    """Give axes the look of all figures; the legend goes to the right, above, or nowhere."""
+def _figure_of(ax: Axes) -> Figure:
+    return cast("Figure", ax.figure)
+
+
+def tidy(ax: Axes, legend: str | None = "outside") -> None:
+    """Give axes the look of all figures; the legend goes outside, to the right, or nowhere."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.yaxis.grid(True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(labelsize=8)
     if legend == "outside":
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
-    elif legend == "above":
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=columns)
 
 
 def grouped_bars(
@@ -63,8 +65,8 @@ def grouped_bars(
     legend
         As for `tidy`.
     """
-    figure = new_figure(width, 3.4) if ax is None else ax.figure
-    ax = figure.subplots() if ax is None else ax
+    if ax is None:
+        ax = new_figure(width, 3.4).subplots()
     centres = np.arange(len(values)) + 0.6 * np.searchsorted(
         np.sort(gaps), np.arange(len(values)), "right"
     )
@@ -101,12 +103,12 @@ def grouped_bars(
     ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
-    if limit is not None and values.max(axis=None) > limit:
+    if limit is not None and np.nanmax(values.to_numpy(dtype=float)) > limit:
         low = float(np.nanmin(np.append(values.to_numpy(dtype=float), 0)))
         ax.set_ylim(max(low, -limit) * 1.08, 1.18 * limit)
     ax.set_ylabel(ylabel, fontsize=9)
     tidy(ax, legend)
-    return figure
+    return _figure_of(ax)
 
 
 def stacked_bars(
@@ -121,8 +123,8 @@ def stacked_bars(
     legend: str | None = "outside",
 ) -> Figure:
     """Draw a bar per row, stacked by column."""
-    figure = new_figure(width, 3.4) if ax is None else ax.figure
-    ax = figure.subplots() if ax is None else ax
+    if ax is None:
+        ax = new_figure(width, 3.4).subplots()
     centres = np.arange(len(values)) + 0.6 * np.searchsorted(
         np.sort(gaps), np.arange(len(values)), "right"
     )
@@ -155,7 +157,7 @@ def stacked_bars(
             frameon=False,
             fontsize=8,
         )
-    return figure
+    return _figure_of(ax)
 
 
 def lines(
@@ -169,8 +171,8 @@ def lines(
     width: float = 5.8,
 ) -> Figure:
     """Draw a line per column over the index, equally spaced or, with `scale`, to scale."""
-    figure = new_figure(width, 3.0) if ax is None else ax.figure
-    ax = figure.subplots() if ax is None else ax
+    if ax is None:
+        ax = new_figure(width, 3.0).subplots()
     looks = styles(values.columns)
     places: Any = values.index.to_numpy() if scale else np.arange(len(values))
     for name in values.columns:
@@ -185,13 +187,15 @@ def lines(
             linewidth=1.2,
             label=name,
         )
-    if not scale:
+    if scale:
+        ax.locator_params(axis="x", integer=True)
+    else:
         ax.set_xticks(places, [f"{value:g}" for value in values.index])
     ax.set_ylim(bottom=0)
     ax.set_xlabel(xlabel, fontsize=9)
     ax.set_ylabel(ylabel, fontsize=9)
     tidy(ax, legend)
-    return figure
+    return _figure_of(ax)
 
 
 def text_table(table: pd.DataFrame, *, width: float, note: str = "") -> Figure:
@@ -222,7 +226,12 @@ def text_table(table: pd.DataFrame, *, width: float, note: str = "") -> Figure:
 
 
 def heat_map(
-    ax: Axes, values: pd.DataFrame, *, limits: tuple[float, float], title: str, labels: Sequence[str]
+    ax: Axes,
+    values: pd.DataFrame,
+    *,
+    limits: tuple[float, float],
+    title: str,
+    labels: Sequence[str],
 ) -> None:
     """Draw values with rows upwards, columns to the right, and the numbers written in."""
     ax.imshow(values.to_numpy(), origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])

@@ -116,7 +116,7 @@ def policy(
         figure = lines(
             ranked.clip(upper=200),
             xlabel="kernels, each model's sorted by error",
-            ylabel="error of the CPI (%)",
+            ylabel="error of the CPI (%), cut at 200",
             scale=True,
             width=7,
         )

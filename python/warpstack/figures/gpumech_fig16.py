@@ -89,9 +89,7 @@ def _check(table: pd.DataFrame) -> list[Claim]:
             ", ".join(f"{name} {100 * queues[name, 8]:.1f} %" for name in _KERNELS) + " at 8 warps",
             bool(
                 queues["find_step", 8] < 0.05
-                and queues["find_step", 8]
-                <= queues["compute_flux", 8]
-                <= queues["turn_around", 8]
+                and queues["find_step", 8] <= queues["compute_flux", 8] <= queues["turn_around", 8]
             ),
         )
     )

@@ -30,7 +30,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     figure = grouped_bars(rows, ylabel="error of the CPI (%)", width=6)
     figure.axes[0].tick_params(axis="x", labelrotation=0)
     for label in figure.axes[0].get_xticklabels():
-        label.set_ha("center")
+        label.set_horizontalalignment("center")
     return figure
 
 

@@ -39,7 +39,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     return lines(
         rows.clip(upper=200),
         xlabel="control-divergent kernels, sorted by the error of clustering",
-        ylabel="error of the CPI (%)",
+        ylabel="error of the CPI (%), cut at 200",
         scale=True,
         width=7,
     )

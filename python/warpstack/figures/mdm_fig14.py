@@ -40,7 +40,7 @@ def _compute(study: Study) -> pd.DataFrame:
     cycles = table[parts].mul(table["cycles"] / table["cpi"], axis=0)
     keys = table[["setting", "model"]]
     sums = pd.concat([keys, cycles], axis=1).groupby(["setting", "model"], sort=False).sum()
-    whole = float(sums.loc[(_FACTORS.index(1.0), MODEL_NAME)].sum())
+    whole = float(sums.sum(axis=1)[_FACTORS.index(1.0), MODEL_NAME])
     rows = (sums / whole).reset_index()
     rows.insert(0, "bandwidth", rows.pop("setting").map(dict(enumerate(_FACTORS))))
     return rows
@@ -68,10 +68,8 @@ def _check(table: pd.DataFrame) -> list[Claim]:
         model: float(100 * (whole[model] / whole[MODEL_NAME] - 1).abs().mean())
         for model in ("gpumech", "mdm")
     }
-    base = stack.loc[(1.0, "mdm")]
-    share = 100 * base[["cpi_mshr", "cpi_noc", "cpi_queue"]].sum() / base.sum()
-    simulated = stack.loc[(1.0, MODEL_NAME)]
-    seen = 100 * simulated[["cpi_mshr", "cpi_noc", "cpi_queue"]].sum() / simulated.sum()
+    waiting = stack[["cpi_mshr", "cpi_noc", "cpi_queue"]].sum(axis=1) / stack.sum(axis=1)
+    share, seen = (float(100 * waiting[1.0, model]) for model in ("mdm", MODEL_NAME))
     return [
         Claim(
             "MDM's CPI is nearer to the simulation's than GPUMech's",

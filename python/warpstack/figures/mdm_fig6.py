@@ -23,6 +23,4 @@ def _check(table: pd.DataFrame) -> list[Claim]:
     ]
 
 
-figure = mdm.along(
-    "mdm-fig6", 6, _FIELD, (525, 1050, 1400, 2100), "NoC bandwidth (GB/s)", _check
-)
+figure = mdm.along("mdm-fig6", 6, _FIELD, (525, 1050, 1400, 2100), "NoC bandwidth (GB/s)", _check)

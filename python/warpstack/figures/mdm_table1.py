@@ -56,7 +56,9 @@ def _check(table: pd.DataFrame) -> list[Claim]:
             agree == len(table),
         ),
         Claim(
-            "NMD applications have a DPKI near 0", "at most 3", f"at most {regular.max():.1f}",
+            "NMD applications have a DPKI near 0",
+            "at most 3",
+            f"at most {regular.max():.1f}",
             bool(regular.max() <= 3),
         ),
         Claim(

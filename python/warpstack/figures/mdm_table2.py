@@ -61,7 +61,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     return text_table(
         shown,
         width=6.5,
-        note="All applications. Measured: one configuration by simulation, three by MDM; the rest are multiples",
+        note="All applications; multiples of one simulated configuration and of three by MDM",
     )
 
 

@@ -71,9 +71,7 @@ def _compute(study: Study) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame) -> Figure:
     rows = table.set_index("benchmark")
-    figure = grouped_bars(
-        rows, ylabel="CPI of an SM", gaps=[len(mwp_cwp.MICROBENCHMARKS)], width=8
-    )
+    figure = grouped_bars(rows, ylabel="CPI of an SM", gaps=[len(mwp_cwp.MICROBENCHMARKS)], width=8)
     figure.axes[0].set_yscale("log")
     return figure
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack import mwp_cwp
@@ -23,10 +24,10 @@ _LOADS = 1000
 
 def _compute(study: Study) -> pd.DataFrame:
     machine = mwp_cwp.machine("quadro-fx5600")
-    columns = {"warps_per_block": _WARPS_PER_BLOCK}
+    columns: dict[str, npt.NDArray[Any]] = {"warps_per_block": _WARPS_PER_BLOCK}
     for blocks in (2, 4):
         kernel = mwp_cwp.KernelDescription(
-            threads_per_block=32 * _WARPS_PER_BLOCK,
+            threads_per_block=32 * _WARPS_PER_BLOCK.astype(float),
             num_blocks=blocks * machine.num_sms,
             active_blocks_per_sm=blocks,
             comp_insts=8 * _LOADS,
@@ -59,7 +60,9 @@ def _check(table: pd.DataFrame) -> list[Claim]:
             "the cost grows with the warps, which are fewer than MWP",
             "continuously",
             f"BL2 from {rows['BL2'].iloc[0]:,.0f} to {rows['BL2'].iloc[-1]:,.0f} cycles",
-            bool(rows["BL2"].is_monotonic_increasing and rows["BL2"].iloc[-1] > rows["BL2"].iloc[0]),
+            bool(
+                rows["BL2"].is_monotonic_increasing and rows["BL2"].iloc[-1] > rows["BL2"].iloc[0]
+            ),
         ),
     ]
 

@@ -21,7 +21,7 @@ __all__ = ["Report", "write_index", "write_report"]
 
 _DPI = 110
 #: Flat colours and text need no more, and the files are a third as large.
-_PNG_COLOURS = 96
+_PNG_COLOURS = 128
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
     InputError
         If the study lacks the applications that the figure needs, or a file cannot be written.
     """
-    if figure.needs_all and not (
-        study.divergent() and len(study.divergent()) < len(study.names)
-    ):
+    if figure.needs_all and not (study.divergent() and len(study.divergent()) < len(study.names)):
         raise InputError(
             f"{figure.name} compares memory-divergent (MD) applications with others (NMD); give "
             "workloads of both classes (see warpstack workloads)"
@@ -137,7 +135,9 @@ def _smaller(image: io.BytesIO) -> bytes:
     """Return a PNG with a palette."""
     from PIL import Image
 
-    reduced = Image.open(image).convert("RGB").quantize(_PNG_COLOURS)
+    reduced = (
+        Image.open(image).convert("RGB").quantize(_PNG_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+    )
     result = io.BytesIO()
     reduced.save(result, format="PNG", optimize=True)
     return result.getvalue()

@@ -49,6 +49,12 @@ def performance(
     return pd.concat([simulated, predicted], ignore_index=True).reindex(columns=columns)
 
 
+def predictions(app: App, *, gpu: Gpu, models: Sequence[str]) -> pd.DataFrame:
+    """Predict on a GPU: a row per kernel and model."""
+    table = _predict(app, gpu, models, "clustering")
+    return table[["kernel", "name", "model", "instructions", "cycles"]]
+
+
 def selections(
     app: App, *, gpu: str, changes: Mapping[str, Any], model: str, ways: Sequence[str]
 ) -> pd.DataFrame:
@@ -143,7 +149,7 @@ def locality(app: App, *, gpu: str, distances: Sequence[int]) -> pd.DataFrame:
     kernel = max(app, key=lambda one: one.num_instructions)
     rows = []
     for filtered in (False, True):
-        profile = reuse_profile(kernel, gpu, level="l2", line_bytes=32, filtered=filtered)
+        profile = reuse_profile(kernel, gpu, level="l2", filtered=filtered)
         for distance in distances:
             share = float(profile.hit_rate(distance)) if profile.accesses else float("nan")
             rows.append(
@@ -173,8 +179,12 @@ def _is_control_divergent(kernel: KernelTrace) -> bool:
 
 
 def _traffic(totals: Mapping[str, int]) -> dict[str, float]:
-    """Return the metrics of the cache paper's Table 4; what L2 holds dirty is left out."""
+    """Return the metrics of the cache paper's Table 4.
+
+    What L2 holds dirty at the end counts as written: the flush before the next kernel writes it.
+    """
     rates = hit_rates(dict(totals))
+    dram_writes = totals["dram_write_sectors"] + totals["l2_dirty_sectors"]
     reads, writes = totals["l2_read_sectors"], totals["l2_write_sectors"]
     return {
         "l1_hit_rate": rates["l1"],
@@ -185,8 +195,8 @@ def _traffic(totals: Mapping[str, int]) -> dict[str, float]:
         "l2_hit_rate": rates["l2"],
         "l2_read_hit_rate": rates["l2_read"],
         "dram_reads": totals["dram_read_sectors"],
-        "dram_writes": totals["dram_write_sectors"],
-        "dram_total": totals["dram_read_sectors"] + totals["dram_write_sectors"],
+        "dram_writes": dram_writes,
+        "dram_total": totals["dram_read_sectors"] + dram_writes,
     }
 
 

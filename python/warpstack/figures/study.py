@@ -16,8 +16,9 @@ import pandas as pd
 
 from warpstack import workloads
 from warpstack.errors import InputError
+from warpstack.figures.hardware import Hardware
 from warpstack.folders import data_folder
-from warpstack.gpu import gpu as named_gpu
+from warpstack.gpu import as_gpu
 from warpstack.progress import progress_bar
 from warpstack.stage_cache import CacheLike, as_cache, key_of
 from warpstack.trace import App
@@ -66,6 +67,8 @@ class Study:
         Threads.
     progress
         Show progress bars on standard error.
+    hardware
+        Measured cycles, for the figure that needs them.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class Study:
         cache: CacheLike = True,
         workers: int = 2,
         progress: bool = False,
+        hardware: Hardware | None = None,
     ) -> None:
         if size not in SIZES:
             raise InputError(f"size = {size!r} is neither small nor paper")
@@ -96,6 +100,7 @@ class Study:
         self.cache = as_cache(cache)
         self.workers = workers
         self.progress = progress
+        self.hardware = hardware
         self._apps: dict[str, App] = {}
         self._locks = {name: threading.Lock() for name in ORDER}
 
@@ -125,7 +130,7 @@ class Study:
         stage
             A function of `warpstack.figures.stages`: of an application and settings to a table.
         settings
-            Keyword arguments of the stage, of plain values.
+            Keyword arguments of the stage, of plain values, except ``gpu``.
         names
             The workloads; by default those of the study.
         alone
@@ -192,7 +197,7 @@ class Study:
         # then need not be made to find a result.
         about = dict(settings)
         if "gpu" in about:
-            about["gpu_digest"] = named_gpu(about["gpu"]).digest
+            about["gpu"] = as_gpu(about["gpu"]).digest
         what = [stage.__name__, name, self.size]
         return key_of([_sources(), *what], about)
 

@@ -30,7 +30,6 @@ class Style(NamedTuple):
 #: Models of one family have a hue and differ in line, marker and hatch.
 MODELS = {
     "simulation": Style("#000000", "o", "-", ""),
-    "warpstack": Style("#6A3D9A", "h", "-", "O"),
     "mdm": Style("#0072B2", "s", "-", "//"),
     "mdm_queue": Style("#56B4E9", "D", "--", ".."),
     "mdm_mshr": Style("#009E73", "P", "-.", "xx"),
@@ -44,7 +43,7 @@ MODELS = {
     "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
     "crisp": Style("#2CA8A0", "P", ":", "x"),
-    "mwp_cwp": Style("#B15928", "p", "--", "+"),
+    "ppt_gpu_mem": Style("#56B4E9", "^", "--", ".."),
 }
 _UNITS = {
     "cycles": "cycles",
