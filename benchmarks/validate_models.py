@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from run import machine, write_between_marks
 
 import warpstack as ws
-from warpstack.plot.validation import COLOURS, HATCHES, MARKERS
+from warpstack.plot.style import styles
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "validation-models.md"
@@ -41,8 +41,12 @@ TITLES = {
     "l1_mshrs": "MSHRs per SM",
     "num_sms": "SMs",
 }
+#: The orders in which the models' caches are simulated; the papers' first.
+ORDERS = ("round_robin", "greedy")
+#: The models that the tables of the greedy order show.
+COMPARED = ("gpumech", "gpumech_plus", "mdm", "warpstack")
 #: The models in the pictures; the others differ little from their neighbours.
-DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm")
+DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
 
 
 def label_of(change: dict[str, int]) -> str:
@@ -70,10 +74,15 @@ def measure(task: tuple[str, str, list[dict[str, int]]]) -> pd.DataFrame:
         start = time.process_time()
         simulated = ws.timing.as_table(ws.simulate(app, gpu))
         seconds = time.process_time() - start
-        predicted = ws.predict(app, gpu, "all")
-        for model, table in [("simulation", simulated), *predicted.groupby("model", sort=False)]:
+        tables = []
+        for order in ORDERS:
+            predicted = ws.predict(app, gpu, "all", access_order=order)
+            tables.append((order, "simulation", simulated))
+            tables += [(order, *group) for group in predicted.groupby("model", sort=False)]
+        for order, model, table in tables:
             rows.append(
                 {
+                    "order": order,
                     "point": label_of(change),
                     "app": name,
                     "class": "MD" if workload.memory_divergent else "NMD",
@@ -187,7 +196,19 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def axes_tables(results: pd.DataFrame) -> str:
+def spread(results: pd.DataFrame) -> str:
+    """Return mean and worst errors over all points and applications."""
+    errors = errors_of(results)
+    rows = []
+    for metric, error in (("IPC", "error"), ("cycles", "cycles_error")):
+        sizes = errors[error].abs().groupby(errors["model"], sort=False)
+        for what, values in (("mean", sizes.mean()), ("worst", sizes.max())):
+            row = {"over all points and applications": f"{what} error of the {metric}"}
+            rows.append({**row, **{str(m): f"{100 * v:.1f} %" for m, v in values.items()}})
+    return as_markdown(pd.DataFrame(rows))
+
+
+def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
     """Return the mean absolute errors along each axis, and the rank correlations."""
     errors = errors_of(results)
     parts = []
@@ -196,7 +217,8 @@ def axes_tables(results: pd.DataFrame) -> str:
         labels = means.index.to_frame(index=False).rename(columns={"value": TITLES[field]})
         table = pd.concat([labels, means.reset_index(drop=True)], axis=1)
         parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
-        parts.append(f"![Mean errors over {TITLES[field]}](images/validation-{field}.png)")
+        if pictures:
+            parts.append(f"![Mean errors over {TITLES[field]}](images/validation-{field}.png)")
         parts.append(as_markdown(table))
     parts.append("### Ranks")
     parts.append(as_markdown(rank_correlations(results)))
@@ -211,14 +233,15 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     ax = figure.subplots()
     step = 0.84 / len(DRAWN)
+    looks = styles(DRAWN)
     for i, model in enumerate(DRAWN):
         places = [k + (i - (len(DRAWN) - 1) / 2) * step for k in range(len(percent))]
         ax.bar(
             places,
             percent[model].clip(upper=limit),
             width=0.92 * step,
-            color=COLOURS[i],
-            hatch=HATCHES[i],
+            color=looks[model].colour,
+            hatch=looks[model].hatch,
             edgecolor="#222222",
             linewidth=0.3,
             label=model,
@@ -240,14 +263,16 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
     """Draw the mean errors of the models along an axis (MDM, Figures 6 to 9)."""
     means = 100 * mean_errors(along(errors_of(results), field))
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
+    looks = styles(DRAWN)
     for ax, kind in zip(figure.subplots(1, 2), ("NMD", "MD"), strict=True):
-        for i, model in enumerate(DRAWN):
+        for model in DRAWN:
             values = means.loc[kind, model]
             ax.plot(
                 range(len(values)),
                 values,
-                color=COLOURS[i],
-                marker=MARKERS[i],
+                color=looks[model].colour,
+                marker=looks[model].marker,
+                linestyle=looks[model].line,
                 markersize=4,
                 linewidth=1,
                 label=model,
@@ -289,10 +314,15 @@ def main() -> None:
             results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
         if arguments.keep:
             results.to_csv(arguments.keep, index=False)
-    texts = {"baseline": baseline_tables(results)}
+    of_order = {order: part.drop(columns="order") for order, part in results.groupby("order")}
+    greedy = of_order["greedy"]
+    greedy = greedy[greedy["model"].isin(("simulation", *COMPARED))]
+    results = of_order["round_robin"]
+    texts = {"baseline": baseline_tables(results), "greedy": baseline_tables(greedy)}
     pictures = {"baseline": draw_baseline(results)}
     if arguments.axes:
         texts["axes"] = axes_tables(results)
+        texts["greedy-axes"] = axes_tables(greedy, pictures=False) + "\n\n" + spread(greedy)
         pictures.update({field: draw_axis(results, field) for field in AXES})
     print("\n\n".join(texts.values()))
     if arguments.write:

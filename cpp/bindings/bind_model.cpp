@@ -20,6 +20,7 @@ constexpr ParameterField parameter_fields[] = {
     {"dram_latency", &ModelParameters::dram_latency},
     {"noc_bandwidth_gbs", &ModelParameters::noc_bandwidth_gbs},
     {"dram_bandwidth_gbs", &ModelParameters::dram_bandwidth_gbs},
+    {"noc_sm_bytes_per_cycle", &ModelParameters::noc_sm_bytes_per_cycle},
     {"noc_control_bytes", &ModelParameters::noc_control_bytes},
     {"l2_requests_per_cycle", &ModelParameters::l2_requests_per_cycle},
 };

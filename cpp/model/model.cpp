@@ -145,9 +145,10 @@ bool reads_phases(const Model& model) { return model.of_launch != nullptr; }
 
 std::vector<std::string_view> fields_of(const Model& model) {
   if (model.of_launch) {
-    return {"scheduler",    "l1_mshrs",          "noc_queue_entries",
-            "clock_ghz",    "noc_bandwidth_gbs", "noc_control_bytes",
-            "l2_clock_ghz", "l2_slices",         "dram_bandwidth_gbs"};
+    return {"scheduler",         "l1_mshrs",          "noc_queue_entries",
+            "clock_ghz",         "noc_bandwidth_gbs", "noc_sm_bytes_per_cycle",
+            "noc_control_bytes", "l2_clock_ghz",      "l2_slices",
+            "dram_bandwidth_gbs"};
   }
   if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;

@@ -29,8 +29,9 @@ struct ModelParameters {
   double dram_latency = 0;  ///< beyond L2
   double noc_bandwidth_gbs = 1;
   double dram_bandwidth_gbs = 1;
-  double noc_control_bytes = 0;      ///< of a read request on its way to L2
-  double l2_requests_per_cycle = 1;  ///< of all slices
+  double noc_sm_bytes_per_cycle = 0;  ///< each way between an SM and the NoC; 0: no limit
+  double noc_control_bytes = 0;       ///< of a read request on its way to L2
+  double l2_requests_per_cycle = 1;   ///< of all slices
 };
 
 /// Components of a CPI stack (GPUMech, Table III; MDM, Figure 14).

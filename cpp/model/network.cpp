@@ -27,14 +27,23 @@ double bound_of(std::span<const Station> stations) {
 }
 
 /// What the stations of an SM's memory system are in the network.
-enum Resource : std::size_t { issue, lsu, request_network, reply_network, l2, dram };
-constexpr std::size_t num_resources = 6;
+enum Resource : std::size_t {
+  issue,
+  lsu,
+  send_port,
+  receive_port,
+  request_network,
+  reply_network,
+  l2,
+  dram
+};
+constexpr std::size_t num_resources = 8;
 using Stations = std::array<Station, num_resources>;
 
 /// Where the time at a station shows in the stack.
 constexpr std::array<StackComponent, num_resources> shown_as = {
-    StackComponent::base, StackComponent::l1, StackComponent::noc,
-    StackComponent::noc,  StackComponent::l2, StackComponent::queue};
+    StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
+    StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
 
 double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
@@ -50,8 +59,12 @@ Stations stations_of(const Demands& demands, double warps, double sms, const Mod
   Stations stations;
   stations[issue] = own(1 / gpu.issue_rate);
   stations[lsu] = own(demands.lsu_cycles);
-  stations[request_network] = shared(
-      (demands.write_bytes + demands.read_misses * gpu.noc_control_bytes) * noc_cycles_per_byte);
+  const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
+  if (gpu.noc_sm_bytes_per_cycle > 0) {
+    stations[send_port] = own(sent / gpu.noc_sm_bytes_per_cycle);
+    stations[receive_port] = own(demands.read_bytes / gpu.noc_sm_bytes_per_cycle);
+  }
+  stations[request_network] = shared(sent * noc_cycles_per_byte);
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
   stations[l2] = shared((demands.read_misses + demands.write_requests) / gpu.l2_requests_per_cycle);
   stations[dram] = shared(demands.dram_bytes * dram_cycles_per_byte);
@@ -73,7 +86,7 @@ RoundTrips round_trips(const Demands& demands, const Stations& stations,
   // A miss takes its share of what an instruction takes, writes included: they pass the same
   // queues.
   std::array<Station, num_resources> of_miss{};
-  for (std::size_t k = request_network; k < num_resources; ++k) {
+  for (std::size_t k = send_port; k < num_resources; ++k) {
     const double sms =
         stations[k].demand > 0 ? stations[k].capacity_cycles / stations[k].demand : 1;
     of_miss[k] = {stations[k].demand / demands.read_misses,
@@ -82,7 +95,7 @@ RoundTrips round_trips(const Demands& demands, const Stations& stations,
   const double misses = network_rate(gpu.l1_mshrs, latency, of_miss);
   result.rate = misses / demands.read_misses;
   part(result.time, StackComponent::mshr) = latency;
-  for (std::size_t k = request_network; k < num_resources; ++k) {
+  for (std::size_t k = send_port; k < num_resources; ++k) {
     part(result.time, shown_as[k]) += residence(of_miss[k], misses);
   }
   return result;

@@ -26,7 +26,7 @@ from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import WRITABLE, load, save
 from warpstack.io.common import reading
-from warpstack.memory import CACHE_FIELDS, simulate_caches
+from warpstack.memory import ACCESS_ORDERS, cache_fields, simulate_caches
 from warpstack.roofline import roofline
 from warpstack.stage_cache import StageCache, default_folder, is_off
 from warpstack.sweep import sweep
@@ -124,7 +124,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     target = _gpu(arguments)
     _check_picture(arguments.plot)
     what = "the models " + ", ".join(wanted)
-    _report_unused(arguments, target, models.fields_used(wanted), what)
+    read = models.fields_used(wanted) | cache_fields(arguments.access_order)
+    _report_unused(arguments, target, read, what)
     app = _load(arguments)
     predictions = models.predict(
         app,
@@ -133,6 +134,7 @@ def _predict(arguments: argparse.Namespace) -> None:
         selection=arguments.selection,
         misses=arguments.misses,
         merge_threshold=arguments.merge_threshold,
+        access_order=arguments.access_order,
         flush_l2=arguments.flush_l2,
         progress=True,
     )
@@ -192,9 +194,16 @@ def _dvfs(arguments: argparse.Namespace) -> None:
 
 def _caches(arguments: argparse.Namespace) -> None:
     target = _gpu(arguments)
-    _report_unused(arguments, target, CACHE_FIELDS, "cache simulation")
+    read = cache_fields(arguments.access_order)
+    _report_unused(arguments, target, read, "cache simulation")
     app = _load(arguments)
-    profiles = simulate_caches(app, target, flush_l2=arguments.flush_l2, progress=True)
+    profiles = simulate_caches(
+        app,
+        target,
+        access_order=arguments.access_order,
+        flush_l2=arguments.flush_l2,
+        progress=True,
+    )
     if arguments.per_pc:
         tables = []
         for profile in profiles:
@@ -754,6 +763,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="CYCLES",
             help="stalls of at most this many cycles do not end an interval (default: 0)",
         )
+        _add_access_order(predict)
         predict.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(predict)
 
@@ -788,6 +798,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_trace(caches)
         _add_gpu(caches)
         caches.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
+        _add_access_order(caches)
         caches.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
         _add_output(caches)
 
@@ -978,6 +989,15 @@ def _add_trace_program(parser: argparse.ArgumentParser) -> None:
         help="let kernels read device memory that nobody has written",
     )
     _add_gpu(parser)
+
+
+def _add_access_order(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--access-order",
+        choices=ACCESS_ORDERS,
+        default=ACCESS_ORDERS[0],
+        help="in which order the warps of an SM access memory (default: round_robin)",
+    )
 
 
 def _add_gpu(parser: argparse.ArgumentParser) -> None:

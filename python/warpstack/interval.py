@@ -15,10 +15,9 @@ from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
-    CACHE_FIELDS,
-    GREEDY_ORDER_FIELDS,
     MemoryProfile,
     MemorySystem,
+    cache_fields,
     occupancy,
 )
 from warpstack.trace import KernelTrace
@@ -548,8 +547,7 @@ def _check_memory(memory: MemoryProfile, kernel: KernelTrace, gpu: Gpu) -> None:
         raise InputError(
             f"the memory profile is of kernel {memory.kernel.name}, not of {kernel.name}"
         )
-    fields = CACHE_FIELDS | (GREEDY_ORDER_FIELDS if memory.access_order == "greedy" else set())
-    for field in sorted(fields):
+    for field in sorted(cache_fields(memory.access_order)):
         theirs, ours = getattr(memory.gpu, field), getattr(gpu, field)
         if theirs != ours:
             raise InputError(

@@ -47,6 +47,11 @@ CACHE_FIELDS = frozenset(
 }
 
 
+def cache_fields(access_order: str) -> frozenset[str]:
+    """Return the fields of `Gpu` that a `MemoryProfile` depends on."""
+    return CACHE_FIELDS | GREEDY_ORDER_FIELDS if access_order == "greedy" else CACHE_FIELDS
+
+
 class MemoryProfile:
     """What the caches did with one kernel.
 

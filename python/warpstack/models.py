@@ -304,6 +304,10 @@ def _parameters(gpu: Gpu) -> dict[str, Any]:
         "dram_latency": gpu.dram_latency,
         "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
         "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
+        # Ports and slices work at the clock of L2.
+        "noc_sm_bytes_per_cycle": gpu.noc_sm_bytes_per_cycle
+        * (gpu.l2_clock_ghz or gpu.clock_ghz)
+        / gpu.clock_ghz,
         "noc_control_bytes": gpu.noc_control_bytes,
         "l2_requests_per_cycle": gpu.l2_slices
         * (gpu.l2_clock_ghz or gpu.clock_ghz)

@@ -36,7 +36,7 @@ from warpstack.interval import (
     representative_warp,
     whole_instructions,
 )
-from warpstack.memory import CACHE_FIELDS, MemoryProfile, MemorySystem
+from warpstack.memory import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
 from warpstack.models import STACK_COMPONENTS, evaluate_all, fields_used, model_list
 from warpstack.progress import progress_bar
 from warpstack.stage_cache import CacheLike, StageCache, as_cache, key_of
@@ -57,7 +57,6 @@ _MOST_WORKERS = 255
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
-MEMORY_FIELDS = tuple(sorted(CACHE_FIELDS))
 _INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
 _NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
 
@@ -76,6 +75,7 @@ def sweep(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
+    access_order: str = "round_robin",
     flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -110,7 +110,7 @@ def sweep(
         Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
         ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
         False, nowhere; or a folder, or a `warpstack.StageCache`.
-    selection, misses, merge_threshold, flush_l2
+    selection, misses, merge_threshold, access_order, flush_l2
         As for `warpstack.predict`.
     progress
         Show a progress bar on standard error.
@@ -135,14 +135,14 @@ def sweep(
         If no model reads a field of the axes.
     """
     design = Design.of(app_or_kernels, as_gpu(gpu), axes, models)
-    options = Options(selection, misses, float(merge_threshold), flush_l2)
+    options = Options(selection, misses, float(merge_threshold), access_order, flush_l2)
     if workers is not None:
         workers = as_integer("workers", workers, 1, _MOST_WORKERS)
     if client is not None:
         check_client(client)
     stage_cache = as_cache(cache)
-    _warn_of_unused(design)
-    tasks = design.tasks()
+    _warn_of_unused(design, options)
+    tasks = design.tasks(options)
     kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
     results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
     missing = [number for number in range(len(tasks)) if number not in results]
@@ -172,17 +172,24 @@ class Options:
     selection: str = "clustering"
     misses: str = "per_pc"
     merge_threshold: float = 0
+    access_order: str = "round_robin"
     flush_l2: bool = False
 
     def __post_init__(self) -> None:
         for name, value, choices in (
             ("selection", self.selection, SELECTIONS),
             ("misses", self.misses, MISS_SOURCES),
+            ("access_order", self.access_order, ACCESS_ORDERS),
         ):
             if value not in choices:
                 raise InputError(f"{name} = {value!r} is not one of {', '.join(choices)}")
         if not 0 <= self.merge_threshold < float("inf"):
             raise InputError(f"merge_threshold = {self.merge_threshold} is not a number of cycles")
+
+    @property
+    def memory_fields(self) -> tuple[str, ...]:
+        """Fields of `Gpu` that the memory stage reads."""
+        return tuple(sorted(cache_fields(self.access_order)))
 
 
 @dataclass(frozen=True)
@@ -264,12 +271,12 @@ class Design:
         kernels = sum(len(kernels) for kernels in self._kernels)
         return len(self.points) * kernels * len(self.models)
 
-    def tasks(self) -> list[Task]:
+    def tasks(self, options: Options) -> list[Task]:
         """Divide the sweep into tasks, each with points that share a run of the memory stage."""
         groups: dict[tuple[Any, ...], list[int]] = {}
         for number, gpu in enumerate(self._gpus):
             if isinstance(gpu, Gpu):
-                groups.setdefault(_values(gpu, MEMORY_FIELDS), []).append(number)
+                groups.setdefault(_values(gpu, options.memory_fields), []).append(number)
         chunks = [
             tuple(numbers[start : start + _TASK_POINTS])
             for numbers in groups.values()
@@ -439,8 +446,8 @@ def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
     return tuple(getattr(gpu, name) for name in fields)
 
 
-def _warn_of_unused(design: Design) -> None:
-    used = fields_used(design.models)
+def _warn_of_unused(design: Design, options: Options) -> None:
+    used = fields_used(design.models) | set(options.memory_fields)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
             warnings.warn(
@@ -516,7 +523,8 @@ class Runner:
         """Return what the caches do with the kernels in order."""
         observing = self.options.misses == "representative"
         settings = {
-            "gpu": _values(gpu, MEMORY_FIELDS),
+            "gpu": _values(gpu, self.options.memory_fields),
+            "access_order": self.options.access_order,
             "flush_l2": self.options.flush_l2,
             "observed": warps if observing else [],
         }
@@ -524,7 +532,7 @@ class Runner:
         kept = self._kept_memory(key, gpu)
         if kept is not None:
             return kept
-        system = MemorySystem(gpu, num_threads=num_threads)
+        system = MemorySystem(gpu, access_order=self.options.access_order, num_threads=num_threads)
         profiles = []
         for kernel, warp in zip(self.kernels, warps, strict=True):
             self._check_stop()
@@ -551,7 +559,7 @@ class Runner:
         except (KeyError, ValueError):
             return None
         return [
-            MemoryProfile(core, kernel, gpu)
+            MemoryProfile(core, kernel, gpu, self.options.access_order)
             for core, kernel in zip(cores, self.kernels, strict=True)
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import re
@@ -323,9 +324,12 @@ def _range(field: str, given: Any) -> Any:
     return (*bounds, "log") if scale == "log" else bounds
 
 
+_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
+
+
 def _options(given: Any) -> Options:
     entries = _mapping(given, "options")
-    _check_keys(entries, ("selection", "misses", "merge_threshold", "flush_l2"), "options: ")
+    _check_keys(entries, _OPTIONS, "options: ")
     values: dict[str, Any] = dict(entries)
     if "merge_threshold" in values:
         threshold = value_of_text("", values["merge_threshold"])

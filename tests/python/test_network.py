@@ -70,6 +70,7 @@ def machines():
         noc_bandwidth_gbs=st.floats(1, 5000),
         dram_bandwidth_gbs=st.floats(1, 5000),
         noc_control_bytes=st.sampled_from([0, 8]),
+        noc_sm_bytes_per_cycle=st.sampled_from([0, 32]),
         dram_latency=st.integers(0, 600),
     )
 

@@ -39,6 +39,8 @@ MODELS = {
     "mt_mshr": Style("#CC79A7", "<", "-.", "oo"),
     "mt": Style("#882255", ">", ":", "||"),
     "markov_chain": Style("#999999", "*", "-.", "**"),
+    "warpstack": Style("#7B3294", "h", "-", "**"),
+    "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
 }
 _UNITS = {

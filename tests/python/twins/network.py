@@ -108,7 +108,8 @@ def predict(phases, first, demands, stall_shares, gpu):
     noc = gpu["clock_ghz"] / gpu["noc_bandwidth_gbs"]
     dram = gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     issue = 1 / gpu["issue_width"]
-    shown = {"lsu": "l1", "request": "noc", "reply": "noc", "l2": "l2", "dram": "queue"}
+    shown = {"lsu": "l1", "send": "noc", "receive": "noc", "request": "noc", "reply": "noc"}
+    shown |= {"l2": "l2", "dram": "queue"}
     total, cycles, stack = 0, 0, dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
     for n, warp_cycles, warps, sms in phases:
         warps, sms = max(warps, 1), max(sms, 1)
@@ -123,16 +124,23 @@ def predict(phases, first, demands, stall_shares, gpu):
         }
         stations = {"issue": (issue, issue, warps)}
         stations["lsu"] = (d["lsu_cycles"], d["lsu_cycles"], warps)
+        port = gpu["noc_sm_bytes_per_cycle"]
+        if port:
+            stations["send"] = ((d["write_bytes"] + control) / port,) * 2 + (warps,)
+            stations["receive"] = (d["read_bytes"] / port,) * 2 + (warps,)
         stations |= {name: (s, s * sms, warps * sms) for name, s in shared.items()}
         free = network_rate(warps, think, list(stations.values()))
         rate, trip = free, {}
         if d["read_misses"] > 0:
             m = d["read_misses"]
             latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
+            mshrs = gpu["l1_mshrs"]
             inner = {
-                name: (s / m, s * sms / m, gpu["l1_mshrs"] * (sms if s else 1))
-                for name, s in shared.items()
+                name: (stations[name][0] / m, stations[name][1] / m, mshrs)
+                for name in ("send", "receive")
+                if name in stations
             }
+            inner |= {name: (s / m, s * sms / m, mshrs * sms) for name, s in shared.items()}
             misses = network_rate(gpu["l1_mshrs"], latency, list(inner.values()))
             rate = min(free, misses / m)
             trip = {"mshr": latency} | {k: stay(s, misses) for k, s in inner.items()}
@@ -166,6 +174,7 @@ def predict(phases, first, demands, stall_shares, gpu):
     if demands["memory_instructions"]:
         warps, sms = first
         bursts = {"lsu": warps * demands["lsu_cycles"]}
+        bursts |= {name: warps * stations[name][1] for name in ("send", "receive") if port}
         bursts |= {name: warps * sms * s for name, s in shared.items()}
         slowest = max(bursts, key=bursts.get)
         burst = bursts[slowest] / demands["memory_instructions"]
