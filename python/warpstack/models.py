@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.errors import InputError
-from warpstack.gpu import Gpu, GpuLike, as_gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
     IntervalProfile,
+    Wave,
     interval_profile,
     representative_warp,
 )
@@ -32,6 +34,8 @@ __all__ = [
     "fields_used",
     "names",
     "predict",
+    "register",
+    "unregister",
 ]
 
 #: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
@@ -73,9 +77,106 @@ class Prediction:
     cpi_stack: dict[str, float]
 
 
+@dataclass(frozen=True)
+class _Registered:
+    """A model in Python: cycles of a wave by component, and the fields of `Gpu` that it reads."""
+
+    cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]]
+    fields: frozenset[str]
+
+
+_registered: dict[str, _Registered] = {}
+
+
 def names() -> list[str]:
-    """Return the names of the models, simplest first."""
-    return _core.model_names()
+    """Return the names of the models, simplest first; then those that were registered."""
+    return [*_core.model_names(), *_registered]
+
+
+def register(
+    name: str,
+    cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]],
+    *,
+    fields: Iterable[str] | None = None,
+) -> None:
+    """Add a model, which `predict`, `evaluate`, sweeps and searches of this process then know.
+
+    Parameters
+    ----------
+    name
+        Its name, not one of `names`.
+    cycles
+        Function of the intervals (the table of `IntervalProfile.intervals`), a wave (``warps`` per
+        SM W, ``active_sms`` S) and the `Gpu`, which returns the cycles that the fullest SM takes for
+        the wave, by component of `STACK_COMPONENTS`; those it leaves out are 0. Waves are put
+        together as for the other models (``docs/models.md``): cycles add up, and the IPC is the
+        kernel's rate.
+    fields
+        The fields of `Gpu` that the function reads, beyond those of the caches and the intervals.
+        By default all, so that none is reported as having no effect.
+
+    Raises
+    ------
+    InputError
+        If the name is taken or no word, or a field is none.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or name == "all":
+        raise InputError(f"register: name = {name!r} is no name for a model; give one word")
+    if name in names():
+        raise InputError(
+            f"register: there is a model {name} already; unregister it or rename yours"
+        )
+    if not callable(cycles):
+        raise InputError(f"register: cycles = {cycles!r} is no function")
+    used = Gpu.fields() if fields is None else list(fields)
+    check_value_fields(used, f"register: fields of {name}")
+    _registered[name] = _Registered(cycles, frozenset(used))
+
+
+def unregister(name: str) -> None:
+    """Remove a model that `register` added.
+
+    Raises
+    ------
+    InputError
+        If it did not add one of this name.
+    """
+    if name not in _registered:
+        raise InputError(f"unregister: no model {name!r} was registered")
+    del _registered[name]
+
+
+def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict[str, Any]:
+    """Return what the core returns for a model of its own."""
+    intervals = profile.intervals.copy()
+    issued = float(intervals["instructions"].sum())
+    waves = profile.waves(gpu)
+    if not issued > 0 or not waves:
+        raise InputError("the interval profile has no instructions; nothing to predict")
+    total = dict.fromkeys(STACK_COMPONENTS, 0.0)
+    for wave in waves:
+        for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
+            if part not in total:
+                raise InputError(
+                    f"model {model}: {part!r} is no component of a CPI stack; those are "
+                    f"{', '.join(STACK_COMPONENTS)}"
+                )
+            if not (math.isfinite(cycles) and cycles >= 0):
+                raise InputError(
+                    f"model {model}: {part} = {cycles} cycles of kernel {profile.name}; expected a "
+                    "finite number that is not negative"
+                )
+            total[part] += wave.count * float(cycles)
+    cycles = sum(total.values())
+    if not cycles > 0:
+        raise InputError(f"model {model}: kernel {profile.name} takes no cycles")
+    of_fullest_sm = sum(wave.count * wave.warps for wave in waves) * issued
+    return {
+        "cycles": cycles,
+        "warp_instructions": sum(wave.count * wave.total_warps for wave in waves) * issued,
+        "cpi": cycles / of_fullest_sm,
+        "cpi_stack": {part: value / of_fullest_sm for part, value in total.items()},
+    }
 
 
 def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
@@ -101,7 +202,10 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
-    result = _core.evaluate(model, profile._core_kernel(gpu, model), _parameters(gpu))
+    if model in _registered:
+        result = _evaluate_registered(model, profile, gpu)
+    else:
+        result = _core.evaluate(model, profile._core_kernel(gpu, model), _parameters(gpu))
     # The waves are made of warps like the representative one; the kernel's own warps may be longer
     # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
@@ -150,6 +254,8 @@ def evaluate_all(
     InputError
         As for `evaluate`.
     """
+    if model in _registered:
+        return _evaluate_all_registered(profiles, gpus, model)
     settings = [_parameters(gpu) for gpu in gpus]
     columns: dict[str, Any] = {
         name: [setting[name] for setting in settings] for name in _parameters(gpus[0])
@@ -168,6 +274,21 @@ def evaluate_all(
         if instructions is not None:
             results["cycles"][:, k] = instructions / ipc[:, k]
     return {**results, "ipc": ipc}
+
+
+def _evaluate_all_registered(
+    profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str
+) -> dict[str, npt.NDArray[np.float64]]:
+    names = ["cycles", "ipc", "cpi", *_STACK_COLUMNS]
+    results = {name: np.empty((len(gpus), len(profiles))) for name in names}
+    for g, gpu in enumerate(gpus):
+        for k, profile in enumerate(profiles):
+            prediction = evaluate(profile, gpu, model)
+            stack = [prediction.cpi_stack[part] for part in STACK_COMPONENTS]
+            values = [prediction.cycles, prediction.ipc, prediction.cpi, *stack]
+            for name, value in zip(names, values, strict=True):
+                results[name][g, k] = value
+    return results
 
 
 def _parameters(gpu: Gpu) -> dict[str, Any]:
@@ -360,7 +481,8 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
     """Return the fields of `Gpu` that a prediction with these models depends on."""
     used = set(_STAGE_FIELDS)
     for model in model_list(models):
-        used |= set(_core.model_fields(model))
+        own = _registered.get(model)
+        used |= set(_core.model_fields(model)) if own is None else own.fields
     return used
 
 

@@ -13,7 +13,7 @@ from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
 from warpstack.trace import App, KernelTrace, warn_of_gaps
 
-__all__ = ["load", "save"]
+__all__ = ["load", "register", "save", "unregister"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,54 @@ FORMATS: Sequence[Format] = (
 )
 #: Formats that `save` writes, the default first.
 WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not None)
+
+
+#: Formats that `register` added, asked before those above.
+_registered: dict[str, Format] = {}
+
+
+def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], App]) -> None:
+    """Add a reader of trace files, which `load` of this process then knows.
+
+    Parameters
+    ----------
+    name
+        Name of the format.
+    matches
+        Whether a path, which exists, is of the format. Asked before the formats that come along.
+    read
+        Reads the path. What is wrong with it should be an `InputError` that names file and line.
+
+    Raises
+    ------
+    InputError
+        If the name is taken, or one of the two is no function.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InputError(f"register: name = {name!r} is no name for a format; give one word")
+    if name in _registered or name in [format_.name for format_ in FORMATS]:
+        raise InputError(f"register: there is a format {name} already")
+    for what, function in (("matches", matches), ("read", read)):
+        if not callable(function):
+            raise InputError(f"register: {what} = {function!r} is no function")
+
+    def select(path: Path, options: LoadOptions) -> App:
+        return options.select(read(path))
+
+    _registered[name] = Format(name, matches, select)
+
+
+def unregister(name: str) -> None:
+    """Remove a format that `register` added.
+
+    Raises
+    ------
+    InputError
+        If it did not add one of this name.
+    """
+    if name not in _registered:
+        raise InputError(f"unregister: no format {name!r} was registered")
+    del _registered[name]
 
 
 def load(
@@ -89,7 +137,8 @@ def load(
     with reading(place):
         if not place.exists():
             raise InputError(f"{printable(place)}: no such file or folder")
-        candidate = next((format_ for format_ in FORMATS if format_.matches(place)), None)
+        candidates = (*_registered.values(), *FORMATS)
+        candidate = next((format_ for format_ in candidates if format_.matches(place)), None)
         if candidate is not None:
             app = candidate.read(place, options)
             warn_of_gaps(app.kernels, printable(place))
