@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import os
+import reprlib
 from pathlib import Path
 
 import numpy as np
 
 from warpstack.errors import InputError
 
-__all__ = ["as_integer", "as_path", "printable"]
+__all__ = ["as_integer", "as_path", "printable", "shown"]
 
 
 def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
@@ -28,7 +29,7 @@ def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
     except TypeError:
         raise InputError(f"{what} = {value!r} is not a whole number") from None
     if not at_least <= number <= at_most:
-        raise InputError(f"{what} = {number} is outside {at_least} to {at_most}")
+        raise InputError(f"{what} = {shown(number)} is outside {at_least} to {at_most}")
     return number
 
 
@@ -60,3 +61,11 @@ def as_path(what: str, value: str | os.PathLike[str]) -> Path:
 def printable(path: str | os.PathLike[str]) -> str:
     r"""Return a path as text that can be encoded: bytes that are not UTF-8 appear as ``\xff``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def shown(value: object) -> str:
+    """Return a value as short text for a message. Python prints no number of thousands of digits."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} too long to print"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from warpstack.arguments import as_integer
+from warpstack.arguments import as_integer, shown
 from warpstack.errors import InputError
 from warpstack.gpu import check_value_fields, is_whole
 
@@ -200,7 +201,7 @@ class _Axis:
     """Turns numbers from 0 to 1 into values of a field."""
 
     def __init__(self, field: str, given: Any) -> None:
-        where = f"ranges: {field} = {given!r}"
+        where = f"ranges: {field} = {shown(given)}"
         self.field = field
         self._whole = is_whole(field)
         self._choices: list[Any] = []
@@ -221,6 +222,8 @@ class _Axis:
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {bound!r} is not a number")
+            if not abs(bound) <= sys.float_info.max:  # of any size: float() has a largest one
+                raise InputError(f"{where}: expected finite numbers, the lower one first")
         self._low, self._high = float(given[0]), float(given[1])
         if not (math.isfinite(self._low) and math.isfinite(self._high) and self._low <= self._high):
             raise InputError(f"{where}: expected finite numbers, the lower one first")

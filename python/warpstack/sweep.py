@@ -23,7 +23,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.arguments import as_integer
+from warpstack.arguments import as_integer, shown
 from warpstack.cluster import check_client, run_on_cluster
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
@@ -103,7 +103,7 @@ def sweep(
     store
         Folder to write results to while the sweep runs, as a Parquet dataset
         (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
-        there.
+        there. A result is there about a second after it was computed; one sweep writes at a time.
     resume
         False: a `store` with results is an error.
     cache
@@ -144,24 +144,23 @@ def sweep(
     _warn_of_unused(design, options)
     tasks = design.tasks(options)
     kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
-    results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
-    missing = [number for number in range(len(tasks)) if number not in results]
-    with progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar:
-        bar.update(sum(map(len, results.values())))
-        try:
-            if client is not None:
-                running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
-            else:
-                running = _on_threads(design, options, tasks, missing, workers, stage_cache)
-            with contextlib.closing(running):
-                for number, table in running:
-                    results[number] = table
-                    if kept is not None:
-                        kept.add(number, table)
-                    bar.update(len(table))
-        finally:
-            if kept is not None:
-                kept.flush()
+    with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
+        results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
+        missing = [number for number in range(len(tasks)) if number not in results]
+        if client is not None:
+            running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
+        else:
+            running = _on_threads(design, options, tasks, missing, workers, stage_cache)
+        with (
+            progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar,
+            contextlib.closing(running),
+        ):
+            bar.update(sum(map(len, results.values())))
+            for number, table in running:
+                results[number] = table
+                if kept is not None:
+                    kept.add(number, table)
+                bar.update(len(table))
     return design.table([results[number] for number in range(len(tasks))])
 
 
@@ -315,7 +314,7 @@ class Design:
             gpu = self._gpus[number]
             named = [self._value(number, axis) for axis in self.axes]
             entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
-            digest.update(json.dumps([*entry, named], default=str).encode())
+            digest.update(json.dumps([*entry, list(map(_text, named))]).encode())
         kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
         launches = [[k.launch_id for k in kernels] for kernels in self._kernels]
         traces = json.dumps([kernels, launches]).encode()
@@ -433,13 +432,18 @@ def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
 def _is_number(value: Any, kind: type[Any]) -> bool:
     if not isinstance(value, kind) or isinstance(value, bool):
         return False
-    return bool(abs(float(value)) < 2.0**63)
+    return bool(abs(value) < 2**63)  # of any size: float() has a largest one
 
 
 def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_text, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    try:
+        return str(value)
+    except ValueError:
+        return shown(value)
 
 
 def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
@@ -713,7 +717,7 @@ def _on_threads(
         task = tasks[number]
         return number, design.add_axes(task, runners[task.app].run(task, num_threads))
 
-    available = workers or os.cpu_count() or 1
+    available = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
     threads = min(available, len(missing))
     # Few tasks leave threads for the cores of the stages.
     num_threads = max(available // max(threads, 1), 1)

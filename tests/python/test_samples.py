@@ -103,6 +103,8 @@ def test_samples_are_axes(pascal):
         ({"num_sms": ("a", 2)}, "'a' is not a number"),
         ({"num_sms": (0, 2, "log")}, "starts above 0"),
         ({"num_sms": (1.2, 1.8)}, "no whole number"),
+        ({"num_sms": (1, 10**400)}, "finite"),
+        ({"num_sms": (-(10**5000), 1)}, "finite"),
     ],
 )
 def test_ranges_that_are_none(ranges, message):
