@@ -11,7 +11,7 @@ import numpy as np
 
 from warpstack.errors import InputError
 
-__all__ = ["as_integer", "as_path", "printable", "shown"]
+__all__ = ["as_integer", "as_path", "printable", "shown", "value_text"]
 
 
 def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
@@ -69,3 +69,15 @@ def shown(value: object) -> str:
         return reprlib.repr(value)
     except ValueError:
         return f"a {type(value).__name__} too long to print"
+
+
+def value_text(value: object) -> str:
+    """Return a value of a field as a table has it where it is no number; several in one text."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(value_text, value))
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    try:
+        return str(value)
+    except ValueError:
+        return shown(value)

@@ -625,6 +625,11 @@ def check_value_fields(names: Iterable[str], where: str) -> None:
     check_field_names(names, where)
 
 
+def is_number(field: str) -> bool:
+    """Return whether the value of a field is one number: no text, nor several numbers."""
+    return any(f.name == field and f.type in ("int", "float") for f in _value_fields())
+
+
 def is_whole(field: str) -> bool:
     """Return whether the values of a field are whole numbers."""
     return any(f.name == field and f.type == "int" for f in _value_fields())
