@@ -116,11 +116,18 @@ def run_on_cluster(
         What a worker does with the kernels and the description.
     """
     import distributed
+    from distributed.comm.core import CommClosedError
 
     cluster: Any = client  # Dask is partly typed
     # What the loss of a worker looks like. Other errors of the system, a full disk say, are the
     # task's own.
-    lost = (concurrent.futures.CancelledError, distributed.KilledWorker, ConnectionError)
+    lost = (
+        concurrent.futures.CancelledError,
+        distributed.KilledWorker,
+        CommClosedError,
+        ConnectionError,
+        TimeoutError,
+    )
     sent: dict[int, Any] = {}
     running: dict[Any, tuple[int, int, Any]] = {}
     attempts: collections.Counter[int] = collections.Counter()

@@ -229,7 +229,8 @@ class _Axis:
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {bound!r} is not a number")
-            if not abs(bound) <= sys.float_info.max:  # of any size: float() has a largest one
+            # Compared as it is: float() of a larger whole number is an error.
+            if isinstance(bound, int) and abs(bound) > sys.float_info.max:
                 raise InputError(f"{where}: expected finite numbers, the lower one first")
         self._low, self._high = float(given[0]), float(given[1])
         if not (math.isfinite(self._low) and math.isfinite(self._high) and self._low <= self._high):

@@ -316,11 +316,11 @@ class _Evaluation:
             columns.update({name: [gpu[name] for gpu in gpus] for name in self._gpu.values()})
             errors = pd.Series([self._without_value.get(keys[i], "") for i in good], index=good)
             value[good], wrong = _each(self._objective, columns, len(good))
-            errors = errors.where(errors != "", wrong)
+            errors = errors.where(errors != "", pd.Series(wrong, index=good))
             for condition in self._after:
                 beyond, wrong = _each(condition.violation, columns, len(good))
                 off[good] += beyond
-                errors = errors.where(errors != "", wrong)
+                errors = errors.where(errors != "", pd.Series(wrong, index=good))
             huge = value[good].abs() >= _INFEASIBLE
             errors[huge & (errors == "")] = "objective: is too large to compare"
             value[errors.index[errors != ""]] = np.nan

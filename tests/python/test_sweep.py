@@ -305,6 +305,10 @@ def test_axes_that_are_no_design(kernel, pascal, axes, message):
         ({"selection": "best"}, "selection = 'best'"),
         ({"misses": "few"}, "misses = 'few'"),
         ({"merge_threshold": -1}, "merge_threshold"),
+        ({"merge_threshold": "ten"}, "merge_threshold = 'ten'"),
+        ({"merge_threshold": None}, "merge_threshold = None"),
+        ({"merge_threshold": 10**400}, "merge_threshold"),
+        ({"models": ["mdm", "mt", "mdm"]}, "models: mdm is given twice"),
         ({"models": "mdx"}, "unknown model"),
         ({"client": 3}, "client: "),
     ],
@@ -575,3 +579,21 @@ def test_what_could_not_be_written_late_is_told(tmp_path, monkeypatch):
     time.sleep(0.2)
     with pytest.raises(ws.InputError, match="cannot be written"):
         store.close()
+
+
+def test_one_worker_uses_one_thread(pascal, monkeypatch):
+    """Every stage that can use more is told so."""
+    asked = []
+
+    def watched(function, place):
+        def call(*arguments, **options):
+            asked.append(arguments[place] if len(arguments) > place else options["num_threads"])
+            return function(*arguments, **options)
+
+        return call
+
+    for name, place in (("group_warps", 3), ("KernelWork", 3), ("MemorySystem", 1)):
+        monkeypatch.setattr(ws._core, name, watched(getattr(ws._core, name), place))
+    kernel = ws.patterns.strided(gs=4, iterations=2, blocks=29)
+    ws.sweep(kernel, pascal, {"num_sms": [14]}, ["warpstack"], workers=1, cache=False)
+    assert asked == [1, 1, 1]
