@@ -102,5 +102,5 @@ def test_only_lost_connections_are_lost_workers(client, app):
     tasks = [(0, 0, None)]
     with pytest.raises(OSError, match="No space left"):
         list(run_on_cluster(client, [app.kernels], tasks, _full_disk))
-    with pytest.raises(ws.InputError, match="8 workers were lost .*Connection reset by peer"):
+    with pytest.raises(ws.InputError, match=r"8 workers were lost .*Connection reset by peer"):
         list(run_on_cluster(client, [app.kernels], tasks, _reset))
