@@ -116,14 +116,23 @@ def run_on_cluster(
         What a worker does with the kernels and the description.
     """
     import distributed
+    from distributed.comm.core import CommClosedError
 
     cluster: Any = client  # Dask is partly typed
-    lost = (concurrent.futures.CancelledError, distributed.KilledWorker, OSError)
+    # What the loss of a worker looks like. Other errors of the system, a full disk say, are the
+    # task's own.
+    lost = (
+        concurrent.futures.CancelledError,
+        distributed.KilledWorker,
+        CommClosedError,
+        ConnectionError,
+        TimeoutError,
+    )
     sent: dict[int, Any] = {}
     running: dict[Any, tuple[int, int, Any]] = {}
     attempts: collections.Counter[int] = collections.Counter()
     as_completed: Any = distributed.as_completed
-    queue = as_completed(raise_errors=False)
+    queue = as_completed(loop=cluster.loop, raise_errors=False)
 
     def submit(task: tuple[int, int, Any]) -> None:
         number, app, description = task
@@ -149,8 +158,9 @@ def run_on_cluster(
                 raise error
             attempts[task[0]] += 1
             if attempts[task[0]] == _MOST_ATTEMPTS:
+                last = f" (the last time: {error})" if error is not None else ""
                 raise InputError(
-                    f"client: {_MOST_ATTEMPTS} workers were lost with the same task; give the "
+                    f"client: {_MOST_ATTEMPTS} workers were lost with the same task{last}; give the "
                     "workers more memory"
                 )
             submit(task)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from warpstack.arguments import shown
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.interval import (
@@ -354,6 +355,8 @@ def _steps(
     explorer: Explorer, fields: Iterable[str] | Mapping[str, Iterable[Any]]
 ) -> dict[str, list[Any]]:
     """Return the values of each slider, the GPU's own among them."""
+    if isinstance(fields, str) or not isinstance(fields, Iterable):
+        raise InputError(f"fields = {shown(fields)} is not a list of fields")
     given = dict(fields) if isinstance(fields, Mapping) else dict.fromkeys(fields)
     check_value_fields(given, "fields")
     if not given:
@@ -375,6 +378,8 @@ def _steps(
             if is_whole(field):
                 values = [max(round(value), 1) for value in values]
             steps[field] = _possible(explorer.gpu, field, [*values, own])
+        elif isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"fields: {field} = {shown(values)} is not a list of values")
         else:
             # A value that is none is an error here, not a surprise at the slider.
             chosen = [getattr(explorer.gpu.replace(**{field: value}), field) for value in values]

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
-from warpstack.arguments import as_path, printable
+from warpstack.arguments import as_path, printable, shown
 from warpstack.errors import InputError
 from warpstack.folders import data_folder
 from warpstack.yaml_file import read_mapping
@@ -625,6 +625,11 @@ def check_value_fields(names: Iterable[str], where: str) -> None:
     check_field_names(names, where)
 
 
+def is_number(field: str) -> bool:
+    """Return whether the value of a field is one number: no text, nor several numbers."""
+    return any(f.name == field and f.type in ("int", "float") for f in _value_fields())
+
+
 def is_whole(field: str) -> bool:
     """Return whether the values of a field are whole numbers."""
     return any(f.name == field and f.type == "int" for f in _value_fields())
@@ -640,13 +645,14 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
     choices = field.metadata["choices"]
     # Most values are right: their messages need not be made, which would take longer than the rest.
-    if type(value) is (int if field.type == "int" else float):
+    plain = choices is None and not field.metadata.get("several")
+    if plain and type(value) is (int if field.type == "int" else float):
         most = _MOST_INTEGER if field.type == "int" else _MOST
         if field.metadata.get("at_least", most) <= value <= min(field.metadata["at_most"], most):
             return value
     elif choices is not None and type(value) is str and value in choices:
         return value
-    where = f"GPU {gpu_name}: {field.name} = {reprlib.repr(value)}"
+    where = f"GPU {gpu_name}: {field.name} = {shown(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")

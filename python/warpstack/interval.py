@@ -78,6 +78,7 @@ class _Source:
     memory: _core.MemoryProfile
     latencies: npt.NDArray[np.float64]
     issue_width: float
+    num_threads: int
 
 
 class IntervalProfile:
@@ -316,7 +317,9 @@ class IntervalProfile:
     def _work(self) -> _core.KernelWork:
         source = self._source
         assert source is not None
-        return _core.KernelWork(source.kernel._core, source.latencies, source.issue_width)
+        return _core.KernelWork(
+            source.kernel._core, source.latencies, source.issue_width, source.num_threads
+        )
 
     def _core_phases(self, gpu: Gpu) -> dict[str, _core.PhaseList]:
         launch = self._launch
@@ -349,7 +352,9 @@ class IntervalProfile:
         )
 
 
-def warp_groups(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> pd.DataFrame:
+def warp_groups(
+    kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, num_threads: int = 0
+) -> pd.DataFrame:
     """Run the interval algorithm over every warp and group those that behave alike.
 
     Parameters
@@ -359,6 +364,8 @@ def warp_groups(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> 
     latencies
         Cycles of each row of the instruction table; by default fixed nominal ones, the same for
         every GPU.
+    num_threads
+        0: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -369,10 +376,15 @@ def warp_groups(kernel: KernelTrace, latencies: npt.ArrayLike | None = None) -> 
         instructions are left out.
     """
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
-    return pd.DataFrame(_core.group_warps(kernel._core, np.asarray(values, dtype=float)))
+    found = _core.group_warps(
+        kernel._core, np.asarray(values, dtype=float), num_threads=num_threads
+    )
+    return pd.DataFrame(found)
 
 
-def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> tuple[int, int]:
+def representative_warp(
+    kernel: KernelTrace, selection: str = "clustering", *, num_threads: int = 0
+) -> tuple[int, int]:
     """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
 
     The choice depends on the trace alone: every instruction has a nominal latency (MDM, Section
@@ -386,6 +398,8 @@ def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> t
         ``clustering``: k-means with two clusters over IPC and instruction count, each divided by
         its mean; the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with
         the highest or lowest IPC alone. Ties go to the first warp of the trace.
+    num_threads
+        0: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -399,7 +413,7 @@ def representative_warp(kernel: KernelTrace, selection: str = "clustering") -> t
     """
     if selection not in SELECTIONS:
         raise InputError(f"selection = {selection!r} is not one of {', '.join(SELECTIONS)}")
-    groups = warp_groups(kernel)
+    groups = warp_groups(kernel, num_threads=num_threads)
     ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
     if selection == "max":
         chosen = int(np.argmax(ipc))
@@ -454,6 +468,7 @@ def interval_profile(
     representative: tuple[int, int] | None = None,
     misses: str = "per_pc",
     merge_threshold: float = 0,
+    num_threads: int = 0,
 ) -> IntervalProfile:
     """Build the intervals of a kernel's representative warp.
 
@@ -475,6 +490,8 @@ def interval_profile(
     merge_threshold
         Stalls of at most this many cycles do not end an interval but add to its stall cycles
         (GPUMech's scripts merge below 10; Eq. 4 says 0).
+    num_threads
+        0: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -490,10 +507,14 @@ def interval_profile(
     if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
         raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
     gpu = as_gpu(gpu)
-    warp = representative_warp(kernel, selection) if representative is None else representative
+    if representative is None:
+        warp = representative_warp(kernel, selection, num_threads=num_threads)
+    else:
+        warp = representative
     observed = misses == "representative"
     if memory is None:
-        memory = MemorySystem(gpu).run(kernel, observe=warp if observed else None)
+        system = MemorySystem(gpu, num_threads=num_threads)
+        memory = system.run(kernel, observe=warp if observed else None)
     else:
         _check_memory(memory, kernel, gpu)
     latencies = _core.latencies(
@@ -530,7 +551,7 @@ def interval_profile(
         name=kernel.short_name,
         representative=warp,
         num_instructions=whole_instructions(kernel),
-        source=_Source(kernel, memory._core, latencies, gpu.issue_width),
+        source=_Source(kernel, memory._core, latencies, gpu.issue_width, num_threads),
     )
 
 

@@ -321,7 +321,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     Raises
     ------
     InputError
-        If a name is unknown or there is none.
+        If a name is unknown or given twice, or there is none.
     """
     wanted = [models] if isinstance(models, str) else list(models)
     if wanted == ["all"]:
@@ -333,6 +333,9 @@ def model_list(models: str | Iterable[str]) -> list[str]:
             raise InputError(
                 f"unknown model {model!r}; the models are {', '.join(names())}, or all"
             )
+    for model in wanted:
+        if wanted.count(model) > 1:
+            raise InputError(f"models: {model} is given twice")
     return wanted
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from warpstack.arguments import value_text
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.models import STACK_COMPONENTS
@@ -122,7 +123,7 @@ def speedups(
     Raises
     ------
     InputError
-        If the point or the model is not in the table.
+        If the point or the model is not in the table, or several points are there.
     """
     totals = point_totals(table)
     performance = 1 / totals["cycles"]
@@ -138,6 +139,7 @@ def speedups(
                 f"{', '.join(totals['model'].unique())}"
             )
     keys = [name for name in ("app", *(() if model else ("model",))) if name in totals]
+    _check_one_each(at, keys, "baseline")
     if not keys:
         return totals.assign(speedup=performance / performance[at.index[0]])
     base = performance[at.index].set_axis(pd.MultiIndex.from_frame(at[keys]))
@@ -185,6 +187,7 @@ def slice_of(
     one_application(totals)
     totals = _at(totals, where or {})
     check_fixed(totals, [*shown, *in_step(totals, shown)], "where")
+    _check_one_each(totals, [*shown, "model"], "where")
     # Texts have no order but that of the sweep.
     numeric = [axis for axis in shown if pd.api.types.is_numeric_dtype(totals[axis])]
     return totals.sort_values(numeric, kind="stable") if numeric else totals
@@ -208,11 +211,17 @@ def in_step(totals: pd.DataFrame, shown: list[str]) -> list[str]:
 
 
 def one_application(totals: pd.DataFrame) -> None:
-    """Raise `InputError` if there are several applications."""
+    """Raise `InputError` if there are several applications, or several GPUs."""
     if "app" in totals and varies(totals["app"]):
         apps = totals["app"].unique()
         raise InputError(
             f"the table has {len(apps)} applications; choose one: table[table['app'] == {apps[0]!r}]"
+        )
+    if "gpu" in totals and varies(totals["gpu"]):
+        gpus = totals["gpu"].unique()
+        raise InputError(
+            f"the table has {len(gpus)} GPUs, {', '.join(map(str, gpus))}; choose one: "
+            f"table[table['gpu'] == {gpus[0]!r}]"
         )
 
 
@@ -225,6 +234,21 @@ def check_fixed(totals: pd.DataFrame, shown: list[str], argument: str) -> None:
                 f"{axis} has {totals[axis].nunique()} values; choose one: {argument}={{{axis!r}: "
                 f"{plain(some)!r}}}"
             )
+
+
+def _check_one_each(totals: pd.DataFrame, keys: list[str], argument: str) -> None:
+    """Raise `InputError` if several points have the same values in some columns."""
+    if not keys:
+        place = pd.Series(0, index=totals.index)
+    else:
+        place = totals.groupby(keys, sort=False, dropna=False).ngroup()
+    again = place[place.duplicated()]
+    if len(again):
+        points = totals["point"][place == again.iloc[0]].unique()
+        raise InputError(
+            f"{argument}: points {', '.join(map(str, points[:4]))} are at one place; keep one of them, "
+            f"such as table[table['point'] != {plain(points[-1])}]"
+        )
 
 
 def with_fields(totals: pd.DataFrame, gpu: GpuLike | None) -> dict[str, Any]:
@@ -261,7 +285,11 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
             raise InputError(
                 f"{axis!r} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
             )
-        matching = totals[totals[axis] == value]
+        if isinstance(value, (list, tuple)):  # a sweep has several numbers as text
+            same = totals[axis].map(value_text) == value_text(value)
+        else:
+            same = totals[axis] == value
+        matching = totals[same]
         if matching.empty:
             there = reprlib.repr([plain(v) for v in totals[axis].unique()])
             raise InputError(f"{axis} = {value!r} is no value of the sweep; there are {there}")

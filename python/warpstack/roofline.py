@@ -9,6 +9,7 @@ import pandas as pd
 from warpstack import models as model_stage
 from warpstack import timing
 from warpstack._core import __version__
+from warpstack.errors import InputError
 from warpstack.gpu import GpuLike, as_gpu
 from warpstack.interval import interval_profile
 from warpstack.memory import MemorySystem
@@ -86,7 +87,7 @@ def roofline(
     Raises
     ------
     InputError
-        If a name is unknown or a thread block does not fit on an SM.
+        If a name is unknown, there is no kernel, or a thread block does not fit on an SM.
     """
     wanted = model_stage.model_list(models)
     gpu = as_gpu(gpu)
@@ -94,6 +95,8 @@ def roofline(
     system = MemorySystem(gpu)
     simulator = timing.Simulator(gpu) if simulate else None
     kernels = kernels_of(app_or_kernel)
+    if not kernels:
+        raise InputError("the application has no kernels; there is nothing to predict")
     rows = []
     with progress_bar(progress, len(kernels), "roofline", "kernel") as bar:
         for kernel in kernels:

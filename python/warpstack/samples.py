@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from warpstack.arguments import as_integer
+from warpstack.arguments import as_integer, shown
 from warpstack.errors import InputError
-from warpstack.gpu import check_value_fields, is_whole
+from warpstack.gpu import check_value_fields, is_number, is_whole
 
 __all__ = ["Samples", "latin_hypercube", "random", "saltelli", "sobol"]
 
@@ -81,7 +82,8 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     ----------
     ranges
         By field of `Gpu`: ``(low, high)``, ``(low, high, "log")`` for equal ratios instead of equal
-        differences, or a list of choices. Fields of whole numbers are rounded.
+        differences, or a list of choices. All whole numbers of a range are equally likely (in
+        equal ratios those near each other).
     n
         Points.
     seed
@@ -200,7 +202,7 @@ class _Axis:
     """Turns numbers from 0 to 1 into values of a field."""
 
     def __init__(self, field: str, given: Any) -> None:
-        where = f"ranges: {field} = {given!r}"
+        where = f"ranges: {field} = {shown(given)}"
         self.field = field
         self._whole = is_whole(field)
         self._choices: list[Any] = []
@@ -209,18 +211,27 @@ class _Axis:
                 f"{where}: expected (low, high), (low, high, 'log') or a list of choices"
             )
         if not isinstance(given, tuple):
-            self._choices = list(given)
+            # A list would be no key of the points that are known.
+            self._choices = [tuple(one) if isinstance(one, list) else one for one in given]
             if not self._choices:
                 raise InputError(f"{where}: the list of choices is empty")
+            for one in self._choices:
+                if not isinstance(one, Hashable):
+                    raise InputError(f"{where}: {type(one).__name__} is no value of a field")
             return
         logarithmic = len(given) == 3 and given[2] == "log"
         if not (len(given) == 2 or logarithmic):
             raise InputError(
                 f"{where}: expected (low, high), (low, high, 'log') or a list of choices"
             )
+        if not is_number(field):
+            raise InputError(f"{where}: {field} is no number; give a list of choices")
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {bound!r} is not a number")
+            # Compared as it is: float() of a larger whole number is an error.
+            if isinstance(bound, int) and abs(bound) > sys.float_info.max:
+                raise InputError(f"{where}: expected finite numbers, the lower one first")
         self._low, self._high = float(given[0]), float(given[1])
         if not (math.isfinite(self._low) and math.isfinite(self._high) and self._low <= self._high):
             raise InputError(f"{where}: expected finite numbers, the lower one first")
@@ -229,23 +240,24 @@ class _Axis:
         if self._whole and math.ceil(self._low) > math.floor(self._high):
             raise InputError(f"{where}: there is no whole number in the range")
         self._logarithmic = logarithmic
+        # Whole numbers are those below what is drawn: each has as long a piece of the range.
+        self._start, self._end = self._low, self._high
+        if self._whole:
+            self._start, self._end = math.ceil(self._low), math.floor(self._high) + 1
 
     def values(self, unit: npt.NDArray[np.float64]) -> list[Any]:
         """Return a value for each number."""
         if self._choices:
             count = len(self._choices)
             return [self._choices[min(int(u * count), count - 1)] for u in unit]
-        if self._logarithmic:
-            numbers_drawn = self._low * (self._high / self._low) ** unit
-        else:
-            numbers_drawn = self._low + (self._high - self._low) * unit
+        start, end = float(self._start), float(self._end)
+        scale = self._logarithmic
+        numbers_drawn = start * (end / start) ** unit if scale else start + (end - start) * unit
+        # Never beyond the bounds, which roundings and the number 1 could cross.
         if self._whole:
-            # Half up, and never beyond the bounds that rounding could cross.
-            whole = np.clip(
-                np.floor(numbers_drawn + 0.5), math.ceil(self._low), math.floor(self._high)
-            )
-            return [int(value) for value in whole]
-        return [float(value) for value in numbers_drawn]
+            most = self._end - 1
+            return [int(value) for value in np.clip(np.floor(numbers_drawn), start, most)]
+        return [float(value) for value in np.clip(numbers_drawn, start, end)]
 
     @property
     def count(self) -> float:
@@ -272,11 +284,12 @@ class _Axis:
             return (self._choices.index(value) + 0.5) / len(self._choices)
         if not self._low <= value <= self._high:
             return None
-        if self._low == self._high:
+        if self._start == self._end:
             return 0.5
+        middle = value + 0.5 if self._whole else value
         if self._logarithmic:
-            return math.log(value / self._low) / math.log(self._high / self._low)
-        return float((value - self._low) / (self._high - self._low))
+            return math.log(middle / self._start) / math.log(self._end / self._start)
+        return float((middle - self._start) / (self._end - self._start))
 
 
 def axes_of_ranges(ranges: Mapping[str, Range]) -> list[_Axis]:

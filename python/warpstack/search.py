@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.optimize import differential_evolution
 from warpstack.arguments import as_integer
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.expressions import Expression
-from warpstack.gpu import Gpu, GpuLike, as_gpu
+from warpstack.gpu import Gpu, GpuLike, as_gpu, is_number
 from warpstack.models import STACK_COMPONENTS, model_list
 from warpstack.points import point_totals
 from warpstack.samples import Range, axes_of_ranges
@@ -178,12 +178,16 @@ class _Evaluation:
         self._check_kinds()
         #: Energy by point: what the search minimises.
         self._energies: dict[tuple[Any, ...], float] = {}
+        #: Why a condition has no value at a point.
+        self._without_value: dict[tuple[Any, ...], str] = {}
         self._parts: list[pd.DataFrame] = []
         self._predicted = 0
 
     def _check_kinds(self) -> None:
         """Refuse an objective that is no number and a constraint that is no condition, before work."""
-        example = {**self._gpu.values(), **dict.fromkeys(_RESULTS, np.nan)}
+        # The GPU's own numbers may be those without a value.
+        numbers = [name for name in self._gpu.values() if is_number(name)]
+        example = {**self._gpu.values(), **dict.fromkeys([*numbers, *_RESULTS], np.nan)}
         for condition in (*self._before, *self._after):
             condition.violation(example)
         self._objective(example)
@@ -262,16 +266,19 @@ class _Evaluation:
         rows = [gpu.values() if gpu else None for gpu in gpus]
         possible = [row for row in rows if row is not None]
         columns = {name: [row[name] for row in possible] for name in self._gpu.values()}
-        off = iter(
-            np.sum(
-                [np.broadcast_to(c.violation(columns), len(possible)) for c in self._before], axis=0
-            )
-            if possible
-            else ()
-        )
+        total = np.zeros(len(possible))
+        errors = [""] * len(possible)
+        for condition in self._before if possible else ():
+            off, wrong = _each(condition.violation, columns, len(possible))
+            total += off
+            errors = [first or then for first, then in zip(errors, wrong, strict=True)]
+        found = iter(zip(total, errors, strict=True))
         for key, row in zip(keys, rows, strict=True):
-            # A GPU that cannot be is predicted as one: its row names the error.
-            distance = float(next(off)) if row is not None else 0.0
+            # A GPU that cannot be, or of which a condition says nothing, is predicted as one: its
+            # row names the error.
+            distance, error = next(found) if row is not None else (0.0, "")
+            if error:
+                self._without_value[key] = error
             if distance > 0:
                 self._energies[key] = _INFEASIBLE * (1 + distance)
             else:
@@ -307,15 +314,21 @@ class _Evaluation:
             columns: dict[str, Any] = {n: totals.loc[good, n].to_numpy() for n in _RESULTS}
             gpus = [self._gpu.replace(**points[i]).values() for i in good]
             columns.update({name: [gpu[name] for gpu in gpus] for name in self._gpu.values()})
-            value[good] = np.broadcast_to(self._objective(columns), len(good))
+            errors = pd.Series([self._without_value.get(keys[i], "") for i in good], index=good)
+            value[good], wrong = _each(self._objective, columns, len(good))
+            errors = errors.where(errors != "", pd.Series(wrong, index=good))
             for condition in self._after:
-                off[good] += np.broadcast_to(condition.violation(columns), len(good))
+                beyond, wrong = _each(condition.violation, columns, len(good))
+                off[good] += beyond
+                errors = errors.where(errors != "", pd.Series(wrong, index=good))
+            huge = value[good].abs() >= _INFEASIBLE
+            errors[huge & (errors == "")] = "objective: is too large to compare"
+            value[errors.index[errors != ""]] = np.nan
+            table.loc[good, "error"] = errors
         table.insert(len(self._fields), "objective", value)
         table.insert(len(self._fields) + 1, "feasible", (off == 0) & (table["error"] == ""))
         off[table["error"] != ""] = 100.0
         energies = (self._sign * value).where(table["feasible"], _INFEASIBLE * (1 + off))
-        if (value.abs() >= _INFEASIBLE).any():
-            raise InputError(f"objective: {value.abs().max():g} is too large to compare")
         self._energies.update(zip(keys, energies.astype(float), strict=True))
         table.insert(0, "point", np.arange(self._predicted, self._predicted + len(table)))
         self._predicted += len(table)
@@ -334,3 +347,23 @@ class _Evaluation:
             (table["point"], self._sign * table["objective"], ~table["feasible"].to_numpy(bool))
         )
         return table[columns].iloc[order].reset_index(drop=True)
+
+
+def _each(
+    function: Callable[[Mapping[str, Any]], Any], columns: Mapping[str, Any], count: int
+) -> tuple[npt.NDArray[np.float64], list[str]]:
+    """Return what an expression says of each point; NaN, and why, where it has no value."""
+    try:
+        values = np.broadcast_to(np.asarray(function(columns), dtype=float), count)
+        return values, [""] * count
+    except InputError:  # of one point at least
+        pass
+    values = np.full(count, np.nan)
+    errors = [""] * count
+    for i in range(count):
+        try:
+            one = function({name: column[i : i + 1] for name, column in columns.items()})
+            values[i] = np.ravel(one)[0]
+        except InputError as error:
+            errors[i] = str(error)
+    return values, errors

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack.arguments import shown
 from warpstack.errors import InputError
 from warpstack.expressions import Expression
-from warpstack.gpu import GpuLike, as_gpu
+from warpstack.gpu import GpuLike, as_gpu, check_value_fields
 from warpstack.points import axes_of, check_fixed, one_application, plain, point_totals, varies
 
 __all__ = ["one_at_a_time", "sobol_indices", "swings"]
@@ -37,7 +38,7 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     Raises
     ------
     InputError
-        If a field does not exist or a value is out of range.
+        If a field does not exist, its values are no list, or one is out of range.
 
     Examples
     --------
@@ -46,6 +47,10 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     [{'num_sms': 28, 'l1_mshrs': 128}, {'num_sms': 56, 'l1_mshrs': 128}, {'num_sms': 28, 'l1_mshrs': 64}]
     """
     gpu = as_gpu(gpu)
+    check_value_fields(axes, "axes")
+    for field, values in axes.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"axes: {field} = {shown(values)} is not a list of values")
     axes = {field: list(values) for field, values in axes.items()}
     changed = [(f, v, gpu.replace(**{f: v})) for f, values in axes.items() for v in values]
     base = {field: getattr(gpu, field) for field in axes}

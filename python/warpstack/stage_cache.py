@@ -17,12 +17,13 @@ from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from warpstack import _core
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 
-__all__ = ["CacheLike", "StageCache", "as_cache", "default_folder"]
+__all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
 #: Changes when an entry's meaning does.
 FORMAT_VERSION = 2
@@ -37,6 +38,8 @@ _PARTIAL = ".partial-"
 _STALE_SECONDS = 3600
 #: What an eviction leaves, so that not every entry evicts one.
 _KEPT_SHARE = 0.9
+#: Modules that stages are made of beside the core, and SciPy, which clusters warps.
+_SOURCES = ("interval.py", "memory.py")
 _OFF = ("off", "0", "no", "false")
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -54,7 +57,9 @@ class StageCache:
     folder
         Where the entries are; made when the first is written.
     limit_bytes
-        Size of all entries together.
+        Size of all entries together. Each process counts what it writes itself and looks at all
+        entries when it writes its first and when its count passes the limit: several processes may
+        exceed it together until one of them looks.
 
     Raises
     ------
@@ -175,15 +180,21 @@ def as_cache(given: CacheLike) -> StageCache | None:
     Parameters
     ----------
     given
-        True: the user's, unless the environment switches it off. False or None: none. Else a cache
-        or its folder.
+        True: the user's, unless the environment switches it off or there is no home folder. False or
+        None: none. Else a cache or its folder.
     """
     if isinstance(given, StageCache):
         return given
     if given is None or given is False:
         return None
     if given is True:
-        return None if is_off() else StageCache(default_folder())
+        if is_off():
+            return None
+        try:
+            folder = default_folder()
+        except InputError:  # nobody named a folder: there is no place to keep results
+            return None
+        return StageCache(folder)
     return StageCache(given)
 
 
@@ -193,12 +204,23 @@ def is_off() -> bool:
 
 
 def default_folder() -> Path:
-    """Return the folder of the user's cache: ``WARPSTACK_CACHE``, or the system's place for caches."""
+    """Return the folder of the user's cache: ``WARPSTACK_CACHE``, or the system's place for caches.
+
+    Raises
+    ------
+    InputError
+        If it is in the home folder and there is none.
+    """
     given = os.environ.get(FOLDER_VARIABLE, "")
-    if given.strip() and not is_off():
-        return Path(given)
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "warpstack"
+    try:
+        if given.strip() and not is_off():
+            return Path(given).expanduser()
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "warpstack"
+    except RuntimeError:
+        raise InputError(
+            f"cache: there is no home folder; set the environment variable {FOLDER_VARIABLE} to a folder"
+        ) from None
 
 
 def default_limit_bytes() -> float:
@@ -223,15 +245,19 @@ def default_limit_bytes() -> float:
 
 def key_of(digests: Sequence[str], settings: Mapping[str, Any]) -> str:
     """Return the digest of what a result depends on: traces, settings, and the program itself."""
-    parts = [FORMAT_VERSION, _program(), list(digests), settings]
+    parts = [FORMAT_VERSION, program(), list(digests), settings]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
 
 @cache
-def _program() -> list[Any]:
-    """Return what tells this build of the stages from another one of the same version."""
+def program() -> str:
+    """Return a digest that tells this build of the stages from another one of the same version."""
     built = Path(_core.__file__).stat()
-    return [_core.__version__, built.st_size, built.st_mtime_ns]
+    parts = [_core.__version__, built.st_size, built.st_mtime_ns, scipy.__version__]
+    digest = hashlib.sha256(json.dumps(parts).encode())
+    for name in _SOURCES:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()
 
 
 def _pack(arrays: Arrays) -> bytes:

@@ -9,6 +9,7 @@ import itertools
 import json
 import numbers
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.arguments import as_integer
+from warpstack.arguments import as_integer, shown, value_text
 from warpstack.cluster import check_client, run_on_cluster
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
@@ -39,7 +40,7 @@ from warpstack.interval import (
 from warpstack.memory import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
 from warpstack.models import STACK_COMPONENTS, evaluate_all, fields_used, model_list
 from warpstack.progress import progress_bar
-from warpstack.stage_cache import CacheLike, StageCache, as_cache, key_of
+from warpstack.stage_cache import CacheLike, StageCache, as_cache, key_of, program
 from warpstack.sweep_store import FORMAT_VERSION, SweepStore
 from warpstack.trace import App, KernelTrace, kernels_of
 
@@ -103,7 +104,7 @@ def sweep(
     store
         Folder to write results to while the sweep runs, as a Parquet dataset
         (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
-        there.
+        there. A result is there about a second after it was computed; one sweep writes at a time.
     resume
         False: a `store` with results is an error.
     cache
@@ -135,7 +136,7 @@ def sweep(
         If no model reads a field of the axes.
     """
     design = Design.of(app_or_kernels, as_gpu(gpu), axes, models)
-    options = Options(selection, misses, float(merge_threshold), access_order, flush_l2)
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     if workers is not None:
         workers = as_integer("workers", workers, 1, _MOST_WORKERS)
     if client is not None:
@@ -144,24 +145,23 @@ def sweep(
     _warn_of_unused(design, options)
     tasks = design.tasks(options)
     kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
-    results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
-    missing = [number for number in range(len(tasks)) if number not in results]
-    with progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar:
-        bar.update(sum(map(len, results.values())))
-        try:
-            if client is not None:
-                running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
-            else:
-                running = _on_threads(design, options, tasks, missing, workers, stage_cache)
-            with contextlib.closing(running):
-                for number, table in running:
-                    results[number] = table
-                    if kept is not None:
-                        kept.add(number, table)
-                    bar.update(len(table))
-        finally:
-            if kept is not None:
-                kept.flush()
+    with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
+        results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
+        missing = [number for number in range(len(tasks)) if number not in results]
+        if client is not None:
+            running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
+        else:
+            running = _on_threads(design, options, tasks, missing, workers, stage_cache)
+        with (
+            progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar,
+            contextlib.closing(running),
+        ):
+            bar.update(sum(map(len, results.values())))
+            for number, table in running:
+                results[number] = table
+                if kept is not None:
+                    kept.add(number, table)
+                bar.update(len(table))
     return design.table([results[number] for number in range(len(tasks))])
 
 
@@ -183,8 +183,15 @@ class Options:
         ):
             if value not in choices:
                 raise InputError(f"{name} = {value!r} is not one of {', '.join(choices)}")
-        if not 0 <= self.merge_threshold < float("inf"):
-            raise InputError(f"merge_threshold = {self.merge_threshold} is not a number of cycles")
+        threshold = self.merge_threshold
+        if (
+            not isinstance(threshold, numbers.Real)
+            or isinstance(threshold, bool)
+            or not 0 <= threshold <= sys.float_info.max
+        ):
+            raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
+        # In one type: an identity tells 10 from 10.0.
+        object.__setattr__(self, "merge_threshold", float(threshold))
 
     @property
     def memory_fields(self) -> tuple[str, ...]:
@@ -315,13 +322,14 @@ class Design:
             gpu = self._gpus[number]
             named = [self._value(number, axis) for axis in self.axes]
             entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
-            digest.update(json.dumps([*entry, named], default=str).encode())
+            digest.update(json.dumps([*entry, list(map(value_text, named))]).encode())
         kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
         launches = [[k.launch_id for k in kernels] for kernels in self._kernels]
         traces = json.dumps([kernels, launches]).encode()
         return {
             "format": FORMAT_VERSION,
             "version": __version__,
+            "program": program(),
             "axes": list(self.axes),
             "number of points": len(self.points),
             "models": list(self.models),
@@ -356,7 +364,7 @@ class Design:
         """Return values of an axis in a type that holds those of all points, wrong ones too."""
         kind = self._kinds[axis]
         if kind == "str":
-            return pd.Series([_text(value) for value in values], dtype="str")
+            return pd.Series([value_text(value) for value in values], dtype="str")
         return pd.Series(values, dtype=kind)
 
     @cached_property
@@ -433,13 +441,7 @@ def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
 def _is_number(value: Any, kind: type[Any]) -> bool:
     if not isinstance(value, kind) or isinstance(value, bool):
         return False
-    return bool(abs(float(value)) < 2.0**63)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_text, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    return bool(abs(value) < 2**63)  # of any size: float() has a largest one
 
 
 def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
@@ -495,13 +497,13 @@ class Runner:
         if task.error:
             return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
         try:
-            warps = self.representative_warps()
+            warps = self.representative_warps(num_threads)
             profiles = self._memory(task.gpus[0], warps, num_threads)
             return self._evaluate(task, warps, profiles, num_threads)
         except InputError as error:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
 
-    def representative_warps(self) -> list[tuple[int, int]]:
+    def representative_warps(self, num_threads: int) -> list[tuple[int, int]]:
         """Return the representative warp of each kernel, chosen once per trace."""
         with self._lock:
             if self._warps is None:
@@ -511,7 +513,7 @@ class Runner:
                     self._warps = [(int(block), int(warp)) for block, warp in kept]
                 else:
                     self._warps = [
-                        representative_warp(kernel, self.options.selection)
+                        representative_warp(kernel, self.options.selection, num_threads=num_threads)
                         for kernel in self.kernels
                     ]
                     self._keep("warp", key, position=np.array(self._warps, dtype=np.int64))
@@ -604,6 +606,7 @@ class Runner:
                         representative=warp,
                         misses=self.options.misses,
                         merge_threshold=self.options.merge_threshold,
+                        num_threads=num_threads,
                     )
                 )
             for m, model in enumerate(self.models):
@@ -713,7 +716,7 @@ def _on_threads(
         task = tasks[number]
         return number, design.add_axes(task, runners[task.app].run(task, num_threads))
 
-    available = workers or os.cpu_count() or 1
+    available = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
     threads = min(available, len(missing))
     # Few tasks leave threads for the cores of the stages.
     num_threads = max(available // max(threads, 1), 1)

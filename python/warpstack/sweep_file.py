@@ -184,7 +184,11 @@ def _mapping(given: Any, key: str) -> Mapping[str, Any]:
 
 
 def _whole(key: str, given: Any, at_least: int) -> int:
-    if not isinstance(given, str) or not given.isdecimal() or int(given) < at_least:
+    # Python reads no number of thousands of digits.
+    if (
+        not (isinstance(given, str) and re.fullmatch("[0-9]{1,300}", given))
+        or int(given) < at_least
+    ):
         raise InputError(
             f"{key} = {reprlib.repr(given)} is not a whole number of at least {at_least}"
         )

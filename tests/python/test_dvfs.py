@@ -1,6 +1,7 @@
 """Frequency scaling: clock domains in the models, and CRISP."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +141,11 @@ def test_pictures():
         np.testing.assert_allclose(line.get_ydata(), rows["relative_time"])
     axes = ws.plot.dvfs(table, power_watts=lambda f: 10 + f**3)
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata(), [10.343, 12.744, 18])
+    other = ws.dvfs(
+        one_warp(loads=5, computation=20), FAST.replace(dram_latency=77), [0.7], ["mdm"]
+    )
+    with pytest.raises(ws.InputError, match="several GPUs"):
+        ws.plot.dvfs(pd.concat([table, other]))
     with pytest.raises(ws.InputError, match="power_watts gives"):
         ws.plot.dvfs(table, power_watts=lambda f: -f)
     with pytest.raises(ws.InputError, match="have no column time_us"):

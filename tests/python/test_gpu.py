@@ -641,3 +641,12 @@ def test_based_on_itself_is_an_error(tmp_path):
 def test_absurdly_large_numbers_are_refused():
     with pytest.raises(InputError, match="num_sms"):
         gpu("pascal-mdm").replace(num_sms=10**400)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("digits", [16, 400, 5000])
+@pytest.mark.parametrize("field", ["num_sms", "scheduler", "l1_latency"])
+def test_numbers_of_any_size_are_refused(field, digits, sign):
+    for value in (sign * 10**digits, sign * 10.0 ** min(digits, 308)):
+        with pytest.raises(InputError, match=field):
+            gpu("pascal-mdm").replace(**{field: value})

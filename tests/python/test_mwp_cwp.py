@@ -670,3 +670,74 @@ def test_independent_accesses_of_a_trace_and_of_ptx():
     measured = mwp_cwp.describe_trace(kernel.launch(4, 64, a, b), "8800gtx", active_blocks_per_sm=1)
     for field, value in vars(static).items():
         assert getattr(measured, field) == pytest.approx(value), field
+
+
+def straight_ptx(body):
+    return ws.cuda.compile(
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry k(.param .u64 p) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
+        + body
+        + "\nret;\n}\n"
+    ).kernel("k")
+
+
+def chain_ptx(count):
+    """Return a kernel that squares a sum again and again: 2 ** count is its degree."""
+    lines = ["add.u32 %s0, %r1, %r2;"]
+    lines += [f"mul.lo.u32 %s{i + 1}, %s{i}, %s{i};" for i in range(count)]
+    return straight_ptx(
+        f".reg .b32 %s<{count + 1}>;\n"
+        + "\n".join(lines)
+        + f"\nmul.wide.u32 %rd2, %s{count}, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
+    )
+
+
+def test_indexes_of_high_degree_are_unknown():
+    """(tx + bx)^4 is kept, what is beyond it is not: 2^60 terms would be."""
+    for count, known in ((0, True), (2, True), (3, False), (60, False)):
+        table = mwp_cwp.static_instructions(chain_ptx(count))
+        (index,) = table.loc[table["kind"] == "mem", "index"]
+        assert {"tx", "bx"} <= index.names if known else any("?" in name for name in index.names)
+
+
+def test_pairs_of_halves_and_arrivals():
+    table = mwp_cwp.static_instructions(
+        straight_ptx(
+            "red.global.add.noftz.f16x2 [%rd1], %r1;\nbar.arrive 1, 64;\nbar.sync 0;\n"
+            "barrier.cta.arrive 2, 64;"
+        )
+    )
+    assert table.loc[table["kind"] == "mem", "size"].tolist() == [4]
+    assert table.loc[table["kind"] == "synch", "opcode"].tolist() == ["bar.sync"]
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "message"),
+    [
+        (0, 64, "grid = 0"),
+        (1, 0, "block = 0"),
+        (1, (8, 0), "block = 0"),
+        (1, (1,) * 4, "4 sizes"),
+        ((), 64, "0 sizes"),
+        (1.5, 64, "grid = 1.5"),
+    ],
+)
+def test_grids_and_blocks_are_checked(grid, block, message):
+    with pytest.raises(ws.InputError, match=message):
+        mwp_cwp.describe_ptx(chain_ptx(0), grid, block, "gtx280")
+    with pytest.raises(ws.InputError, match="threads_per_block = 0"):
+        mwp_cwp.machine("gtx280").active_blocks_per_sm(0)
+
+
+def test_a_fit_keeps_what_the_measurements_do_not_tell():
+    """Mb1 computes only: whatever decides nothing stays that of the machine."""
+    machine = mwp_cwp.machine("gtx280").replace(dram_latency=1234.5, coalesced_departure=3.25)
+    kernels = {
+        name: mwp_cwp.microbenchmark(name, coalesced=True, active_blocks_per_sm=1)
+        for name in ("Mb2", "Mb4")
+    }
+    measured = {name: (k, mwp_cwp.predict(k, machine).cpi) for name, k in kernels.items()}
+    found = mwp_cwp.fit(measured, machine).machine
+    assert found.dram_latency == pytest.approx(1234.5, rel=1e-6)
+    assert found.coalesced_departure == pytest.approx(3.25, rel=1e-6)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from warpstack.points import slice_of
 
 AXES = {"num_sms": [14, 28, 56], "dram_bandwidth_gbs": [240, 480]}
 
@@ -123,6 +124,46 @@ def test_speedup_is_of_time_not_of_cycles(app, pascal):
 def test_wrong_baselines(table, baseline, model, message):
     with pytest.raises(ws.InputError, match=message):
         ws.speedups(table, baseline, model=model)
+
+
+def test_several_points_at_one_place_are_refused(app, pascal):
+    table = ws.sweep(app, pascal, {"num_sms": [14, 28, 14]}, ["mdm"])
+    for function in (
+        lambda t: ws.speedups(t, {"num_sms": 14}),
+        lambda t: ws.plot.curves(t, "num_sms"),
+    ):
+        with pytest.raises(ws.InputError, match="points 0, 2 are at one place"):
+            function(table)
+        function(table[table["point"] != 2])
+
+
+def test_several_gpus_in_one_table_are_refused(app, pascal):
+    tables = [
+        ws.sweep(app, gpu, {"num_sms": [14, 28]}, ["mdm"]).assign(point=[n, n, n + 1, n + 1])
+        for n, gpu in ((0, pascal), (2, pascal.replace(name="other")))
+    ]
+    both = pd.concat(tables)
+    for function in (lambda t: ws.plot.curves(t, "num_sms"), ws.swings):
+        with pytest.raises(ws.InputError, match="2 GPUs, pascal-mdm, other; choose one"):
+            function(both)
+
+
+def test_a_place_of_several_numbers(app):
+    volta = ws.gpu("a100")
+    axes = {"shared_memory_carve_outs_kib": [(0, 48), (0, 96)], "num_sms": [14, 28]}
+    table = ws.sweep(app, volta, axes, ["mdm"])
+    totals = slice_of(table, ["num_sms"], {"shared_memory_carve_outs_kib": (0, 96)})
+    assert totals["point"].tolist() == [2, 3]
+    with pytest.raises(ws.InputError, match="is no value of the sweep"):
+        slice_of(table, ["num_sms"], {"shared_memory_carve_outs_kib": (0, 97)})
+
+
+@pytest.mark.parametrize(
+    "axes", [{"name": ["a"]}, {"num_sm": [1]}, {"num_sms": 3}, {"num_sms": "3"}]
+)
+def test_axes_to_change_one_at_a_time_are_checked(pascal, axes):
+    with pytest.raises(ws.InputError, match=next(iter(axes))):
+        ws.one_at_a_time(pascal, axes)
 
 
 # --- sensitivity --------------------------------------------------------------------------------

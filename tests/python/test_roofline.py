@@ -98,3 +98,12 @@ def test_commands(strided_path, capsys, tmp_path):
     assert text.count("mdm") == 3
     assert main(["dvfs", *arguments, "--clocks", "-1"]) == 2
     assert "-1.0 GHz is not a positive clock" in capsys.readouterr().err
+
+
+def test_what_is_no_roofline():
+    table = ws.roofline(ws.patterns.strided(gs=8, iterations=2, blocks=28), PASCAL)
+    for column in ("gpu", "gpu_changes", "gpu_digest"):
+        with pytest.raises(ws.InputError, match=f"have no column {column};"):
+            ws.plot.roofline(table.drop(columns=column))
+    with pytest.raises(ws.InputError, match="has no kernels"):
+        ws.roofline(ws.App([], "empty"), PASCAL)

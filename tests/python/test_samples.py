@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warpstack as ws
+from warpstack.samples import axes_of_ranges
 
 RANGES = {"num_sms": (4, 80), "noc_bandwidth_gbs": (100, 1600, "log"), "scheduler": ["gto", "lrr"]}
 SAMPLERS = [ws.samples.latin_hypercube, ws.samples.sobol, ws.samples.random, ws.samples.saltelli]
@@ -53,9 +54,13 @@ def test_a_sobol_sequence_is_balanced():
 
 
 def test_whole_numbers_are_rounded_without_bias():
-    # (1, 3) holds 1, 2, 3: rounding gives the ends half the share of the middle.
-    drawn = [point["num_sms"] for point in ws.samples.sobol({"num_sms": (1, 3)}, 1024)]
-    assert np.bincount(drawn).tolist() == [0, 256, 512, 256]
+    # (1, 4) holds four numbers, each a quarter of a balanced sequence; rounding would give the ends
+    # a sixth.
+    drawn = [point["num_sms"] for point in ws.samples.sobol({"num_sms": (1, 4)}, 1024)]
+    assert np.bincount(drawn).tolist() == [0, 256, 256, 256, 256]
+    # In equal ratios n has the share log((n + 1) / n) / log(4): 1 to 2 is half of 1 to 4.
+    drawn = [point["num_sms"] for point in ws.samples.sobol({"num_sms": (1, 3, "log")}, 1024)]
+    assert np.bincount(drawn)[1] == 512
     assert {p["num_sms"] for p in ws.samples.random({"num_sms": (1.6, 2.4)}, 50)} == {2}
 
 
@@ -103,6 +108,11 @@ def test_samples_are_axes(pascal):
         ({"num_sms": ("a", 2)}, "'a' is not a number"),
         ({"num_sms": (0, 2, "log")}, "starts above 0"),
         ({"num_sms": (1.2, 1.8)}, "no whole number"),
+        ({"num_sms": (1, 10**400)}, "finite"),
+        ({"scheduler": (1, 2)}, "scheduler is no number; give a list of choices"),
+        ({"shared_memory_carve_outs_kib": (1, 2)}, "is no number; give a list of choices"),
+        ({"num_sms": [{1}]}, "set is no value of a field"),
+        ({"num_sms": (-(10**5000), 1)}, "finite"),
     ],
 )
 def test_ranges_that_are_none(ranges, message):
@@ -117,3 +127,15 @@ def test_numbers_of_points_and_seeds_are_checked():
             sampler(RANGES, 0)
         with pytest.raises(ws.InputError, match="seed = -1"):
             sampler(RANGES, 4, seed=-1)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
+def test_values_lie_in_their_range(low, width, logarithmic, unit):
+    scale = ("log",) if logarithmic else ()
+    for field, high in (("num_sms", low + width), ("l1_latency", low + width / 7)):
+        axis = axes_of_ranges({field: (low, high, *scale)})[0]
+        (value,) = axis.values(np.array([unit]))
+        assert low <= value <= high
+        # A value stands for itself.
+        (again,) = axis.values(np.array([axis.unit_of(value)]))
+        assert again == pytest.approx(value, rel=1e-12)

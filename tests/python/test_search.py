@@ -142,3 +142,29 @@ def test_starts_from_the_gpu(kernel, pascal):
 def test_wrong_arguments(kernel, pascal, arguments, message):
     with pytest.raises(ws.InputError, match=message):
         ws.search(kernel, pascal, **{"space": {"num_sms": [28, 56]}, **arguments})
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"objective": "cycles / (num_sms - 28)"},
+        {"constraint": "1 / (num_sms - 28) < 1"},
+        {"constraint": "cycles / (num_sms - 28) > -1e9"},
+    ],
+)
+def test_a_point_without_a_value_is_a_row_with_its_error(kernel, pascal, where):
+    found = ws.search(kernel, pascal, {"num_sms": [14, 28, 56]}, **where)
+    assert len(found) == 3
+    bad = found["num_sms"] == 28
+    assert found.loc[bad, "error"].str.contains("no finite value").all()
+    assert not found.loc[bad, "feasible"].any()
+    assert (found.loc[~bad, "error"] == "").all()
+    assert found.loc[~bad, "objective"].notna().all()
+
+
+def test_choices_of_several_numbers(kernel):
+    space = {"shared_memory_carve_outs_kib": [[0, 48], [0, 96]], "num_sms": [14, 28]}
+    found = ws.search(kernel, "a100", space)
+    assert len(found) == 4
+    assert found["feasible"].all()
+    assert set(found["shared_memory_carve_outs_kib"]) == {(0, 48), (0, 96)}

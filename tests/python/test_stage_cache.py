@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,8 +141,44 @@ def test_another_build_has_other_keys(monkeypatch):
     assert key == stage_cache.key_of(["a"], {"x": 1})
     assert key != stage_cache.key_of(["b"], {"x": 1})
     assert key != stage_cache.key_of(["a"], {"x": 2})
-    monkeypatch.setattr(stage_cache, "_program", lambda: ["another"])
+    monkeypatch.setattr(stage_cache, "program", lambda: "another")
     assert key != stage_cache.key_of(["a"], {"x": 1})
+
+
+def test_the_program_is_the_core_its_stages_and_scipy(tmp_path, monkeypatch):
+    def digest():
+        stage_cache.program.cache_clear()
+        return stage_cache.program()
+
+    before = digest()
+    assert digest() == before
+    monkeypatch.setattr(stage_cache.scipy, "__version__", "0.0")
+    another_scipy = digest()
+    for name in stage_cache._SOURCES:
+        text = (Path(stage_cache.__file__).parent / name).read_text()
+        (tmp_path / name).write_text(text + "# changed\n")
+    monkeypatch.setattr(stage_cache, "__file__", str(tmp_path / "stage_cache.py"))
+    assert len({before, another_scipy, digest()}) == 3
+    monkeypatch.undo()
+    assert digest() == before
+
+
+def test_without_a_home_folder_there_is_no_cache(monkeypatch):
+    def homeless(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("WARPSTACK_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert as_cache(True) is None
+    with pytest.raises(ws.InputError, match=r"no home folder; set .* WARPSTACK_CACHE"):
+        default_folder()
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WARPSTACK_CACHE", "~/stages")
+    assert default_folder() == tmp_path / "stages"
 
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), "1"])

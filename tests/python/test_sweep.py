@@ -1,6 +1,7 @@
 """Sweeps: every point equals its prediction alone, and a stage reads what it declares."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from strategies import gpus, kernels
+from warpstack import sweep_store
 from warpstack.gpu import Gpu, is_whole
 from warpstack.interval import INTERVAL_FIELDS
 from warpstack.memory import CACHE_FIELDS, MemorySystem
@@ -303,6 +305,10 @@ def test_axes_that_are_no_design(kernel, pascal, axes, message):
         ({"selection": "best"}, "selection = 'best'"),
         ({"misses": "few"}, "misses = 'few'"),
         ({"merge_threshold": -1}, "merge_threshold"),
+        ({"merge_threshold": "ten"}, "merge_threshold = 'ten'"),
+        ({"merge_threshold": None}, "merge_threshold = None"),
+        ({"merge_threshold": 10**400}, "merge_threshold"),
+        ({"models": ["mdm", "mt", "mdm"]}, "models: mdm is given twice"),
         ({"models": "mdx"}, "unknown model"),
         ({"client": 3}, "client: "),
     ],
@@ -502,3 +508,92 @@ def test_ctrl_c_ends_a_sweep_on_threads(tmp_path):
         process.stdout.read()
     assert process.returncode != 0
     assert time.monotonic() - start < 30
+
+
+def test_numbers_of_any_size_are_rows_with_an_error(kernel, pascal):
+    table = ws.sweep(kernel, pascal, {"num_sms": [28, 10**400, 10**5000]}, cache=False)
+    assert [bool(error) for error in table["error"]] == [False, True, True]
+    assert "num_sms" in table["error"].iloc[1]
+
+
+def test_more_cores_than_threads_allowed(kernel, pascal, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1000)
+    table = ws.sweep(kernel, pascal, {"num_sms": [28]}, cache=False)
+    assert (table["error"] == "").all()
+
+
+def test_one_sweep_writes_to_a_store_at_a_time(kernel, pascal, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    expected = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    with (tmp_path / "_lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ws.InputError, match="another sweep is writing to it"):
+            ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
+def test_parts_that_cannot_be_read_stay(kernel, pascal, tmp_path):
+    ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    (part,) = tmp_path.glob("part-*")
+    part.rename(tmp_path / "moved")
+    part.mkdir()  # reading it is an error of the file system, for root, too
+    with pytest.raises(ws.InputError, match="cannot be read"):
+        ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    assert part.is_dir()
+    part.rmdir()
+    (tmp_path / "moved").rename(part)
+    mine = tmp_path / "part-of my thesis.parquet"
+    mine.write_text("text")
+    ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    assert mine.read_text() == "text"
+
+
+def test_files_of_a_store_have_the_mode_of_new_files(kernel, pascal, tmp_path):
+    before = os.umask(0o027)
+    try:
+        ws.sweep(kernel, pascal, AXES, store=tmp_path / "store")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "store").iterdir()}
+    assert modes == {0o640}
+
+
+def test_results_reach_the_store_without_further_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_store, "_WRITE_SECONDS", 0.05)
+    store = sweep_store.SweepStore(tmp_path, {}, resume=True)
+    store.add(0, pd.DataFrame({"x": [1.0]}))
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("part-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    found = store.read([1])
+    store.close()
+    assert found[0]["x"].tolist() == [1.0]
+
+
+def test_what_could_not_be_written_late_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_store, "_WRITE_SECONDS", 0.01)
+    store = sweep_store.SweepStore(tmp_path / "store", {}, resume=True)
+    shutil.rmtree(tmp_path / "store")
+    store.add(0, pd.DataFrame({"x": [1.0]}))
+    time.sleep(0.2)
+    with pytest.raises(ws.InputError, match="cannot be written"):
+        store.close()
+
+
+def test_one_worker_uses_one_thread(pascal, monkeypatch):
+    """Every stage that can use more is told so."""
+    asked = []
+
+    def watched(function, place):
+        def call(*arguments, **options):
+            asked.append(arguments[place] if len(arguments) > place else options["num_threads"])
+            return function(*arguments, **options)
+
+        return call
+
+    for name, place in (("group_warps", 3), ("KernelWork", 3), ("MemorySystem", 1)):
+        monkeypatch.setattr(ws._core, name, watched(getattr(ws._core, name), place))
+    kernel = ws.patterns.strided(gs=4, iterations=2, blocks=29)
+    ws.sweep(kernel, pascal, {"num_sms": [14]}, ["warpstack"], workers=1, cache=False)
+    assert asked == [1, 1, 1]

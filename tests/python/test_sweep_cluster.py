@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.cluster import PackedKernels
+from warpstack.cluster import PackedKernels, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
 # Dask leaves sockets and loops to the collector when a worker dies.
@@ -88,3 +88,19 @@ def test_a_killed_worker_costs_nothing(client, app, pascal, tmp_path):
 def test_clients_are_checked(app, pascal):
     with pytest.raises(ws.InputError, match=r"expected a distributed\.Client, got str"):
         ws.sweep(app, pascal, AXES, client="tcp://localhost")
+
+
+def _full_disk(kernels, description):
+    raise OSError(28, "No space left on device")
+
+
+def _reset(kernels, description):
+    raise ConnectionResetError(104, "Connection reset by peer")
+
+
+def test_only_lost_connections_are_lost_workers(client, app):
+    tasks = [(0, 0, None)]
+    with pytest.raises(OSError, match="No space left"):
+        list(run_on_cluster(client, [app.kernels], tasks, _full_disk))
+    with pytest.raises(ws.InputError, match=r"8 workers were lost .*Connection reset by peer"):
+        list(run_on_cluster(client, [app.kernels], tasks, _reset))

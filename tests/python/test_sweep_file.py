@@ -113,6 +113,7 @@ def test_errors_of_points_are_told(folder, capsys):
         ("flush_l2: true", "flush_l3: true", "did you mean flush_l2?"),
         ("merge_threshold: 10", "merge_threshold: -1", "merge_threshold = -1"),
         ("axes:", "points:", "points: expected a list of points"),
+        ("gpu:", f"workers: {'9' * 5000}\ngpu:", "is not a whole number of at least 1"),
         ("gpu:", "workers: 0\ngpu:", "workers = '0' is not a whole number of at least 1"),
         ("gpu:", "output: all.xls\ngpu:", "does not end in .csv or .parquet"),
         ("gpu:", "points: []\ngpu:", "axes and points are two designs"),

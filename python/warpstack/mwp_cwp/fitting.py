@@ -93,8 +93,9 @@ def fit(
     """Find Mem_LD and the departure delays that explain measured CPIs best (Section 5.1).
 
     The parameters minimise the sum of the squared logarithms of predicted over measured CPI: a grid
-    of all three shrinks around its best point, so that the result does not depend on a start, nor
-    on slopes, which the minima of Eq. 5 do not have everywhere.
+    of all three, from a hundredth to a hundred times the machine's own values at first, shrinks
+    around its best point: the result does not depend on slopes, which the minima of Eq. 5 do not
+    have everywhere.
 
     Parameters
     ----------
@@ -133,7 +134,10 @@ def fit(
             f"{len(wanted)} parameters; measure more micro-benchmarks"
         )
 
-    centre = {"dram_latency": 400.0, "uncoalesced_departure": 10.0, "coalesced_departure": 10.0}
+    centre = {
+        name: float(np.exp(np.mean(np.log(np.asarray(getattr(machine, name), dtype=float)))))
+        for name in FITTED
+    }
     reach = np.log(100.0)
     for _ in range(_ROUNDS):
         steps = np.exp(np.linspace(-reach, reach, _POINTS))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpstack.arguments import as_integer
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, as_gpu
 
@@ -100,8 +101,11 @@ class Machine:
         Raises
         ------
         InputError
-            If not even one fits.
+            If not even one fits, or a number is none.
         """
+        as_integer("threads_per_block", threads_per_block, 1, 2**31 - 1)
+        as_integer("registers_per_thread", registers_per_thread, 0, 2**31 - 1)
+        as_integer("shared_memory_bytes", shared_memory_bytes, 0, 2**63 - 1)
         warps = math.ceil(threads_per_block / WARP_SIZE)
         limits = [float(self.blocks_per_sm), float(self.warps_per_sm) / warps]
         if registers_per_thread:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pandas as pd
 
 from warpstack import cuda
+from warpstack.arguments import as_integer, shown
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.coalescing import Expression, is_coalesced, transactions
@@ -27,6 +28,10 @@ M_FACTORS = {
     "modulo": 35.0,
 }
 
+#: Of polynomials; beyond it a value counts as unknown.
+_MOST_DEGREE = 4
+_MOST_TERMS = 64
+_MOST_COEFFICIENT = 2**64
 _OFF_CHIP = ("global", "local")
 _FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 _AXES = "xyzw"
@@ -240,13 +245,31 @@ class _Values:
             if opcode == "sub":
                 return a - inputs[1]
             if opcode in ("mul", "mul24", "mad", "mad24") and "hi" not in words:
-                return a * inputs[1] + (inputs[2] if opcode.startswith("mad") else 0)
+                product = _bounded(a, inputs[1])
+                if product is not None:
+                    return product + (inputs[2] if opcode.startswith("mad") else 0)
             shift = inputs[1].constant if opcode == "shl" else None
             if shift is not None and 0 <= shift < 64:
                 return a * (1 << int(shift))
         uniform = opcode not in ("ld", "atom", "shfl", "tex", "activemask", "vote", "match")
         uniform = uniform and not any(value.differs_by_thread for value in inputs)
         return Expression({(("" if uniform else "?") + f"line {instruction['line']}",): 1})
+
+
+def _bounded(a: Expression, b: Expression) -> Expression | None:
+    """Return a product; None where it is larger than what an index is made of.
+
+    A register that is squared again and again doubles its degree, and the terms grow faster.
+    """
+    if _degree(a) + _degree(b) > _MOST_DEGREE or len(a.terms) * len(b.terms) > _MOST_TERMS**2:
+        return None
+    product = a * b
+    fits = all(abs(coefficient) < _MOST_COEFFICIENT for coefficient in product.terms.values())
+    return product if fits and len(product.terms) <= _MOST_TERMS else None
+
+
+def _degree(value: Expression) -> int:
+    return max(map(len, value.terms), default=0)
 
 
 def _registers(instruction: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -316,7 +339,7 @@ def static_instructions(
             )
         given[name] = value
     if block is not None:
-        sizes = [block] if isinstance(block, int) else list(block)
+        sizes = _sizes("block", block)
         given |= {f"ntid.{axis}": size for axis, size in zip("xyz", [*sizes, 1, 1], strict=False)}
     pointers = {name for name, entry in declared.items() if entry["bytes"] == 8} - set(given)
     values = _Values(flow, given, pointers)
@@ -333,12 +356,12 @@ def static_instructions(
         generic = is_access and not any(word.split("::")[0] in spaces for word in words)
         if is_access and (generic or any(word in _OFF_CHIP for word in words)):
             kind = "mem"
-            bits = re.search(r"(\d+)", words[-1])
+            bits = re.search(r"(\d+)(?:x(\d+))?", words[-1])
             vector = next((int(word[1:]) for word in words if re.fullmatch(r"v[248]", word)), 1)
-            size = int(bits.group(1)) // 8 * vector if bits else 4
+            size = int(bits.group(1)) * int(bits.group(2) or 1) // 8 * vector if bits else 4
             place = next(o for o in instruction["operands"] if "address" in o)
             index = values.address(place) * Fraction(1, size)
-        elif opcode in ("bar", "barrier"):
+        elif opcode in ("bar", "barrier") and "arrive" not in words:  # which does not wait
             kind = "synch"
         elif opcode == "ld" and "param" in words:
             kind = "operand"
@@ -363,6 +386,16 @@ def static_instructions(
             }
         )
     return pd.DataFrame(rows)
+
+
+def _sizes(what: str, given: int | Sequence[int]) -> list[int]:
+    """Return the sizes of a grid or a block in x, y and z, as many as there are given."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        given = [given]
+    sizes = [as_integer(what, size, 1, 2**31 - 1) for size in given]
+    if not 1 <= len(sizes) <= 3:
+        raise InputError(f"{what} = {shown(given)} has {len(sizes)} sizes, not 1 to 3")
+    return sizes
 
 
 def describe_ptx(
@@ -398,6 +431,7 @@ def describe_ptx(
         As `static_instructions`, and if a block does not fit on an SM.
     """
     machine = as_machine(gpu)
+    num_blocks, threads = math.prod(_sizes("grid", grid)), math.prod(_sizes("block", block))
     table = static_instructions(
         kernel,
         trip_counts=trip_counts,
@@ -421,7 +455,6 @@ def describe_ptx(
             coalesced, count = found.is_coalesced, found.count
         counts["coal" if coalesced else "uncoal"] += times
         spread += 0 if coalesced else times * count
-    threads = block if isinstance(block, int) else math.prod(block)
     if active_blocks_per_sm is None:
         active_blocks_per_sm = machine.active_blocks_per_sm(
             threads, kernel.registers_per_thread, kernel.shared_memory_bytes
@@ -429,7 +462,7 @@ def describe_ptx(
     memory = counts["coal"] + counts["uncoal"]
     return KernelDescription(
         threads_per_block=threads,
-        num_blocks=grid if isinstance(grid, int) else math.prod(grid),
+        num_blocks=num_blocks,
         active_blocks_per_sm=active_blocks_per_sm,
         comp_insts=float(runs[table["kind"] != "mem"].sum()),
         uncoal_mem_insts=counts["uncoal"],

@@ -46,7 +46,8 @@ def dvfs(
     Raises
     ------
     InputError
-        If these are not such rows, or the power is not a positive number for every clock.
+        If these are not such rows, they are of several GPUs, or the power is not a positive number
+        for every clock.
 
     Examples
     --------
@@ -56,11 +57,13 @@ def dvfs(
     >>> ws.plot.dvfs(table, power_watts=lambda f: 40 + 60 * f**3).get_ylabel()
     'power (W)'
     """
-    columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes")
+    columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes", "gpu_digest")
     missing = [column for column in columns if column not in table]
     if missing or table.empty:
         what = f"have no column {missing[0]}" if missing else "have no rows"
         raise InputError(f"dvfs: the rows {what}; expected the rows of warpstack.dvfs")
+    if len(set(table["gpu_digest"])) > 1:
+        raise InputError("dvfs: the rows are of several GPUs, whose times do not add up")
     import matplotlib.pyplot as plt
 
     if ax is None:

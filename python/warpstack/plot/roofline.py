@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 #: Colours that stay apart for colour-blind readers (after Okabe and Ito).
 _COLOURS = {"L1": "#009E73", "L2": "#0072B2", "DRAM": "#D55E00"}
 _MARKERS = "osD^vP*Xhp<>"
-_COLUMNS = ("kernel", "name", "model", "level", "intensity", "gips", "bandwidth_gbs", "issue_gips")
+_COLUMNS = (
+    "kernel",
+    "name",
+    "model",
+    "level",
+    "intensity",
+    "gips",
+    "bandwidth_gbs",
+    "issue_gips",
+    "gpu",
+    "gpu_changes",
+    "gpu_digest",
+)
 
 
 def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
