@@ -32,7 +32,7 @@ def test_every_page_has_its_place():
     assert len(listed) == len(set(listed))
     pages = {page.stem for page in DOCS.glob("*.md")} - {"index"} | {"api"}
     notebooks = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
-    generated = {"generated/command-line", "generated/gpu-fields"}
+    generated = {"figures/index", "generated/command-line", "generated/gpu-fields"}
     assert set(listed) == pages | notebooks | generated
 
 
