@@ -296,7 +296,8 @@ def test_wrong_arguments(table, draw, message):
 
 def test_models_look_the_same_everywhere(table):
     """Each model of the package has its own look, in every picture."""
-    assert set(MODELS) == {*ws.models.names(), "simulation"}
+    others = {"simulation", "crisp", "ppt_gpu_mem"}
+    assert set(MODELS) == {*ws.models.names(), *others}
     assert len({(style.colour, style.marker) for style in MODELS.values()}) == len(MODELS)
     assert len({style.marker for style in MODELS.values()}) == len(MODELS)
     reference = ws.timing.as_table([ws.simulate(ws.patterns.stream(blocks=28), "pascal-mdm")])

@@ -42,8 +42,8 @@ MODELS = {
     "warpstack": Style("#7B3294", "h", "-", "**"),
     "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
-    "crisp": Style("#2CA8A0", "P", ":", "x"),
-    "ppt_gpu_mem": Style("#56B4E9", "^", "--", ".."),
+    "crisp": Style("#2CA8A0", "H", ":", "x"),
+    "ppt_gpu_mem": Style("#56B4E9", "8", "--", ".."),
 }
 _UNITS = {
     "cycles": "cycles",
