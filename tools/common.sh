@@ -24,32 +24,51 @@ compiles_cxx20() {
 need_compiler() {
   compiles_cxx20 && return
   try_apt_install g++ && compiles_cxx20 && return
-  say "a C++20 compiler is needed (g++ 11 or later, clang++ 16 or later): install one, or name it in CXX"
+  say "a C++20 compiler is needed: install g++ (11 or later) or clang++ (16 or later), or name one in CXX"
   exit 1
+}
+
+# The first interpreter on PATH that is recent enough, makes virtual environments and has its headers.
+find_python() {
+  for python in python3 python3.13 python3.12 python3.11 python3.10; do
+    command -v "$python" >/dev/null && "$python" - 2>/dev/null <<'CHECK' && return
+import ensurepip, os, sys, sysconfig, venv
+headers = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit(sys.version_info < (3, 10) or not os.path.exists(headers))
+CHECK
+  done
+  return 1
 }
 
 need_python() {
-  local candidate
-  for candidate in python3 python3.13 python3.12 python3.11 python3.10; do
-    if command -v "$candidate" >/dev/null &&
-      "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-      python=$candidate
-      return
-    fi
-  done
-  if [ "${1:-}" != again ] && try_apt_install python3 python3-venv; then
-    need_python again
-    return
-  fi
-  say "Python 3.10 or later with venv is needed: install python3 and python3-venv"
+  find_python && return
+  try_apt_install python3 python3-venv python3-dev && find_python && return
+  say "Python 3.10 or later with venv and its headers is needed: install python3, python3-venv and python3-dev"
   exit 1
 }
 
-# Makes .venv and installs the package with the extras given.
+# Makes .venv and installs the package.
 install_package() {
   need_compiler
   need_python
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --upgrade pip
-  .venv/bin/python -m pip install --quiet ".${1:-}"
+  .venv/bin/python -m pip install --quiet .
+}
+
+# Installs what an extra of the installed package asks for; the package is not built again.
+install_extra() {
+  local requirements
+  requirements=$(.venv/bin/python - "$1" <<'LIST'
+import importlib.metadata, sys
+
+ending = f'; extra == "{sys.argv[1]}"'
+for requirement in importlib.metadata.requires("warpstack"):
+    if requirement.endswith(ending):
+        print(requirement.removesuffix(ending))
+LIST
+  )
+  # No package name or version holds a blank.
+  # shellcheck disable=SC2086
+  .venv/bin/python -m pip install --quiet $requirements
 }
