@@ -725,7 +725,11 @@ def _figure(arguments: argparse.Namespace) -> None:
     )
     reports = []
     for figure in wanted:
-        reports.append(figures.write_report(figure, study, output))
+        reports.append(
+            figures.redraw(figure, output)
+            if arguments.redraw
+            else figures.write_report(figure, study, output)
+        )
         print(f"{figure.name}: {printable(reports[-1].picture)}", file=sys.stderr)
     if arguments.all:
         index = figures.write_index(reports, study, output, figures.LEFT_OUT)
@@ -996,6 +1000,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         drawing.add_argument(
             "--no-cache", action="store_true", help="compute all anew and keep nothing on disk"
+        )
+        drawing.add_argument(
+            "--redraw", action="store_true", help="draw again from the data in --output"
         )
         _add_output(drawing)
 

@@ -20,7 +20,7 @@ from functools import cache
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.hardware import Hardware, read_hardware
-from warpstack.figures.report import Report, write_index, write_report
+from warpstack.figures.report import Report, redraw, staleness, write_index, write_report
 from warpstack.figures.study import SIZES, Study
 
 __all__ = [
@@ -35,6 +35,8 @@ __all__ = [
     "get",
     "names",
     "read_hardware",
+    "redraw",
+    "staleness",
     "write_index",
     "write_report",
 ]

@@ -36,6 +36,30 @@ def tidy(ax: Axes, legend: str | None = "outside") -> None:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
 
 
+def cut(values: pd.DataFrame, limit: float | None) -> tuple[pd.DataFrame, str]:
+    """Return values cut at plus and minus a limit, and what the axis then says of it.
+
+    Every figure that leaves out a part of its values does so here, so that none does it silently.
+    """
+    if limit is None or not (values.abs() > limit).any(axis=None):
+        return values, ""
+    return values.clip(-limit, limit), f", cut at {limit:g}"
+
+
+def _write_cut_value(ax: Axes, x: float, full: float, end: float) -> None:
+    """Write the value of a bar or point that was cut beside its end."""
+    ax.annotate(
+        f"{full:.0f}",
+        (x, end),
+        xytext=(0, 3 if end > 0 else -3),
+        textcoords="offset points",
+        fontsize=6,
+        rotation=90,
+        ha="center",
+        va="bottom" if end > 0 else "top",
+    )
+
+
 def grouped_bars(
     values: pd.DataFrame,
     *,
@@ -72,9 +96,10 @@ def grouped_bars(
     )
     step = 0.86 / len(values.columns)
     looks = styles(values.columns)
+    ends, said = cut(values, limit)
     for i, name in enumerate(values.columns):
         heights = values[name].to_numpy(dtype=float)
-        shown = heights if limit is None else np.clip(heights, -limit, limit)
+        shown = ends[name].to_numpy(dtype=float)
         places = centres + (i - (len(values.columns) - 1) / 2) * step
         look = looks[str(name)]
         ax.bar(
@@ -89,24 +114,14 @@ def grouped_bars(
         )
         for x, full, end in zip(places, heights, shown, strict=True):
             if full != end and not np.isnan(full):
-                ax.annotate(
-                    f"{full:.0f}",
-                    (x, end),
-                    xytext=(0, 2),
-                    textcoords="offset points",
-                    fontsize=6,
-                    rotation=90,
-                    ha="center",
-                    va="bottom",
-                )
+                _write_cut_value(ax, x, full, end)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
-    if limit is not None and np.nanmax(values.to_numpy(dtype=float)) > limit:
-        low = float(np.nanmin(np.append(values.to_numpy(dtype=float), 0)))
-        ax.set_ylim(max(low, -limit) * 1.08, 1.18 * limit)
-    ax.set_ylabel(ylabel, fontsize=9)
+    if said:
+        ax.margins(y=0.15)  # room for the numbers
+    ax.set_ylabel(ylabel + said, fontsize=9)
     tidy(ax, legend)
     return _figure_of(ax)
 
@@ -165,21 +180,27 @@ def lines(
     *,
     xlabel: str,
     ylabel: str,
+    limit: float | None = None,
     ax: Axes | None = None,
     legend: str | None = "outside",
     scale: bool = False,
     width: float = 5.8,
 ) -> Figure:
-    """Draw a line per column over the index, equally spaced or, with `scale`, to scale."""
+    """Draw a line per column over the index, equally spaced or, with `scale`, to scale.
+
+    Higher points are drawn at `limit`, and the axis says so; the highest of each line has its value
+    written above.
+    """
     if ax is None:
         ax = new_figure(width, 3.0).subplots()
     looks = styles(values.columns)
     places: Any = values.index.to_numpy() if scale else np.arange(len(values))
+    ends, said = cut(values, limit)
     for name in values.columns:
         look = looks[str(name)]
         ax.plot(
             places,
-            values[name].to_numpy(dtype=float),
+            ends[name].to_numpy(dtype=float),
             color=look.colour,
             marker=look.marker if len(values) <= 24 else "",
             linestyle=look.line,
@@ -191,9 +212,16 @@ def lines(
         ax.locator_params(axis="x", integer=True)
     else:
         ax.set_xticks(places, [f"{value:g}" for value in values.index])
+    if limit is not None and said:
+        heights = values.to_numpy(dtype=float)
+        for i in np.unique(np.nanargmax(heights, axis=0)):
+            # Of lines that are highest at one place the largest value is written.
+            if (highest := float(np.nanmax(heights[i]))) > limit:
+                _write_cut_value(ax, places[i], highest, limit)
+        ax.margins(y=0.15)
     ax.set_ylim(bottom=0)
     ax.set_xlabel(xlabel, fontsize=9)
-    ax.set_ylabel(ylabel, fontsize=9)
+    ax.set_ylabel(ylabel + said, fontsize=9)
     tidy(ax, legend)
     return _figure_of(ax)
 

@@ -114,9 +114,10 @@ def policy(
         )
         ranked.index += 1
         figure = lines(
-            ranked.clip(upper=200),
+            ranked,
             xlabel="kernels, each model's sorted by error",
-            ylabel="error of the CPI (%), cut at 200",
+            ylabel="error of the CPI (%)",
+            limit=200,
             scale=True,
             width=7,
         )

@@ -37,9 +37,10 @@ def _draw(table: pd.DataFrame) -> Figure:
     rows = rows.sort_values("clustering")[list(SELECTIONS)]
     rows.index = pd.Index(np.arange(1, len(rows) + 1))
     return lines(
-        rows.clip(upper=200),
+        rows,
         xlabel="control-divergent kernels, sorted by the error of clustering",
-        ylabel="error of the CPI (%), cut at 200",
+        ylabel="error of the CPI (%)",
+        limit=200,
         scale=True,
         width=7,
     )

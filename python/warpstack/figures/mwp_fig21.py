@@ -57,14 +57,13 @@ def _draw(table: pd.DataFrame) -> Figure:
         figure.subplots(1, 2), table.groupby("access", sort=False), strict=True
     ):
         lines(
-            rows.set_index("warps")[list(_SHOWN)].clip(upper=64),
+            rows.set_index("warps")[list(_SHOWN)],
             xlabel="warps per SM (N)",
             ylabel="memory warps",
             ax=ax,
             scale=True,
             legend="outside" if kind == "uncoalesced" else None,
         )
-        ax.set_ylim(0, 64)
         ax.set_title(kind, fontsize=9)
     return figure
 

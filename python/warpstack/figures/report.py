@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import importlib.util
 import io
 import os
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +20,14 @@ from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
 
-__all__ = ["Report", "write_index", "write_report"]
+__all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
 _DPI = 110
 #: Flat colours and text need no more, and the files are a third as large.
 _PNG_COLOURS = 128
+#: What a picture says of itself: digests of the data and the code that it was drawn from, and how
+#: long the data took.
+_DATA, _CODE, _SECONDS = "warpstack-data", "warpstack-code", "warpstack-seconds"
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,35 @@ def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
             "workloads of both classes (see warpstack workloads)"
         )
     start = time.perf_counter()
-    table = figure.compute(study)
+    content = figure.compute(study).to_csv(index=False, float_format="%.6g").encode()
+    report = _draw(figure, content, output, lambda: time.perf_counter() - start)
+    return report
+
+
+def redraw(figure: PaperFigure, output: Path) -> Report:
+    """Draw a figure again from its data in a folder, and judge its claims by them.
+
+    Raises
+    ------
+    InputError
+        If the folder lacks the data or the picture, or a file cannot be read or written.
+    """
+    data, picture = output / f"{figure.name}.csv", output / f"{figure.name}.png"
+    try:
+        content = data.read_bytes()
+        seconds = float(_texts(picture).get(_SECONDS, "nan"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"--redraw {printable(data)}: cannot be read: {error}; compute it without --redraw"
+        ) from None
+    return _draw(figure, content, output, lambda: seconds)
+
+
+def _draw(
+    figure: PaperFigure, content: bytes, output: Path, seconds: Callable[[], float]
+) -> Report:
+    """Write the data, and the picture that is drawn from what the file says."""
+    table = _table(content)
     claims = tuple(figure.check(table))
     drawn = figure.draw(table)
     width = drawn.get_size_inches()[0]
@@ -75,11 +109,74 @@ def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
     drawn.supxlabel(reference, fontsize=6, color="#555555")
     image = io.BytesIO()
     drawn.savefig(image, format="png", dpi=_DPI)
-    seconds = time.perf_counter() - start
+    took = seconds()
+    texts = {_DATA: _digest(content), _CODE: _code_digest(figure), _SECONDS: f"{took:.1f}"}
     picture, data = output / f"{figure.name}.png", output / f"{figure.name}.csv"
-    _write(data, table.to_csv(index=False, float_format="%.6g").encode())
-    _write(picture, _smaller(image))
-    return Report(figure, claims, seconds, picture, data)
+    _write(data, content)
+    _write(picture, _smaller(image, texts))
+    return Report(figure, claims, took, picture, data)
+
+
+def _table(content: bytes) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""])
+
+
+def staleness(figure: PaperFigure, folder: Path) -> str:
+    """Return what a figure's picture in a folder is not made from: its data, its code, or nothing."""
+    texts = _texts(folder / f"{figure.name}.png")
+    if texts.get(_DATA) != _digest((folder / f"{figure.name}.csv").read_bytes()):
+        return "data"
+    return "" if texts.get(_CODE) == _code_digest(figure) else "code"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _code_digest(figure: PaperFigure) -> str:
+    """Return a digest of what draws a figure: its module, and what that imports to draw.
+
+    Comments, docstrings and formatting do not count.
+    """
+    parts = []
+    waiting = [f"warpstack.figures.{figure.name.replace('-', '_')}"]
+    seen = set(waiting)
+    while waiting:
+        name = waiting.pop()
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:  # a figure that is not one of the package's
+            continue
+        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpstack"):
+                for module in (node.module, *(f"{node.module}.{a.name}" for a in node.names)):
+                    if module not in seen and _draws(str(module)):
+                        seen.add(str(module))
+                        waiting.append(str(module))
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and _is_docstring(body[0]):
+                node.body = body[1:]  # type: ignore[attr-defined]
+        parts.append(f"{name} {ast.dump(tree)}")
+    return _digest("\n".join(sorted(parts)).encode())
+
+
+def _draws(module: str) -> bool:
+    """Return whether a module has a part in pictures, beside those that only compute their data."""
+    if module in ("warpstack.figures.study", "warpstack.figures.stages"):
+        return False
+    folder, _, name = module.rpartition(".")
+    return (
+        folder in ("warpstack.figures", "warpstack.plot")
+        and (Path(__file__).parents[1] / folder.rpartition(".")[2] / f"{name}.py").is_file()
+    )
+
+
+def _is_docstring(statement: object) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def write_index(
@@ -131,15 +228,27 @@ def write_index(
     return path
 
 
-def _smaller(image: io.BytesIO) -> bytes:
-    """Return a PNG with a palette."""
+def _texts(picture: Path) -> dict[str, str]:
+    """Return the texts that a PNG carries."""
     from PIL import Image
+
+    with Image.open(picture) as image:
+        return {str(name): str(value) for name, value in image.info.items()}
+
+
+def _smaller(image: io.BytesIO, texts: Mapping[str, str]) -> bytes:
+    """Return a PNG with a palette that carries texts."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     reduced = (
         Image.open(image).convert("RGB").quantize(_PNG_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     )
     result = io.BytesIO()
-    reduced.save(result, format="PNG", optimize=True)
+    about = PngInfo()
+    for name, value in texts.items():
+        about.add_text(name, value)
+    reduced.save(result, format="PNG", optimize=True, pnginfo=about)
     return result.getvalue()
 
 

@@ -71,9 +71,10 @@ def _compute(study: Study, coalesced: bool) -> pd.DataFrame:
 def _draw(table: pd.DataFrame) -> Figure:
     rows = table.set_index(table["N"].rename("warps"))[list(_SHOWN)]
     return lines(
-        rows.clip(upper=30),
+        rows,
         xlabel="warps per SM",
-        ylabel="warps (cut at 30)",
+        ylabel="warps",
+        limit=30,
         scale=True,
         width=6.4,
     )

@@ -82,6 +82,7 @@ def errors(
     centres = np.append(np.arange(len(percent)), len(percent) + 0.4)
     step = 0.84 / bars
     looks = styles(percent.columns)
+    was_cut = False
     for i, name in enumerate(percent.columns):
         heights = np.append(percent[name].to_numpy(), percent[name].abs().mean())
         shown = (
@@ -100,6 +101,7 @@ def errors(
         )
         for x, full, end in zip(places, heights, shown, strict=True):
             if full != end and not np.isnan(full):
+                was_cut = True
                 ax.annotate(
                     f"{full:.0f}",
                     (x, end),
@@ -119,7 +121,8 @@ def errors(
     )
     ax.set_xticks(centres, labels, fontsize=8, **turned)
     ax.tick_params(axis="x", length=0)
-    ax.set_ylabel("error of the prediction (%)")
+    said = f", cut at {limit_percent:g}" if was_cut else ""
+    ax.set_ylabel(f"error of the prediction (%){said}")
     ax.set_xlim(-0.6, centres[-1] + 0.6)
     ax.margins(y=0.12)
     ax.spines[["top", "right"]].set_visible(False)
