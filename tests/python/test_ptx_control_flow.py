@@ -339,6 +339,13 @@ def test_lanes_carry_a_value_out_of_a_compiled_loop():
     check_least(LEAST)
 
 
+@pytest.mark.skipif(not ws.cuda.compilers(), reason="neither nvcc nor NVRTC is installed")
+def test_lanes_break_in_the_program_of_the_reference_material(shared):
+    text = (shared / "reference" / "programs" / "brk.cu").read_text()
+    kernel = text[text.index("__global__") : text.index("int main")]
+    check_least('extern "C" ' + kernel, "find")
+
+
 @pytest.mark.parametrize("part", range(8))
 def test_random_programs_of_many_values(part):
     """Further ones, by hand: python tests/python/ptx_programs.py --count 1000000 --seed 100000."""
