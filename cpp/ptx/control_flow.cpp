@@ -248,8 +248,9 @@ Allocation32 allocate_registers(const Successors& successors,
     }
   }
 
-  // Linear scan. A value's place is free again in the step after the last that touches it: a target
-  // never shares a place with a source of its own step.
+  // Linear scan, once per width: see the header for why values of different widths never share a
+  // place. A value's place is free again in the step after the last that touches it: a target never
+  // shares a place with a source of its own step.
   std::vector<std::uint32_t> order;
   for (std::uint32_t value = 0; value < num_values; ++value) {
     if (first[value] != ~0u) order.push_back(value);
@@ -257,35 +258,24 @@ Allocation32 allocate_registers(const Successors& successors,
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return first[a] != first[b] ? first[a] < first[b] : a < b;
   });
-  std::vector<std::vector<std::uint32_t>> ending(num_steps);
-  for (const std::uint32_t value : order) ending[last[value]].push_back(value);
   using Heap = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
-  Heap free_single, free_pair;  // units; pairs by their first one
-  std::uint32_t swept = 0;
-  for (const std::uint32_t value : order) {
-    for (; swept < first[value]; ++swept) {
-      for (const std::uint32_t ended : ending[swept]) {
-        (units[ended] == 2 ? free_pair : free_single).push(result.unit[ended]);
+  for (const std::uint32_t width : {2u, 1u}) {
+    std::vector<std::vector<std::uint32_t>> ending(num_steps);
+    Heap free;
+    std::uint32_t swept = 0;
+    for (const std::uint32_t value : order) {
+      if (units[value] != width) continue;
+      for (; swept < first[value]; ++swept) {
+        for (const std::uint32_t ended : ending[swept]) free.push(result.unit[ended]);
       }
-    }
-    if (units[value] == 2) {
-      if (!free_pair.empty()) {
-        result.unit[value] = free_pair.top();
-        free_pair.pop();
-      } else {
-        result.num_units += result.num_units % 2;
+      if (free.empty()) {
         result.unit[value] = result.num_units;
-        result.num_units += 2;
+        result.num_units += width;
+      } else {
+        result.unit[value] = free.top();
+        free.pop();
       }
-    } else if (!free_single.empty()) {
-      result.unit[value] = free_single.top();
-      free_single.pop();
-    } else if (!free_pair.empty()) {
-      result.unit[value] = free_pair.top();
-      free_single.push(free_pair.top() + 1);
-      free_pair.pop();
-    } else {
-      result.unit[value] = result.num_units++;
+      ending[last[value]].push_back(value);
     }
   }
   return result;

@@ -2248,8 +2248,7 @@ class FunctionLowering {
       call.arguments = pieces(operand(next));
     }
     if (callee.kind == Operand::Kind::reg) {
-      call.address = value_of(callee);
-      read(call.address);
+      call.address = in(callee, Type::u64);
       program_.calls.push_back(call);
       emit(Action::indirect_call, {}, {call.address}).detail = last(program_.calls);
       return;
@@ -2540,6 +2539,29 @@ class FunctionLowering {
     }
   }
 
+  /// The value at the beginning of each value's chain of folded copies: itself when it is not one.
+  /// Copies in a circle, which nothing has given a value, share one of them.
+  std::vector<std::uint32_t> origins(const std::vector<std::uint32_t>& writes) const {
+    std::vector<std::uint32_t> origin(values_.size(), none);
+    std::vector<std::uint32_t> chain;
+    for (std::uint32_t first = 0; first < values_.size(); ++first) {
+      chain.clear();
+      std::uint32_t value = first;
+      while (origin[value] == none) {
+        origin[value] = value;
+        chain.push_back(value);
+        const auto next = aliases_.find(value);
+        if (next == aliases_.end() || writes[value] != 1 || writes[next->second] > 1 ||
+            values_[next->second].is_constant) {
+          break;
+        }
+        value = next->second;
+      }
+      for (const std::uint32_t copy : chain) origin[copy] = origin[value];
+    }
+    return origin;
+  }
+
   /// Numbers the registers of the rows for the whole kernel. A folded copy shares the number of its
   /// source when both are written once.
   void add_rows(std::uint32_t& first_register) {
@@ -2552,17 +2574,9 @@ class FunctionLowering {
       number[v] = first_register;
       if (!values_[v].is_constant) first_register += values_[v].units;
     }
-    const auto resolve = [&](std::uint32_t value) {
-      for (auto next = aliases_.find(value);
-           next != aliases_.end() && writes[value] == 1 && writes[next->second] <= 1 &&
-           !values_[next->second].is_constant;
-           next = aliases_.find(value)) {
-        value = next->second;
-      }
-      return value;
-    };
+    const std::vector<std::uint32_t> origin = origins(writes);
     const auto append = [&](std::vector<std::uint16_t>& registers, std::uint32_t value) {
-      value = resolve(value);
+      value = origin[value];
       for (std::uint32_t i = 0; i < values_[value].units; ++i) {
         // 255 is the zero register of the machine's own names; 16 bits must do for the rest.
         const std::uint32_t n = (number[value] + i) % 65000;

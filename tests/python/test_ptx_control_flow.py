@@ -1,16 +1,25 @@
 """Divergence, reconvergence, barriers and errors of the PTX interpreter.
 
-Random structured programs run thread by thread in twins/ptx_scalar.py and must give the same memory;
-hand-made ones have exactly the masks that immediate post-dominators give.
+Random programs run thread by thread in twins/ptx_scalar.py and must give the same memory; hand-made
+ones have exactly the masks that immediate post-dominators give.
+
+Those of this file look for wrong control flow: their few registers are 32 bits wide and live to the
+end, so that no place of a frame is ever used again and a wrong sharing of places goes unnoticed.
+Those of ptx_programs.py look for that: many short-lived values of both widths.
 """
 
+import json
 import re
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ptx_programs
 import warpstack as ws
 from ptx_forms import HEADER, at, compile_body, run
 from twins import ptx_scalar
@@ -270,6 +279,81 @@ def test_a_program_of_every_statement():
         [("if", odd, [("leave", ("%r1", "lt", "20"), True)], None), ("loop", 0, body[:2], False)],
     )
     check_program(write(program))
+
+
+# ---- values that lanes hold while others run ----
+
+LEAST = """
+extern "C" __global__ void k(const float* steps, const float* wanted, int* out, int n) {
+  int i = threadIdx.x;
+  if (i >= n) return;
+  int found = -1;
+  for (int x = 0; x < n; ++x) {
+    if (steps[x] >= wanted[i]) {
+      found = x;
+      break;
+    }
+  }
+  out[i] = found == -1 ? n - 1 : found;
+}
+"""
+# Lanes leave the loop with %r2 in a place that the loop's addresses must not take.
+LEAST_PTX = """
+.version 8.3
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 s, .param .u64 w, .param .u64 o, .param .u32 m)
+{
+.reg .pred %p<4>; .reg .f32 %f<3>; .reg .b32 %r<6>; .reg .b64 %d<12>;
+ld.param.u64 %d1, [s]; ld.param.u64 %d2, [w]; ld.param.u64 %d3, [o]; ld.param.u32 %r1, [m];
+mov.u32 %r3, %tid.x;
+mul.wide.u32 %d4, %r3, 4; add.u64 %d5, %d2, %d4; ld.global.f32 %f1, [%d5];
+mov.u32 %r4, 0;
+again: mul.wide.u32 %d6, %r4, 4; add.u64 %d7, %d1, %d6; ld.global.f32 %f2, [%d7];
+setp.ge.f32 %p1, %f2, %f1; @%p1 bra found;
+add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, %r1; @%p2 bra again;
+sub.u32 %r2, %r1, 1; bra.uni store;
+found: mov.u32 %r2, %r4;
+store: mul.wide.u32 %d8, %r3, 4; add.u64 %d9, %d3, %d8; st.global.u32 [%d9], %r2;
+ret;
+}
+"""
+
+
+def check_least(module_text, kernel="k"):
+    device = ws.cuda.Device(0.25)
+    steps = (np.arange(32, dtype=np.float32) + 1) / 32
+    wanted = (np.arange(32, dtype=np.float32) + np.float32(0.5)) / 32
+    out = device.zeros(32, np.int32)
+    arrays = [ws.cuda.array(x, device=device) for x in (steps, wanted)]
+    ws.cuda.compile(module_text, device=device).kernel(kernel).launch(1, 32, *arrays, out, 32)
+    assert out.to_host().tolist() == list(range(32))
+
+
+def test_lanes_carry_a_value_out_of_a_loop():
+    check_least(LEAST_PTX)
+
+
+@pytest.mark.skipif(not ws.cuda.compilers(), reason="neither nvcc nor NVRTC is installed")
+def test_lanes_carry_a_value_out_of_a_compiled_loop():
+    check_least(LEAST)
+
+
+@pytest.mark.skipif(not ws.cuda.compilers(), reason="neither nvcc nor NVRTC is installed")
+def test_lanes_break_in_the_program_of_the_reference_material(shared):
+    text = (shared / "reference" / "programs" / "brk.cu").read_text()
+    kernel = text[text.index("__global__") : text.index("int main")]
+    check_least('extern "C" ' + kernel, "find")
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_random_programs_of_many_values(part):
+    """Further ones, by hand: python tests/python/ptx_programs.py --count 1000000 --seed 100000."""
+    device = ws.cuda.Device(0.25)
+    for seed in range(250 * part, 250 * (part + 1)):
+        ptx_programs.check_program(
+            ptx_programs.write_program(seed), device, 32 - seed % 4, count_lanes=seed % 10 == 0
+        )
 
 
 # ---- reconvergence ----
@@ -731,3 +815,57 @@ def test_unsupported_instructions_are_named_before_anything_runs():
         with pytest.raises(InputError, match=r"<source>:\d+: kernel k: ") as caught:
             module.kernel("k")
         assert reason in str(caught.value)
+
+
+def test_copies_in_a_circle_end():
+    """cvta of registers that have nothing but each other: no value, and no endless search for it."""
+    bodies = ["cvta.to.global.u64 %l0, %l0;"]
+    for length in (2, 3, 7):
+        bodies.append(
+            "".join(
+                f".reg .b64 %c{i};"
+                if part == 0
+                else f"cvta.global.u64 %c{i}, %c{(i + 1) % length};"
+                for part in (0, 1)
+                for i in range(length)
+            )
+        )
+    # A chain into a circle, whose instructions name the registers in rows of the trace.
+    bodies.append(bodies[2] + "cvta.to.global.u64 %l0, %c0; add.u64 %l1, %l0, %c2;")
+    program = (
+        "import sys, json, warpstack as ws\n"
+        "for text in json.load(sys.stdin): ws.cuda.compile(text).kernel('k').launch(1, 1)\n"
+    )
+    texts = [
+        HEADER + f".visible .entry k() {{ .reg .b64 %l<2>; {body} add.u64 %l1, %l0, 1; ret; }}"
+        for body in bodies
+    ]
+    subprocess.run(
+        [sys.executable, "-c", program], input=json.dumps(texts), text=True, check=True, timeout=300
+    )
+
+
+def test_long_chains_of_copies_are_quick():
+    """Each instruction names the end of a chain of 5000 copies, all of which are folded."""
+    copies = "".join(f"cvta.global.u64 %c{i + 1}, %c{i};\n" for i in range(5000))
+    uses = "add.u64 %s, %s, %c5000;\n" * 5000
+    text = (
+        HEADER + ".visible .entry k() { .reg .b64 %c<5001>; .reg .b64 %s;"
+        f"mov.u64 %c0, 1; mov.u64 %s, 0;\n{copies}{uses}ret; }}"
+    )
+    device = ws.cuda.Device(0.25)
+    began = time.process_time()
+    module = ws.cuda.compile(text, device=device)
+    trace = module.kernel("k").launch(1, 1)
+    assert time.process_time() - began < 10
+    # The additions depend on the first register of the chain.
+    assert trace.num_instructions == 5003
+
+
+def test_functions_are_called_at_64_bit_addresses():
+    text = (
+        HEADER + ".func f() { ret; }\n.visible .entry k() { .reg .b32 %r0; mov.u32 %r0, 4096;"
+        "p: .callprototype _ (); call %r0, p; ret; }"
+    )
+    with pytest.raises(InputError, match="register %r0 has another width than the instruction"):
+        ws.cuda.compile(text).kernel("k")
