@@ -140,7 +140,7 @@ def test_a_device_prints_while_its_module_lives():
     device = cuda.Device(0.25, print_to=said.append)
     loaded = module(
         ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
-        '.global .align 1 .b8 text[4] = {104, 105, 10, 0};\n'
+        ".global .align 1 .b8 text[4] = {104, 105, 10, 0};\n"
         + entry(
             ".reg .b64 %rd<3>; .reg .b32 %r<2>;",
             "mov.u64 %rd1, text; cvta.global.u64 %rd2, %rd1;\n"
@@ -273,9 +273,7 @@ def test_sizes_of_parameters(device):
 
 def test_offsets_of_parameters_are_not_cut(device):
     body = "ld.param.u32 %r1, [p+4294967296];"
-    kernel = module(
-        entry(".reg .b32 %r<2>;", body, parameters=".param .u32 p"), device
-    ).kernel("k")
+    kernel = module(entry(".reg .b32 %r<2>;", body, parameters=".param .u32 p"), device).kernel("k")
     with pytest.raises(InputError, match="load of 4 bytes at offset 4294967296 of 4 bytes"):
         kernel.launch(1, 1, 5)
 
@@ -283,7 +281,7 @@ def test_offsets_of_parameters_are_not_cut(device):
 def test_offsets_of_local_variables_are_not_cut(device):
     body = "st.local.u32 [s+4294967296], 1;"
     kernel = module(entry(".local .align 4 .b8 s[16];", body), device).kernel("k")
-    with pytest.raises(InputError, match="out-of-bounds store of 4 bytes at .*: the thread has 16"):
+    with pytest.raises(InputError, match=r"out-of-bounds store of 4 bytes at .*: the thread has 16"):
         kernel.launch(1, 1)
 
 

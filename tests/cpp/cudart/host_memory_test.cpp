@@ -19,8 +19,8 @@ const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 class HostMemory : public testing::Test {
  protected:
   void SetUp() override {
-    void* const memory = ::mmap(nullptr, 8 * page, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     begin_ = reinterpret_cast<std::uint64_t>(memory);
   }

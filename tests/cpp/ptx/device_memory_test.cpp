@@ -1,7 +1,6 @@
 #include "ptx/device_memory.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Calls of the runtime with wrong arguments. Prints each that does not return what CUDA returns, and
-// at the end how many there were.
+// Calls of the runtime with wrong arguments. Prints each that does not return what CUDA returns,
+// and at the end how many there were.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,8 +33,8 @@ static char* pages(size_t number) {
 static void copies(int* device) {
   char host[64] = {};
   char* const hole = pages(4);
-  munmap(hole + page, page);                    // begins mapped, runs into nothing
-  mprotect(hole + 2 * page, page, PROT_NONE);   // a guard page
+  munmap(hole + page, page);                   // begins mapped, runs into nothing
+  mprotect(hole + 2 * page, page, PROT_NONE);  // a guard page
   mprotect(hole + 3 * page, page, PROT_READ);
   char* const edge = hole + page - 32;
   char* const guard = hole + 2 * page;
