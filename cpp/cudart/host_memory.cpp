@@ -39,7 +39,8 @@ bool mapped(std::uint64_t begin, std::uint64_t end, char permission) {
 bool accessible(std::uint64_t address, std::uint64_t bytes, bool writes) {
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (bytes == 0) return true;
-  if (bytes > ~std::uint64_t{0} - page - address) return false;
+  const std::uint64_t last = ~std::uint64_t{0} - page;
+  if (address > last || bytes > last - address) return false;
   const std::uint64_t begin = address / page * page;
   const std::uint64_t end = (address + bytes + page - 1) / page * page;
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
