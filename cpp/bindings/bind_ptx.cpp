@@ -196,6 +196,12 @@ void bind_ptx(py::module_& module) {
             device.memory.fill(address, value, bytes);
           },
           py::arg("address"), py::arg("value"), py::arg("bytes"))
+      .def(
+          "copy",
+          [](Device& device, std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
+            device.memory.copy(target, source, bytes);
+          },
+          py::arg("target"), py::arg("source"), py::arg("bytes"))
       .def("add_texture", &add_texture, py::arg("fields"))
       .def(
           "remove_texture",

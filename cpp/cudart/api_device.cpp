@@ -238,7 +238,12 @@ CUDART_EXPORT Error cudaInitDevice(int device, unsigned, unsigned) {
   return call(__func__, [&](Runtime&) { check_device(device); });
 }
 
-CUDART_EXPORT Error cudaChooseDevice(int* device, const void*) { return cudaGetDevice(device); }
+CUDART_EXPORT Error cudaChooseDevice(int* device, const void* properties) {
+  return call(__func__, [&](Runtime&) {
+    require(device != nullptr && properties != nullptr, "a pointer is null");
+    *device = 0;
+  });
+}
 
 CUDART_EXPORT Error cudaSetValidDevices(int*, int) {
   return call(__func__, [](Runtime&) {});
@@ -357,8 +362,11 @@ CUDART_EXPORT Error cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
   });
 }
 
-CUDART_EXPORT Error cudaDeviceGetByPCIBusId(int* device, const char*) {
-  return cudaGetDevice(device);
+CUDART_EXPORT Error cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  return call(__func__, [&](Runtime&) {
+    require(device != nullptr && text != nullptr, "a pointer is null");
+    *device = 0;
+  });
 }
 
 CUDART_EXPORT Error cudaCtxResetPersistingL2Cache() {

@@ -27,6 +27,7 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
   warpstack::KernelHeader header;
   header.name = entry.name;
   header.block = {static_cast<std::uint64_t>(threads), 1, 1};
+  if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
   header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
   header.registers_per_thread = program.registers_per_thread;
   warpstack::SmLimits limits;
@@ -152,8 +153,10 @@ CUDART_EXPORT Error __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::siz
 
 /// CUDA 13: a kernel's handle is the address of its stub here.
 CUDART_EXPORT Error __cudaGetKernel(const void** kernel, const void* stub) {
-  *kernel = stub;
-  return Error::success;
+  return call(__func__, [&](Runtime&) {
+    require(kernel != nullptr, "nowhere to put the kernel");
+    *kernel = stub;
+  });
 }
 CUDART_ALIAS(cudaGetKernel, __cudaGetKernel);
 CUDART_ALIAS(cudaGetFuncBySymbol, __cudaGetKernel);
@@ -187,6 +190,10 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
     constexpr int cluster_dimension = 4;
     constexpr std::size_t attribute_bytes = 72;
     bool is_cooperative = false;
+    if (configuration->num_attributes > 0) {
+      runtime.check_host(address_of(configuration->attributes),
+                         configuration->num_attributes * attribute_bytes, false);
+    }
     for (unsigned i = 0; i < configuration->num_attributes; ++i) {
       const auto* attribute =
           static_cast<const std::byte*>(configuration->attributes) + i * attribute_bytes;
@@ -211,16 +218,29 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
 CUDART_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
 /// Everything before has happened already, so that the function runs at once.
-CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle, void (*function)(void*), void* data) {
-  function(data);
-  return Error::success;
+CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
+  const Error error = call(__func__, [&](Runtime& runtime) {
+    runtime.stream(stream);
+    require(function != nullptr, "there is no function to call");
+  });
+  if (error == Error::success) function(data);
+  return error;
 }
 CUDART_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
 
 CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
                                           void (*function)(StreamHandle, Error, void*), void* data,
-                                          unsigned) {
-  function(stream, Runtime::get().sticky(), data);
+                                          unsigned flags) {
+  // The function also learns of a kernel that failed.
+  const Error sticky = Runtime::get().sticky();
+  const Error error =
+      sticky != Error::success ? Error::success : call(__func__, [&](Runtime& runtime) {
+        runtime.stream(stream);
+        require(flags == 0, "no flags are defined");
+      });
+  if (error != Error::success) return error;
+  if (function == nullptr) return last_error() = Error::invalid_value;
+  function(stream, sticky, data);
   return Error::success;
 }
 CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);

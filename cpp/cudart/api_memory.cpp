@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cudart/host_memory.h"
 #include "cudart/runtime.h"
 
 using namespace warpstack::cudart;
@@ -18,12 +19,47 @@ struct Place {
   std::uint64_t slice_pitch = 0;
 };
 
-void copy_box(Runtime& runtime, Place target, Place source, std::uint64_t width,
-              std::uint64_t height, std::uint64_t depth) {
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  require(a <= ~std::uint64_t{0} - b, "the copy goes beyond all addresses");
+  return a + b;
+}
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  require(b == 0 || a <= ~std::uint64_t{0} / b, "the copy goes beyond all addresses");
+  return a * b;
+}
+
+/// Refuses a box that lies in host memory which the program may not touch, or that leaves the
+/// device's memory. No side of it is 0.
+void check_box(Runtime& runtime, const Place& place, std::uint64_t width, std::uint64_t height,
+               std::uint64_t depth, bool writes) {
+  const std::uint64_t bytes =
+      sum(sum(product(depth - 1, place.slice_pitch), product(height - 1, place.row_pitch)), width);
+  const std::uint64_t last = sum(place.address, bytes - 1);
+  if (runtime.on_device(place.address)) {
+    require(runtime.on_device(last), "the copy goes beyond the device's memory");
+    return;
+  }
+  const auto accessible = writes ? host_writable : host_readable;
+  if (!runtime.meets_device(place.address, bytes) && accessible(place.address, bytes)) return;
+  // What lies between the rows need not be there.
   for (std::uint64_t z = 0; z < depth; ++z) {
     for (std::uint64_t y = 0; y < height; ++y) {
-      runtime.copy(target.address + z * target.slice_pitch + y * target.row_pitch,
-                   source.address + z * source.slice_pitch + y * source.row_pitch, width);
+      runtime.check_host(place.address + z * place.slice_pitch + y * place.row_pitch, width,
+                         writes);
+    }
+  }
+}
+
+void copy_box(Runtime& runtime, Place target, Place source, std::uint64_t width,
+              std::uint64_t height, std::uint64_t depth) {
+  if (width == 0 || height == 0 || depth == 0) return;
+  check_box(runtime, source, width, height, depth, false);
+  check_box(runtime, target, width, height, depth, true);
+  for (std::uint64_t z = 0; z < depth; ++z) {
+    for (std::uint64_t y = 0; y < height; ++y) {
+      runtime.copy_unchecked(target.address + z * target.slice_pitch + y * target.row_pitch,
+                             source.address + z * source.slice_pitch + y * source.row_pitch, width);
     }
   }
   runtime.pass_time(call_time);
@@ -40,6 +76,19 @@ void check_direction(Runtime& runtime, std::uint64_t target, std::uint64_t sourc
   if (kind == MemcpyKind::device_to_host || kind == MemcpyKind::device_to_device) {
     require(runtime.on_device(source), "the source is not in device memory");
   }
+}
+
+/// Refuses a direction that does not lead to, or from, a device variable or array.
+void check_to_device(Runtime& runtime, const void* source, MemcpyKind kind) {
+  require(kind != MemcpyKind::device_to_host && kind != MemcpyKind::host_to_host,
+          "the direction of the copy is not to the device", Error{21});
+  check_direction(runtime, warpstack::ptx::device_base, address_of(source), kind);
+}
+
+void check_from_device(Runtime& runtime, const void* target, MemcpyKind kind) {
+  require(kind != MemcpyKind::host_to_device && kind != MemcpyKind::host_to_host,
+          "the direction of the copy is not from the device", Error{21});
+  check_direction(runtime, address_of(target), warpstack::ptx::device_base, kind);
 }
 
 void copy_plain(Runtime& runtime, void* target, const void* source, std::size_t bytes,
@@ -99,14 +148,15 @@ Place side_of(Runtime& runtime, const Array* array, const PitchedPointer& pitche
           "each side of a copy is either an array or a pointer");
   if (array != nullptr) {
     const Array& found = runtime.array(array);
-    return place_in(found, position.x * found.texel_bytes, position.y, position.z, width,
+    return place_in(found, product(position.x, found.texel_bytes), position.y, position.z, width,
                     extent.height, extent.depth);
   }
-  require(position.x + width <= pitched.pitch, "a row is longer than the pitch", Error{12});
-  const std::uint64_t slice = pitched.pitch * pitched.height;
-  return {
-      address_of(pitched.pointer) + position.z * slice + position.y * pitched.pitch + position.x,
-      pitched.pitch, slice};
+  require(position.x <= pitched.pitch && width <= pitched.pitch - position.x,
+          "a row is longer than the pitch", Error{12});
+  const std::uint64_t slice = product(pitched.pitch, pitched.height);
+  const std::uint64_t offset =
+      sum(sum(product(position.z, slice), product(position.y, pitched.pitch)), position.x);
+  return {sum(address_of(pitched.pointer), offset), pitched.pitch, slice};
 }
 
 void copy_3d(Runtime& runtime, const Copy3D* copy) {
@@ -118,11 +168,12 @@ void copy_3d(Runtime& runtime, const Copy3D* copy) {
   for (const Array* array : {copy->source_array, copy->target_array}) {
     if (array != nullptr) unit = runtime.array(array).texel_bytes;
   }
-  const std::size_t width = extent.width * unit;
+  const std::size_t width = product(extent.width, unit);
   const Place target =
       side_of(runtime, copy->target_array, copy->target, copy->target_position, width, extent);
   const Place source =
       side_of(runtime, copy->source_array, copy->source, copy->source_position, width, extent);
+  check_direction(runtime, target.address, source.address, copy->kind);
   copy_box(runtime, target, source, width, extent.height, extent.depth);
 }
 
@@ -132,6 +183,19 @@ void fill(Runtime& runtime, std::uint64_t address, int value, std::uint64_t byte
   runtime.memory().fill(address, static_cast<std::uint8_t>(value), bytes);
 }
 
+void fill_box(Runtime& runtime, const Place& place, int value, std::uint64_t width,
+              std::uint64_t height, std::uint64_t depth) {
+  if (width == 0 || height == 0 || depth == 0) return;
+  require(runtime.on_device(place.address), "the target is not in device memory");
+  check_box(runtime, place, width, height, depth, true);
+  for (std::uint64_t z = 0; z < depth; ++z) {
+    for (std::uint64_t y = 0; y < height; ++y) {
+      fill(runtime, place.address + z * place.slice_pitch + y * place.row_pitch, value, width);
+    }
+  }
+  runtime.pass_time(call_time);
+}
+
 /// The address of `bytes` of a device variable from `offset` on.
 std::uint64_t part_of_symbol(Runtime& runtime, const void* shadow, std::size_t offset,
                              std::size_t bytes) {
@@ -139,6 +203,11 @@ std::uint64_t part_of_symbol(Runtime& runtime, const void* shadow, std::size_t o
   require(offset <= symbol.bytes && bytes <= symbol.bytes - offset,
           "the copy goes beyond the variable");
   return symbol.address + offset;
+}
+
+std::size_t pitch_of(std::size_t width) {
+  require(width <= ~std::size_t{0} - pitch_alignment, "too large", Error::memory_allocation);
+  return (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment;
 }
 
 void allocate_to(Runtime& runtime, void** pointer, std::size_t bytes) {
@@ -184,24 +253,26 @@ CUDART_EXPORT Error cudaMallocPitch(void** pointer, std::size_t* pitch, std::siz
                                     std::size_t height) {
   return call(__func__, [&](Runtime& runtime) {
     require(pitch != nullptr, "nowhere to put the pitch");
-    *pitch = (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment;
-    require(height == 0 || *pitch <= ~std::size_t{0} / height, "too large",
+    require(pointer != nullptr, "nowhere to put the address");
+    const std::size_t bytes = pitch_of(width);
+    require(height == 0 || bytes <= ~std::size_t{0} / height, "too large",
             Error::memory_allocation);
-    allocate_to(runtime, pointer, *pitch * height);
+    allocate_to(runtime, pointer, bytes * height);
+    *pitch = bytes;
   });
 }
 
 CUDART_EXPORT Error cudaMalloc3D(PitchedPointer* pitched, Extent extent) {
   return call(__func__, [&](Runtime& runtime) {
     require(pitched != nullptr, "nowhere to put the address");
-    const std::size_t pitch =
-        (extent.width + pitch_alignment - 1) / pitch_alignment * pitch_alignment;
+    const std::size_t pitch = pitch_of(extent.width);
+    require(extent.height == 0 || extent.depth <= ~std::size_t{0} / extent.height, "too large",
+            Error::memory_allocation);
     const std::size_t rows = extent.height * extent.depth;
-    require(rows == 0 || (extent.depth <= ~std::size_t{0} / extent.height &&
-                          pitch <= ~std::size_t{0} / rows),
-            "too large", Error::memory_allocation);
-    *pitched = {nullptr, pitch, extent.width, extent.height};
-    allocate_to(runtime, &pitched->pointer, pitch * rows);
+    require(rows == 0 || pitch <= ~std::size_t{0} / rows, "too large", Error::memory_allocation);
+    void* pointer = nullptr;
+    allocate_to(runtime, &pointer, pitch * rows);
+    *pitched = {pointer, pitch, extent.width, extent.height};
   });
 }
 
@@ -222,7 +293,7 @@ CUDART_EXPORT Error cudaFreeHost(void* pointer) {
 
 CUDART_EXPORT Error cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned) {
   return call(__func__, [&](Runtime& runtime) {
-    require(device_pointer != nullptr, "nowhere to put the address");
+    require(device_pointer != nullptr && host_pointer != nullptr, "a pointer is null");
     if (!runtime.on_device(address_of(host_pointer))) {
       throw Failure(Error::not_supported,
                     "only memory of cudaHostAlloc, cudaMallocHost and cudaMallocManaged is mapped, "
@@ -233,20 +304,25 @@ CUDART_EXPORT Error cudaHostGetDevicePointer(void** device_pointer, void* host_p
   });
 }
 
-CUDART_EXPORT Error cudaHostGetFlags(unsigned* flags, void*) {
+CUDART_EXPORT Error cudaHostGetFlags(unsigned* flags, void* pointer) {
   return call(__func__, [&](Runtime&) {
-    require(flags != nullptr, "nowhere to put the flags");
+    require(flags != nullptr && pointer != nullptr, "a pointer is null");
     *flags = 2;  // cudaHostAllocMapped
   });
 }
 
 /// Pinning changes nothing here.
-CUDART_EXPORT Error cudaHostRegister(void*, std::size_t, unsigned) {
-  return call(__func__, [](Runtime&) {});
+CUDART_EXPORT Error cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(pointer != nullptr && bytes > 0, "there is no memory to register");
+    if (!runtime.on_device(address_of(pointer))) {
+      runtime.check_host(address_of(pointer), bytes, false);
+    }
+  });
 }
 
-CUDART_EXPORT Error cudaHostUnregister(void*) {
-  return call(__func__, [](Runtime&) {});
+CUDART_EXPORT Error cudaHostUnregister(void* pointer) {
+  return call(__func__, [&](Runtime&) { require(pointer != nullptr, "the pointer is null"); });
 }
 
 CUDART_EXPORT Error cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -329,8 +405,9 @@ CUDART_ALIAS(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync);
 
 CUDART_EXPORT Error cudaMemcpy2DToArray(Array* target, std::size_t x, std::size_t y,
                                         const void* source, std::size_t source_pitch,
-                                        std::size_t width, std::size_t height, MemcpyKind) {
+                                        std::size_t width, std::size_t height, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
+    check_to_device(runtime, source, kind);
     require(width <= source_pitch, "a row is longer than the pitch", Error{12});
     const Place place = place_in(runtime.array(target), x, y, 0, width, height, 1);
     copy_box(runtime, place, {address_of(source), source_pitch, 0}, width, height, 1);
@@ -348,8 +425,9 @@ CUDART_ALIAS(cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpy2DFromArray(void* target, std::size_t target_pitch,
                                           const Array* source, std::size_t x, std::size_t y,
-                                          std::size_t width, std::size_t height, MemcpyKind) {
+                                          std::size_t width, std::size_t height, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
+    check_from_device(runtime, target, kind);
     require(width <= target_pitch, "a row is longer than the pitch", Error{12});
     const Place place = place_in(runtime.array(source), x, y, 0, width, height, 1);
     copy_box(runtime, {address_of(target), target_pitch, 0}, place, width, height, 1);
@@ -378,8 +456,9 @@ CUDART_EXPORT Error cudaMemcpy2DArrayToArray(Array* target, std::size_t target_x
 CUDART_ALIAS(cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray);
 
 CUDART_EXPORT Error cudaMemcpyToArray(Array* target, std::size_t x, std::size_t y,
-                                      const void* source, std::size_t bytes, MemcpyKind) {
+                                      const void* source, std::size_t bytes, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
+    check_to_device(runtime, source, kind);
     copy_stream(runtime, runtime.array(target), x, y, address_of(source), bytes, true);
   });
 }
@@ -393,8 +472,9 @@ CUDART_EXPORT Error cudaMemcpyToArrayAsync(Array* target, std::size_t x, std::si
 CUDART_ALIAS(cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpyFromArray(void* target, const Array* source, std::size_t x,
-                                        std::size_t y, std::size_t bytes, MemcpyKind) {
+                                        std::size_t y, std::size_t bytes, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
+    check_from_device(runtime, target, kind);
     copy_stream(runtime, runtime.array(source), x, y, address_of(target), bytes, false);
   });
 }
@@ -423,9 +503,12 @@ CUDART_ALIAS(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync);
 // --- symbols ------------------------------------------------------------------------------------
 
 CUDART_EXPORT Error cudaMemcpyToSymbol(const void* symbol, const void* source, std::size_t bytes,
-                                       std::size_t offset, MemcpyKind) {
+                                       std::size_t offset, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
-    runtime.copy(part_of_symbol(runtime, symbol, offset, bytes), address_of(source), bytes);
+    const std::uint64_t target = part_of_symbol(runtime, symbol, offset, bytes);
+    if (bytes == 0) return;
+    check_to_device(runtime, source, kind);
+    runtime.copy(target, address_of(source), bytes);
     runtime.pass_time(call_time);
   });
 }
@@ -439,9 +522,12 @@ CUDART_EXPORT Error cudaMemcpyToSymbolAsync(const void* symbol, const void* sour
 CUDART_ALIAS(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync);
 
 CUDART_EXPORT Error cudaMemcpyFromSymbol(void* target, const void* symbol, std::size_t bytes,
-                                         std::size_t offset, MemcpyKind) {
+                                         std::size_t offset, MemcpyKind kind) {
   return call(__func__, [&](Runtime& runtime) {
-    runtime.copy(address_of(target), part_of_symbol(runtime, symbol, offset, bytes), bytes);
+    const std::uint64_t source = part_of_symbol(runtime, symbol, offset, bytes);
+    if (bytes == 0) return;
+    check_from_device(runtime, target, kind);
+    runtime.copy(address_of(target), source, bytes);
     runtime.pass_time(call_time);
   });
 }
@@ -486,10 +572,7 @@ CUDART_EXPORT Error cudaMemset2D(void* pointer, std::size_t pitch, int value, st
                                  std::size_t height) {
   return call(__func__, [&](Runtime& runtime) {
     require(height <= 1 || width <= pitch, "a row is longer than the pitch", Error{12});
-    for (std::size_t y = 0; y < height; ++y) {
-      fill(runtime, address_of(pointer) + y * pitch, value, width);
-    }
-    runtime.pass_time(call_time);
+    fill_box(runtime, {address_of(pointer), pitch, 0}, value, width, height, 1);
   });
 }
 CUDART_ALIAS(cudaMemset2D_ptds, cudaMemset2D);
@@ -503,13 +586,9 @@ CUDART_ALIAS(cudaMemset2DAsync_ptsz, cudaMemset2DAsync);
 CUDART_EXPORT Error cudaMemset3D(PitchedPointer pitched, int value, Extent extent) {
   return call(__func__, [&](Runtime& runtime) {
     require(extent.width <= pitched.pitch, "a row is longer than the pitch", Error{12});
-    for (std::size_t z = 0; z < extent.depth; ++z) {
-      for (std::size_t y = 0; y < extent.height; ++y) {
-        const std::size_t row = z * pitched.height + y;
-        fill(runtime, address_of(pitched.pointer) + row * pitched.pitch, value, extent.width);
-      }
-    }
-    runtime.pass_time(call_time);
+    const std::uint64_t slice = product(pitched.pitch, pitched.height);
+    fill_box(runtime, {address_of(pitched.pointer), pitched.pitch, slice}, value, extent.width,
+             extent.height, extent.depth);
   });
 }
 CUDART_ALIAS(cudaMemset3D_ptds, cudaMemset3D);

@@ -71,6 +71,7 @@ Texture linear_texture(Runtime& runtime, const void* pointer, const ChannelForma
   Texture texture;
   set_format(texture, format);
   require(runtime.on_device(address_of(pointer)), "the texture's memory is not on the device");
+  require(bytes >= texel_bytes(texture), "the texture has no texel");
   texture.address = address_of(pointer);
   texture.size = {bytes / texel_bytes(texture), 1, 1};
   texture.row_bytes = bytes;
@@ -85,6 +86,7 @@ Texture pitched_texture(Runtime& runtime, const void* pointer, const ChannelForm
   require(runtime.on_device(address_of(pointer)), "the texture's memory is not on the device");
   require(width > 0 && height > 0 && pitch / texel_bytes(texture) >= width,
           "a row is longer than the pitch");
+  require(height <= ~std::uint64_t{0} / pitch, "the texture goes beyond all addresses");
   texture.address = address_of(pointer);
   texture.dimensions = 2;
   texture.size = {width, height, 1};

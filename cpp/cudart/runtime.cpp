@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/text.h"
 #include "cudart/fat_binary.h"
+#include "cudart/host_memory.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -197,6 +199,13 @@ std::uint64_t Runtime::allocate_shared(std::uint64_t bytes, PointerAttributes::K
 }
 
 void Runtime::free(std::uint64_t address) {
+  const ptx::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
+  if (allocation != nullptr && allocation->address == address) {
+    const bool is_array = std::ranges::any_of(
+        arrays_, [address](const auto& entry) { return entry.second->address == address; });
+    require(allocation->name.empty() && !is_array,
+            "this memory is a device variable's or an array's, which cudaFree does not free");
+  }
   memory().free(address);
   shared_allocations_.erase(address);
 }
@@ -214,8 +223,28 @@ PointerAttributes::Kind Runtime::kind_of(std::uint64_t address) {
   return shared == shared_allocations_.end() ? PointerAttributes::Kind::device : shared->second;
 }
 
+bool Runtime::meets_device(std::uint64_t address, std::uint64_t bytes) {
+  return address < ptx::device_base ? bytes > ptx::device_base - address : on_device(address);
+}
+
+void Runtime::check_host(std::uint64_t address, std::uint64_t bytes, bool writes) {
+  if (meets_device(address, bytes) ||
+      !(writes ? host_writable(address, bytes) : host_readable(address, bytes))) {
+    throw Failure(Error::invalid_value,
+                  "the program cannot " + std::string(writes ? "write " : "read ") +
+                      std::to_string(bytes) + " bytes at " + hexadecimal(address) +
+                      " of host memory" + (address == 0 ? ": it is a null pointer" : ""));
+  }
+}
+
 void Runtime::copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
   if (bytes == 0) return;
+  if (!on_device(source)) check_host(source, bytes, false);
+  if (!on_device(target)) check_host(target, bytes, true);
+  copy_unchecked(target, source, bytes);
+}
+
+void Runtime::copy_unchecked(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
   const bool to_device = on_device(target);
   const bool from_device = on_device(source);
   if (to_device && from_device) {
@@ -291,8 +320,16 @@ std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
   std::uint64_t bytes = 0;
   for (const ptx::ParameterSlot& slot : slots) bytes = std::max(bytes, slot.offset + slot.bytes);
   std::vector<std::byte> buffer(bytes);
+  const auto check = [&](const void* pointer, std::uint64_t size, const std::string& what) {
+    if (host_readable(address_of(pointer), size)) return;
+    throw Failure(Error::invalid_value, "kernel " + kernel.name + ": " + what + " lie at " +
+                                            hexadecimal(address_of(pointer)) +
+                                            ", where the program can read nothing");
+  };
+  check(arguments, slots.size() * sizeof *arguments, "the pointers to its arguments");
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].bytes > 0) {
+      check(arguments[i], slots[i].bytes, "the bytes of argument " + std::to_string(i + 1));
       std::memcpy(buffer.data() + slots[i].offset, arguments[i], slots[i].bytes);
     }
   }
@@ -325,7 +362,8 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
                       std::to_string(shape.threads_per_block()) +
                       " threads is too large: its __launch_bounds__ allow " + std::to_string(most));
   }
-  const std::uint64_t shared = program(kernel).shared_bytes + call.dynamic_shared_bytes;
+  const std::uint64_t fixed = program(kernel).shared_bytes;
+  const std::uint64_t shared = fixed + std::min(call.dynamic_shared_bytes, ~fixed);
   const std::uint64_t allowed = kernel.max_dynamic_shared_bytes > 0
                                     ? std::uint64_t{DeviceDescription::shared_bytes_per_block_optin}
                                     : std::uint64_t{DeviceDescription::shared_bytes_per_block};
@@ -334,6 +372,17 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
                   "kernel " + kernel.name + " wants " + std::to_string(shared) +
                       " bytes of shared memory per block, " + std::to_string(allowed) +
                       " are allowed (cudaFuncSetAttribute raises the limit)");
+  }
+  ptx::LaunchOptions options;
+  options.grid = shape.grid;
+  options.block = shape.block;
+  options.cooperative = call.cooperative;
+  const std::uint64_t local = ptx::resident_local_bytes(program(kernel), options);
+  if (const std::uint64_t rest = memory().capacity() - memory().used(); local > rest) {
+    throw Failure(Error::memory_allocation,
+                  "kernel " + kernel.name + ": the threads that run at once need " +
+                      std::to_string(local) + " bytes of local memory, the device has " +
+                      std::to_string(rest) + " free (--device-memory gives it more)");
   }
 }
 

@@ -111,13 +111,20 @@ class Runtime {
   std::uint64_t allocate(std::uint64_t bytes);
   /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
   std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind);
+  /// Frees what the program has allocated. Variables and arrays are no such memory.
   void free(std::uint64_t address);
   [[nodiscard]] bool on_device(std::uint64_t address);
   /// Whether a device address is also a host address.
   [[nodiscard]] bool unified();
   [[nodiscard]] PointerAttributes::Kind kind_of(std::uint64_t address);
+  /// Whether a range of host memory would run into the device's, and so around its bounds.
+  [[nodiscard]] bool meets_device(std::uint64_t address, std::uint64_t bytes);
+  /// Throws Failure where the program may not read, or write, all of these bytes of host memory.
+  void check_host(std::uint64_t address, std::uint64_t bytes, bool writes);
   /// Copies between any two places.
   void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
+  /// The same without looking at the host's side.
+  void copy_unchecked(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
 
   Array* add_array(const ChannelFormat& format, const Extent& extent, unsigned flags);
   Array& array(const Array* handle);

@@ -31,20 +31,16 @@ DeviceMemory::DeviceMemory(std::uint64_t capacity) : capacity_(rounded_up(capaci
   // At the device's own base where that is free, so that a device address is a host address too.
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   auto* const wanted = reinterpret_cast<void*>(device_base);
-  void* arena = MAP_FAILED;
+  void* arena = nullptr;
 #ifdef MAP_FIXED_NOREPLACE
-  arena = mmap(wanted, capacity_, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (arena != MAP_FAILED && arena != wanted) {  // a kernel that does not know the flag
+  arena = map_lazily(capacity_, wanted, MAP_FIXED_NOREPLACE);
+  if (arena != nullptr && arena != wanted) {  // a kernel that does not know the flag
     munmap(arena, capacity_);
-    arena = MAP_FAILED;
+    arena = nullptr;
   }
 #endif
-  if (arena == MAP_FAILED) {
-    arena = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
-  if (arena == MAP_FAILED) throw std::bad_alloc();
+  if (arena == nullptr) arena = map_lazily(capacity_);
+  if (arena == nullptr) throw std::bad_alloc();
   arena_ = static_cast<std::byte*>(arena);
   free_.emplace(device_base, capacity_);
 }
@@ -57,11 +53,12 @@ std::uint64_t DeviceMemory::allocate(std::uint64_t bytes, std::string name) {
     for (auto range = free_.begin(); range != free_.end(); ++range) {
       if (range->second < needed) continue;
       const auto [address, size] = *range;
+      Allocation allocation{.address = address,
+                            .bytes = bytes,
+                            .name = std::move(name),
+                            .written = lazy_bytes(bytes)};
       free_.erase(range);
       if (size > needed) free_.emplace(address + needed, size - needed);
-      Allocation allocation{
-          .address = address, .bytes = bytes, .name = std::move(name), .written = nullptr};
-      if (bytes > 0) allocation.written = std::make_unique<std::uint8_t[]>(bytes);
       allocations_.emplace(address, std::move(allocation));
       used_ += needed;
       return address;
@@ -159,14 +156,24 @@ void DeviceMemory::read(std::uint64_t address, void* target, std::uint64_t bytes
 void DeviceMemory::fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes) {
   if (bytes == 0) return;
   mark(checked(address, bytes, "fill"), address, bytes);
-  std::memset(data(address), value, bytes);
+  if (value == 0) {
+    zero_mapped(data(address), bytes);
+  } else {
+    std::memset(data(address), value, bytes);
+  }
 }
 
 void DeviceMemory::copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
   if (bytes == 0) return;
-  checked(source, bytes, "copy from");
-  mark(checked(target, bytes, "copy to"), target, bytes);
+  const Allocation& from = checked(source, bytes, "copy from");
+  Allocation& to = checked(target, bytes, "copy to");
   std::memmove(data(target), data(source), bytes);
+  if (from.written == nullptr) {
+    mark(to, target, bytes);
+  } else if (to.written != nullptr) {
+    std::memmove(to.written.get() + (target - to.address),
+                 from.written.get() + (source - from.address), bytes);
+  }
 }
 
 void DeviceMemory::mark(Allocation& allocation, std::uint64_t address, std::uint64_t bytes) {

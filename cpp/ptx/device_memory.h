@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/lazy_bytes.h"
+
 namespace warpstack::ptx {
 
 /// First byte of device memory. Addresses start here in every run, so traces do too.
@@ -21,7 +23,7 @@ struct Allocation {
   std::uint64_t bytes = 0;  ///< as asked for; an access beyond is out of bounds
   std::string name;         ///< of a variable; empty for an allocation
   /// One entry per byte, 0 until it is written; null once all of it is known to be written.
-  std::unique_ptr<std::uint8_t[]> written;
+  LazyBytes written;
 };
 
 /// The memory of the simulated device: one arena with a fixed base, first-fit allocation, and
@@ -54,6 +56,7 @@ class DeviceMemory {
   void write(std::uint64_t address, const void* source, std::uint64_t bytes);
   void read(std::uint64_t address, void* target, std::uint64_t bytes) const;
   void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
+  /// Bytes that nobody has written stay so in the copy.
   void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
 
   /// Notes that bytes of an allocation have been written.

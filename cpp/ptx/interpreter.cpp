@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/lazy_bytes.h"
 #include "common/text.h"
 #include "ptx/launch.h"
 #include "ptx/print.h"
@@ -29,6 +30,8 @@ constexpr std::uint32_t patience = 256;
 constexpr std::uint64_t check_interval = std::uint64_t{1} << 18;
 constexpr std::size_t num_barriers = 16;
 constexpr std::uint32_t max_call_depth = 4096;
+/// Of the registers and parameters of a warp, in all functions that it is in.
+constexpr std::size_t max_file_bytes = std::size_t{64} << 20;
 constexpr std::uint64_t max_shared_bytes = std::uint64_t{227} << 10;
 
 /// Bits of the lanes whose predicate holds.
@@ -80,7 +83,7 @@ struct Warp {
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
-  std::vector<std::byte> local;
+  LazyBytes local;  ///< of all lanes, one after the other
   ColumnBuffers columns;
 };
 
@@ -233,7 +236,7 @@ class Machine {
       std::ranges::copy(kernel.constants, warp.file.begin());
       warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
       warp.paths.assign(1, {0, none, warp.live});
-      warp.local.assign(program_.local_bytes * warp_size, std::byte{0});
+      assign_zeros(warp.local, program_.local_bytes * warp_size);
       warp.columns.clear();
     }
   }
@@ -726,6 +729,11 @@ class Machine {
             "stack overflow: " + std::to_string(warp.frames.size()) + " calls deep");
     }
     const std::size_t base = warp.file.size();
+    if (base + frame_bytes(callee) > max_file_bytes) {
+      fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+            "stack overflow: the parameters and registers of " +
+                std::to_string(warp.frames.size()) + " calls take more than 64 MiB per warp");
+    }
     warp.file.resize(base + frame_bytes(callee));
     std::ranges::copy(callee.constants, warp.file.begin() + static_cast<std::ptrdiff_t>(base));
     for (std::size_t i = 0; i < call.arguments.size(); ++i) {
@@ -994,8 +1002,7 @@ class Machine {
       const int lane = std::countr_zero(rest);
       std::uint64_t offset = access.offset;
       if (access.address != none) {
-        offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(access.offset)) +
-                 get(registers, access.address, access.address_is_64_bits ? 8 : 4, lane);
+        offset += get(registers, access.address, access.address_is_64_bits ? 8 : 4, lane);
       }
       const std::uint64_t bytes = std::uint64_t{access.bytes} * access.elements;
       if (offset > parameters_.size() || bytes > parameters_.size() - offset) {
@@ -1136,7 +1143,7 @@ class Machine {
           warp, step, lane, address, bytes,
           "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
     }
-    return warp.local.data() + lane * program_.local_bytes + address;
+    return reinterpret_cast<std::byte*>(warp.local.get()) + lane * program_.local_bytes + address;
   }
 
   /// Host address of a read through a generic address.
@@ -1945,7 +1952,7 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
          std::to_string(program.max_threads));
   }
   const std::uint64_t shared = program.dynamic_shared_offset + options.dynamic_shared_bytes;
-  if (shared > max_shared_bytes) {
+  if (options.dynamic_shared_bytes > max_shared_bytes || shared > max_shared_bytes) {
     fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
          std::to_string(max_shared_bytes) + " are possible");
   }
@@ -1954,6 +1961,15 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
     fail("a cooperative launch of " + std::to_string(blocks) +
          " blocks is too large: they are resident at once, and no GPU holds more than " +
          std::to_string(max_resident_blocks));
+  }
+  // As on a GPU, local memory comes out of the device's memory.
+  const DeviceMemory& memory = module.device().memory;
+  const std::uint64_t local = resident_local_bytes(program, options);
+  if (const std::uint64_t free = memory.capacity() - memory.used(); local > free) {
+    fail("the threads that run at once need " + std::to_string(local) + " bytes of local memory (" +
+         std::to_string(program.local_bytes) + " each), and the device has " +
+         std::to_string(free) + " of " + std::to_string(memory.capacity()) +
+         " bytes free; give it more memory or launch smaller thread blocks");
   }
   const auto slots = parameters_of(module.module(), program.name);
   const std::uint64_t needed = slots.empty() ? 0 : slots.back().offset + slots.back().bytes;
@@ -1964,6 +1980,13 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
 }
 
 }  // namespace
+
+std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options) {
+  const std::uint64_t threads = options.block[0] * options.block[1] * options.block[2];
+  const std::uint64_t blocks =
+      options.cooperative ? options.grid[0] * options.grid[1] * options.grid[2] : 1;
+  return (threads + warp_size - 1) / warp_size * warp_size * blocks * program.local_bytes;
+}
 
 LaunchResult launch(LoadedModule& module, std::string_view kernel,
                     std::span<const std::byte> parameters, const LaunchOptions& options) {

@@ -36,7 +36,8 @@ struct Device {
 /// A module loaded onto a device: its variables have addresses and their initial values.
 class LoadedModule {
  public:
-  /// Throws InputError when the device is full or a variable's initial value names nothing.
+  /// Throws InputError when the device is full, a variable's initial value names nothing, or there
+  /// are more constants than a GPU has room for.
   LoadedModule(std::shared_ptr<const Module> module, Device& device);
   ~LoadedModule();
   LoadedModule(const LoadedModule&) = delete;
@@ -62,6 +63,11 @@ class LoadedModule {
   }
 
  private:
+  void place_variables();
+  /// Writes the addresses that initial values contain.
+  void set_addresses();
+  void free_variables();
+
   std::shared_ptr<const Module> module_;
   Device& device_;
   std::unique_ptr<SymbolTable> symbols_;
@@ -112,6 +118,10 @@ struct LaunchResult {
 
 /// Blocks that a cooperative launch may have here; no GPU holds more at once.
 inline constexpr std::uint64_t max_resident_blocks = 8192;
+
+/// Bytes of local memory of the blocks that are there at once. The launch must be possible
+/// otherwise.
+std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
 
 /// Runs a kernel to its end, block after block; those of a cooperative launch take turns at places
 /// where they may wait for each other. `parameters` is the parameter buffer, laid out by

@@ -8,6 +8,17 @@ namespace warpstack::ptx {
 
 LoadedModule::LoadedModule(std::shared_ptr<const Module> module, Device& device)
     : module_(std::move(module)), device_(device), symbols_(std::make_unique<SymbolTable>()) {
+  try {
+    place_variables();
+    set_addresses();
+  } catch (...) {
+    free_variables();
+    throw;
+  }
+}
+
+void LoadedModule::place_variables() {
+  std::uint64_t constant_bytes = 0;
   for (const Variable& variable : module_->variables) {
     if (!variable.opaque.empty()) {
       symbols_->texture_references.emplace(variable.name, bound_textures_.size());
@@ -16,13 +27,36 @@ LoadedModule::LoadedModule(std::shared_ptr<const Module> module, Device& device)
     }
     if (variable.space != Space::global && variable.space != Space::constant) continue;
     if (variable.is_extern) continue;  // an error when an instruction names it
-    const std::uint64_t address = device_.memory.allocate(variable.size, variable.name);
+    const auto fail = [&](const std::string& what) {
+      throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
+                       variable.name + ": " + what);
+    };
+    if (variable.space == Space::constant) {
+      constant_bytes =
+          (constant_bytes + variable.alignment - 1) / variable.alignment * variable.alignment;
+      if (variable.size > max_constant_bytes ||
+          constant_bytes + variable.size > max_constant_bytes) {
+        fail("with it the .const variables take " + std::to_string(constant_bytes + variable.size) +
+             " bytes, at most " + std::to_string(max_constant_bytes) +
+             " are possible; keep large ones in .global");
+      }
+      constant_bytes += variable.size;
+    }
+    std::uint64_t address = 0;
+    try {
+      address = device_.memory.allocate(variable.size, variable.name);
+    } catch (const InputError& error) {
+      fail(error.what());
+    }
     allocations_.push_back(address);
     symbols_->addresses.emplace(variable.name, address);
     // Variables without an initial value are zero.
     device_.memory.fill(address, 0, variable.size);
     device_.memory.write(address, variable.initial.data(), variable.initial.size());
   }
+}
+
+void LoadedModule::set_addresses() {
   for (const Variable& variable : module_->variables) {
     for (const AddressInitializer& initial : variable.addresses) {
       const auto target = symbols_->addresses.find(initial.symbol);
@@ -44,7 +78,9 @@ LoadedModule::LoadedModule(std::shared_ptr<const Module> module, Device& device)
   }
 }
 
-LoadedModule::~LoadedModule() {
+LoadedModule::~LoadedModule() { free_variables(); }
+
+void LoadedModule::free_variables() {
   for (const std::uint64_t address : allocations_) device_.memory.free(address);
 }
 
@@ -79,8 +115,7 @@ std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view 
   if (function == nullptr || !function->is_entry) {
     throw InputError(module.file + ": there is no kernel " + std::string(kernel));
   }
-  std::uint32_t total = 0;
-  const std::vector<std::uint32_t> offsets = parameter_offsets(function->parameters, total);
+  const std::vector<std::uint64_t> offsets = parameter_offsets(module, *function);
   std::vector<ParameterSlot> slots;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const Variable& parameter = function->parameters[i];

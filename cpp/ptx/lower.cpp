@@ -27,6 +27,14 @@ struct Unsupported {
   std::string reason;
 };
 
+[[noreturn]] void fail_local(const Module& module, const Function& function, std::uint32_t line,
+                             const std::string& what) {
+  throw InputError(module.file + ":" + std::to_string(line) + ": " +
+                   (function.is_entry ? "kernel " : "function ") + function.name + ": " + what +
+                   " bytes of local memory per thread, at most " + std::to_string(max_local_bytes) +
+                   " are possible; keep large arrays in global memory");
+}
+
 /// The words of an opcode, ticked off one by one; what stays is not supported.
 class Words {
  public:
@@ -348,17 +356,17 @@ class FunctionLowering {
   void place_variables() {
     // The parameter area of a function holds its results and parameters, then the `.param`
     // variables of the calls it makes.
-    std::uint32_t end = 0;
+    std::uint64_t end = 0;
     const auto place = [&](const Variable& variable) {
-      end = align(end, variable.alignment);
+      end = placed(variable, end, "parameters of it and of its calls");
       parameter_offsets_[variable.name] = end;
-      const Call::Piece piece{end, static_cast<std::uint32_t>(variable.size)};
+      const Call::Piece piece{static_cast<std::uint32_t>(end),
+                              static_cast<std::uint32_t>(variable.size)};
       end += piece.bytes;
       return piece;
     };
     if (is_kernel_) {
-      std::uint32_t total = 0;
-      const auto offsets = parameter_offsets(function_.parameters, total);
+      const auto offsets = parameter_offsets(module_, function_);
       for (std::size_t i = 0; i < offsets.size(); ++i) {
         kernel_parameters_[function_.parameters[i].name] = offsets[i];
       }
@@ -368,22 +376,32 @@ class FunctionLowering {
         result_.parameters.push_back(place(variable));
       }
     }
-    std::uint32_t local = 0;
+    std::uint64_t local = 0;
     for (const Variable& variable : function_.variables) {
       if (variable.space == Space::param) {
         variable_sizes_[variable.name] = place(variable).bytes;
       } else if (variable.space == Space::local) {
-        local = align(local, variable.alignment);
+        local = placed(variable, local, "local variables");
         local_offsets_[variable.name] = local;
-        local += static_cast<std::uint32_t>(variable.size);
+        local += variable.size;
       }
     }
-    result_.parameter_bytes = align(end, 16);
-    result_.local_bytes = align(local, 16);
+    result_.parameter_bytes = static_cast<std::uint32_t>(align(end, 16));
+    result_.local_bytes = static_cast<std::uint32_t>(align(local, 16));
   }
 
-  static std::uint32_t align(std::uint32_t offset, std::uint32_t alignment) {
+  static std::uint64_t align(std::uint64_t offset, std::uint64_t alignment) {
     return (offset + alignment - 1) / alignment * alignment;
+  }
+
+  /// Where a variable begins, behind others that end at `end`; all of them fit local memory.
+  std::uint64_t placed(const Variable& variable, std::uint64_t end, const char* what) const {
+    const std::uint64_t begin = align(end, variable.alignment);
+    if (begin > max_local_bytes || variable.size > max_local_bytes - begin) {
+      fail_local(module_, function_, variable.line,
+                 "the " + std::string(what) + " need " + std::to_string(begin + variable.size));
+    }
+    return begin;
   }
 
   /// The address of a variable in its own space, as a value of `bytes`.
@@ -1457,18 +1475,19 @@ class FunctionLowering {
 
   /// Where a `.param` operand lies: its area's offset, or a computed address.
   void place_parameter(ParameterAccess& access, const Operand& operand,
-                       const std::map<std::string, std::uint32_t>& offsets) {
+                       const std::map<std::string, std::uint64_t>& offsets) {
     const Operand& base = base_of(operand);
     if (base.kind == Operand::Kind::variable) {
       const auto found = offsets.find(base.name);
       if (found == offsets.end()) throw Unsupported{"it names no parameter of this function"};
-      access.offset = found->second + static_cast<std::uint32_t>(base.integer + operand.integer);
+      access.offset = found->second + static_cast<std::uint64_t>(base.integer) +
+                      static_cast<std::uint64_t>(operand.integer);
       return;
     }
     if (base.kind != Operand::Kind::reg) throw Unsupported{"its address is not supported"};
     access.address = value_of(base);
     access.address_is_64_bits = width_of(access.address) == 8;
-    access.offset = static_cast<std::uint32_t>(operand.integer);
+    access.offset = static_cast<std::uint64_t>(operand.integer);
   }
 
   void load_parameter(Type type, std::uint8_t elements) {
@@ -2238,7 +2257,8 @@ class FunctionLowering {
             !variable_sizes_.contains(element.name)) {
           throw Unsupported{"arguments that are not .param variables are not supported"};
         }
-        result.push_back({offset->second, variable_sizes_.at(element.name)});
+        result.push_back(
+            {static_cast<std::uint32_t>(offset->second), variable_sizes_.at(element.name)});
       }
       return result;
     };
@@ -2612,10 +2632,10 @@ class FunctionLowering {
   Successors successors_;
   std::vector<std::uint32_t> offsets_;  ///< of each value in the frame
   std::uint32_t carry_ = none;
-  std::map<std::string, std::uint32_t> parameter_offsets_;
-  std::map<std::string, std::uint32_t> kernel_parameters_;
+  std::map<std::string, std::uint64_t> parameter_offsets_;
+  std::map<std::string, std::uint64_t> kernel_parameters_;
   std::map<std::string, std::uint32_t> variable_sizes_;
-  std::map<std::string, std::uint32_t> local_offsets_;
+  std::map<std::string, std::uint64_t> local_offsets_;
   std::map<std::uint32_t, std::uint32_t> aliases_;  ///< folded copies: target to source
   std::vector<PendingRow> rows_;
 
@@ -2790,7 +2810,8 @@ void place_shared(const Module& module, KernelLayout& layout, KernelProgram& pro
     }
     end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
     layout.shared[{owner, variable.name}] = end;
-    end += variable.size;
+    // More than any block has: a launch says so. The sum of very many would not fit 64 bits.
+    end = std::min(end + variable.size, std::uint64_t{1} << 48);
   };
   for (const Variable& variable : module.variables) {
     if (named.contains(variable.name)) place(nullptr, variable);
@@ -2857,14 +2878,20 @@ class CallDepth {
 
 }  // namespace
 
-std::vector<std::uint32_t> parameter_offsets(const std::vector<Variable>& parameters,
-                                             std::uint32_t& total) {
-  std::vector<std::uint32_t> offsets;
-  total = 0;
-  for (const Variable& parameter : parameters) {
-    total = (total + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
-    offsets.push_back(total);
-    total += static_cast<std::uint32_t>(parameter.size);
+std::vector<std::uint64_t> parameter_offsets(const Module& module, const Function& kernel) {
+  std::vector<std::uint64_t> offsets;
+  std::uint64_t end = 0;
+  for (const Variable& parameter : kernel.parameters) {
+    end = (end + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
+    offsets.push_back(end);
+    end += parameter.size;
+    if (end > max_parameter_bytes) {
+      throw InputError(module.file + ":" + std::to_string(parameter.line) + ": kernel " +
+                       kernel.name + ": its parameters up to " + parameter.name + " take " +
+                       std::to_string(end) + " bytes, at most " +
+                       std::to_string(max_parameter_bytes) +
+                       " are possible; pass a pointer to them");
+    }
   }
   return offsets;
 }
@@ -2895,13 +2922,23 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   CallDepth depth(program, program.recursive);
   const CallDepth::Needs needs = depth.of(0);
   // A recursive kernel gets room for some levels; running out of it is an error at run time.
-  program.local_bytes = needs.local_bytes + (program.recursive ? std::uint64_t{64} << 10 : 0);
+  if (needs.local_bytes > max_local_bytes) {
+    fail_local(module, *entry, entry->line,
+               "it and the functions that it calls need " + std::to_string(needs.local_bytes));
+  }
+  program.local_bytes = program.recursive
+                            ? std::min(needs.local_bytes + (64 << 10), max_local_bytes)
+                            : needs.local_bytes;
   // ptxas never gives a kernel of compute capability 7.0 and later fewer than 16.
   program.registers_per_thread = std::clamp(needs.registers, 16u, 255u);
   const auto& limit =
       entry->required_threads[0] != 0 ? entry->required_threads : entry->max_threads;
   if (limit[0] != 0) {
-    program.max_threads = std::max(limit[0], 1u) * std::max(limit[1], 1u) * std::max(limit[2], 1u);
+    std::uint64_t product = 1;
+    for (const std::uint32_t size : limit) {
+      product = std::min<std::uint64_t>(product * std::max(size, 1u), program.max_threads);
+    }
+    program.max_threads = static_cast<std::uint32_t>(product);
   }
   return program;
 }

@@ -180,7 +180,7 @@ struct SpecialRead {
 
 /// Loads or stores of `.param` variables of functions, per lane.
 struct ParameterAccess {
-  std::uint32_t offset = 0;      ///< in the frame's parameter area, or in the kernel's buffer
+  std::uint64_t offset = 0;      ///< in the frame's parameter area, or in the kernel's buffer
   std::uint32_t address = none;  ///< slot of a computed offset
   bool address_is_64_bits = true;
   std::uint8_t bytes = 4;
@@ -279,8 +279,15 @@ struct SymbolTable {
 /// supported, with its line and the kernel; nothing has run then.
 KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols);
 
-/// Parameter layout (PTX ISA: each at a multiple of its alignment).
-std::vector<std::uint32_t> parameter_offsets(const std::vector<Variable>& parameters,
-                                             std::uint32_t& total);
+/// Bytes of local memory that a thread can have, as on every GPU (CUDA C++ Programming Guide).
+inline constexpr std::uint64_t max_local_bytes = std::uint64_t{512} << 10;
+/// Bytes of a kernel's parameters (PTX ISA, Section 7.1).
+inline constexpr std::uint64_t max_parameter_bytes = 32764;
+/// Bytes of the `.const` variables of a module.
+inline constexpr std::uint64_t max_constant_bytes = std::uint64_t{64} << 10;
+
+/// Where the parameters of a kernel lie (PTX ISA: each at a multiple of its alignment). Throws
+/// InputError when there are too many of them.
+std::vector<std::uint64_t> parameter_offsets(const Module& module, const Function& kernel);
 
 }  // namespace warpstack::ptx

@@ -14,8 +14,10 @@
 namespace warpstack {
 namespace {
 
-/// Blocks share allocations of this size; a larger block has one of its own.
-constexpr std::uint64_t chunk_bytes = 1 << 20;
+/// Blocks share allocations, whose sizes double from the first to the last of these, so that a
+/// short trace is small. A larger block has one of its own.
+constexpr std::uint64_t min_chunk_bytes = 1 << 12;
+constexpr std::uint64_t max_chunk_bytes = 1 << 20;
 
 /// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
 struct Layout {
@@ -107,7 +109,7 @@ ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
 
 std::byte* BlockStorage::allocate(std::uint64_t bytes) {
   if (chunks_.empty() || chunk_used_ + bytes > chunk_size_) {
-    chunk_size_ = std::max(chunk_bytes, bytes);
+    chunk_size_ = std::max(std::clamp(2 * chunk_size_, min_chunk_bytes, max_chunk_bytes), bytes);
     chunk_used_ = 0;
     chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
   }

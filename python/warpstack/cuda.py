@@ -34,9 +34,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +74,20 @@ _MOST = 2**32 - 1
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".ptx")
 
 
-class Device:
+class _Handle:
+    """Something of one device in this process, which is neither copied nor pickled."""
+
+    _remedy = "make another one"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        # copy.copy, copy.deepcopy and pickle all ask here.
+        raise InputError(
+            f"a warpstack.cuda.{type(self).__name__} stands for a part of a device in this "
+            f"process and can be neither copied nor pickled; {self._remedy}"
+        )
+
+
+class Device(_Handle):
     """A simulated device: memory at fixed addresses, and what kernels print.
 
     Addresses depend on the order of allocations alone, so the traces of a program are the same in
@@ -107,7 +121,15 @@ class Device:
                 f"memory_gib = {memory_gib}: this process cannot reserve so much address space"
             ) from None
         self._print_to = print_to or _print_to_stdout
-        self._core.set_print(lambda text: self._print_to(text.decode("utf-8", "replace")))
+        # The core must not keep the device alive: nothing would ever end such a pair.
+        this = weakref.ref(self)
+
+        def print_text(text: bytes) -> None:
+            device = this()
+            if device is not None:
+                device._print_to(text.decode("utf-8", "replace"))
+
+        self._core.set_print(print_text)
         self._launches = 0
 
     @property
@@ -148,12 +170,16 @@ def default_device() -> Device:
     return Device()
 
 
-class DeviceArray:
+class DeviceArray(_Handle):
     """An array in the memory of a simulated device.
 
     ``np.asarray(x)`` copies it back. Passed to a kernel, it is a pointer to its first element. Its
     memory is freed with the object. Made by `array`, `empty`, `zeros` and `Module.symbol`.
+    ``copy.copy(x)`` and ``copy.deepcopy(x)`` make an array with memory of its own on the same device;
+    to pickle it, copy it back first.
     """
+
+    _remedy = "pickle np.asarray(x) instead"
 
     def __init__(
         self,
@@ -167,6 +193,8 @@ class DeviceArray:
         self.shape = shape
         self.dtype = dtype
         self.nbytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if self.nbytes >= 2**63:
+            raise InputError(f"an array of shape {shape} has {self.nbytes} bytes; no device has")
         self._owns = address is None
         self.address: int = device._core.allocate(self.nbytes) if address is None else address
 
@@ -221,6 +249,15 @@ class DeviceArray:
             raise ValueError("an array of the device can only be copied")
         host = self.to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
+
+    def __copy__(self) -> DeviceArray:
+        result = DeviceArray(self.device, self.shape, self.dtype)
+        if self.nbytes:
+            self.device._core.copy(result.address, self.address, self.nbytes)
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeviceArray:
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"
@@ -280,8 +317,10 @@ def zeros(
 _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")  # in the order of cudaTextureAddressMode
 
 
-class Texture:
+class Texture(_Handle):
     """A texture object over an array of the device; pass it to a kernel. Made by `texture`."""
+
+    _remedy = "make another one with warpstack.cuda.texture"
 
     def __init__(self, source: DeviceArray, handle: int) -> None:
         self.source = source
@@ -378,8 +417,10 @@ def texture(
 # ---- modules and kernels ----
 
 
-class Module:
+class Module(_Handle):
     """A compiled CUDA source or PTX file on a device. Made by `compile`."""
+
+    _remedy = "pickle its text, Module.ptx, and compile that again"
 
     def __init__(self, text: str, file: str, device: Device) -> None:
         self.ptx = text
@@ -455,8 +496,10 @@ class Module:
         return f"Module({self.file!r}, kernels={list(self.kernels)})"
 
 
-class Kernel:
+class Kernel(_Handle):
     """A kernel of a module. Made by `Module.kernel`."""
+
+    _remedy = "ask Module.kernel for another one, or pickle Module.ptx"
 
     def __init__(self, module: Module, name: str) -> None:
         self.module = module

@@ -327,6 +327,18 @@ def test_mistakes_of_the_host(run):
     assert "warpstack: note: cudaMalloc: " in err
 
 
+def test_wrong_arguments_of_every_function(build, tmp_path, capfd):
+    result = host.trace_program([build("mistakes", *PTX_ONLY)], tmp_path / "out")
+    out, err = capfd.readouterr()
+    assert out.splitlines() == ["292 calls"]
+    assert not result.problem()
+    assert (
+        "cudaMemcpy: the program cannot read 64 bytes at 0x0 of host memory: it is a null pointer"
+        in err
+    )
+    assert ws.load(tmp_path / "out").kernels[0].name == "_Z6kernelPii"
+
+
 def test_device_queries(run, capfd):
     gpu = ws.gpu("pascal-mdm").replace(num_sms=17)
     with pytest.raises(ws.InputError, match="launched no kernel"):

@@ -1,8 +1,10 @@
 #include "ptx/device_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -158,6 +160,80 @@ TEST(DeviceMemory, SecondDeviceHasTheSameAddresses) {
   std::uint8_t value = 0;
   one.read(a, &value, 1);
   EXPECT_EQ(value, 1);
+}
+
+/// Bytes of the process that are mapped, and those of them that take memory.
+struct Sizes {
+  std::uint64_t mapped = 0;
+  std::uint64_t resident = 0;
+};
+
+Sizes sizes() {
+  Sizes result;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr) return result;
+  unsigned long mapped = 0;
+  unsigned long resident = 0;
+  if (std::fscanf(file, "%lu %lu", &mapped, &resident) == 2) {
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    result = {mapped * page, resident * page};
+  }
+  std::fclose(file);
+  return result;
+}
+
+TEST(DeviceMemory, OnlyTouchedPagesTakeMemory) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  const std::uint64_t before = sizes().resident;
+  DeviceMemory memory(16 * gib);
+  const auto a = memory.allocate(12 * gib);
+  std::uint32_t value = 7;
+  memory.write(a + 11 * gib, &value, 4);
+  memory.fill(a, 0, 12 * gib);
+  memory.read(a + 11 * gib, &value, 4);
+  EXPECT_EQ(value, 0u);
+  memory.write(a + 5, "xyz", 3);
+  EXPECT_LT(sizes().resident, before + (64 << 20));
+}
+
+TEST(DeviceMemory, ZerosReachTheEdgesOfLongRanges) {
+  constexpr std::uint64_t bytes = 3 << 20;
+  DeviceMemory memory(16 << 20);
+  const auto a = memory.allocate(bytes);
+  memory.fill(a, 0xaa, bytes);
+  memory.fill(a + 3, 0, bytes - 8);
+  std::vector<std::uint8_t> back(bytes);
+  memory.read(a, back.data(), bytes);
+  EXPECT_EQ(back[2], 0xaa);
+  EXPECT_EQ(std::count(back.begin(), back.end(), 0), static_cast<long>(bytes - 8));
+  EXPECT_EQ(back[bytes - 5], 0xaa);
+}
+
+TEST(DeviceMemory, GivesItsAddressSpaceBack) {
+  const std::uint64_t before = sizes().mapped;
+  for (int i = 0; i < 20'000; ++i) {
+    DeviceMemory memory(std::uint64_t{16} << 30);
+    memory.fill(memory.allocate(std::uint64_t{1} << 30), 0, 1000);
+  }
+  EXPECT_LT(sizes().mapped, before + (64 << 20));
+}
+
+TEST(DeviceMemory, CopiesOfUnwrittenBytesStayUnwritten) {
+  DeviceMemory memory(1 << 20);
+  const auto a = memory.allocate(64);
+  const auto b = memory.allocate(64);
+  const std::uint32_t value = 5;
+  memory.write(a + 8, &value, 4);
+  memory.fill(b, 1, 32);
+  memory.copy(b + 4, a + 4, 32);
+  const auto* const written = memory.find(b)->written.get();
+  ASSERT_NE(written, nullptr);
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(written[i], i < 4 || (i >= 8 && i < 12) ? 1 : 0) << i;
+  }
+  memory.fill(a, 0, 64);
+  memory.copy(b, a, 64);
+  EXPECT_EQ(memory.find(b)->written, nullptr) << "all of it is written";
 }
 
 }  // namespace
