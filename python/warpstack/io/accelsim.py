@@ -24,7 +24,8 @@ import pyarrow as pa
 from warpstack import _core
 from warpstack.arguments import printable
 from warpstack.errors import InputError, TraceWarning
-from warpstack.io.common import LoadOptions, block_ranges, new_folder
+from warpstack.files import new_folder
+from warpstack.io.common import LoadOptions, block_ranges
 from warpstack.progress import Progress, progress_bar
 from warpstack.trace import App, KernelTrace, Launches
 
