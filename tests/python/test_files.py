@@ -63,7 +63,8 @@ from warpstack.io import accelsim, parquet
 
 def wait(path):
     path.write_bytes(b"half")
-    print("writing", flush=True)
+    sys.stdout.write("writing\\n")  # in one piece, unlike print
+    sys.stdout.flush()
     time.sleep(600)
 
 def file(folder):
