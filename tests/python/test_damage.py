@@ -4,8 +4,6 @@
 names the seed; ``WARPSTACK_DAMAGE_SEED`` sets it.
 """
 
-import contextlib
-import io
 import os
 import random
 import secrets
@@ -18,7 +16,6 @@ import pytest
 
 import warpstack as ws
 from warpstack import _core
-from warpstack.cli import main
 from warpstack.figures import stages
 from warpstack.figures.study import Study
 from warpstack.storage import default_budget
@@ -201,22 +198,7 @@ class Native:
         assert core.digest == self.digest
 
 
-class Predictions:
-    """Text that its reader may edit, and that has no digest: only that it makes no traceback."""
-
-    def write(self, folder):
-        folder.mkdir()
-        table = ws.predict(ws.patterns.stream(blocks=1), "pascal-mdm", ["mdm", "gpumech"])
-        table.to_csv(folder / "predictions.csv", index=False)
-        table.to_csv(folder / "reference.csv", index=False)
-
-    def read(self, folder):
-        paths = [str(folder / f"{name}.csv") for name in ("predictions", "reference")]
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            assert main(["validate", *paths]) in (0, 2)
-
-
-KINDS = (Store, Cache, FigureCache, Trace, Export, Native, Predictions)
+KINDS = (Store, Cache, FigureCache, Trace, Export, Native)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.lower())
