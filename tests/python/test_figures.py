@@ -108,7 +108,7 @@ def test_stages_have_the_columns_that_they_declare():
     settings = {
         "performance": {"gpu": "pascal-mdm", "changes": {}, "models": ["mdm"]},
         "predictions": {"gpu": ws.gpu("pascal-mdm"), "models": ["mdm"]},
-        "selections": {"gpu": "pascal-mdm", "changes": {}, "model": "mdm", "ways": ["maximum"]},
+        "selections": {"gpu": "pascal-mdm", "changes": {}, "model": "mdm", "ways": ["max"]},
         "divergence": {},
         "frequencies": {
             **{"gpu": "pascal-mdm", "nominal_ghz": 1.4},
