@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/digest.h"
 #include "common/error.h"
 #include "trace/column_batch.h"
 
@@ -23,6 +24,15 @@ static_assert(std::endian::native == std::endian::little, "columns are written a
 constexpr std::string_view magic = "WSTRACE\n";
 /// Aimed at per piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
+
+/// Adds `size` bytes, a multiple of eight, word by word: how they are divided makes no difference.
+void add_words(Digest& digest, const std::byte* bytes, std::size_t size) {
+  for (std::size_t i = 0; i < size; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    digest.add(word);
+  }
+}
 
 /// A file that is removed unless it is finished.
 class Writer {
@@ -42,10 +52,16 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   void bytes(const void* data, std::size_t size) {
-    static constexpr char zeros[8] = {};
     if (size > 0 && std::fwrite(data, 1, size, file_) != size) fail();
-    const std::size_t rest = (8 - size % 8) % 8;
-    if (rest > 0 && std::fwrite(zeros, 1, rest, file_) != rest) fail();
+    const auto* start = static_cast<const std::byte*>(data);
+    const std::size_t whole = size / 8 * 8;
+    add_words(digest_, start, whole);
+    if (size == whole) return;
+    std::byte last[8] = {};
+    std::memcpy(last, start + whole, size - whole);
+    add_words(digest_, last, sizeof last);
+    const std::size_t rest = sizeof last - (size - whole);
+    if (std::fwrite(last + (size - whole), 1, rest, file_) != rest) fail();
   }
   void number(std::uint64_t value) { bytes(&value, sizeof value); }
   void text(std::string_view value) {
@@ -57,7 +73,9 @@ class Writer {
     bytes(values.data(), values.size() * sizeof(T));
   }
 
+  /// Ends the file with the digest of all that it holds, and moves it to its place.
   void finish() {
+    text(digest_.hex());
     const int closed = std::fclose(file_);
     file_ = nullptr;
     if (closed != 0 || std::rename(partial_.c_str(), path_.c_str()) != 0) {
@@ -76,6 +94,7 @@ class Writer {
   std::string path_;
   std::string partial_;
   std::FILE* file_;
+  Digest digest_;
 };
 
 /// A position in the content of a file.
@@ -125,6 +144,12 @@ class Reader {
     return values;
   }
   [[nodiscard]] bool at_end() const { return next_ == content_.size(); }
+  /// The digest of what was read until now.
+  [[nodiscard]] std::string digest() const {
+    Digest digest;
+    add_words(digest, content_.data(), next_);
+    return digest.hex();
+  }
 
  private:
   std::span<const std::byte> content_;
@@ -288,7 +313,6 @@ void write_trace_file(const KernelTrace& trace, const std::string& path) {
     write_piece(file, read_batch(trace, first, std::min(first + step, num_blocks)));
   }
   file.number(0);
-  file.text(trace.digest());
   file.finish();
 }
 
@@ -316,13 +340,12 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
       add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
                           batch.stores, batch.columns.view()});
     }
-    const std::string digest = file.text();
+    const std::string found = file.digest();
+    // What the file says is not shown: damaged, it need not be text.
+    if (file.text() != found)
+      file.fail("its content has digest " + found + ", the file says another");
     if (!file.at_end()) file.fail("bytes follow the end");
-    KernelTrace trace = builder.finish();
-    if (trace.digest() != digest) {
-      file.fail("its content has digest " + trace.digest() + ", the file says " + digest);
-    }
-    return trace;
+    return builder.finish();
   } catch (const InputError& error) {
     const std::string_view what = error.what();
     if (what.starts_with(file_name)) throw;

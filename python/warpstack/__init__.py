@@ -25,7 +25,13 @@ from warpstack import (
 from warpstack._core import __version__
 from warpstack.ablation import ablate
 from warpstack.dvfs import CrispCounters, dvfs
-from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
+from warpstack.errors import (
+    DamageWarning,
+    InputError,
+    TraceWarning,
+    UnmatchedWarning,
+    UnusedOptionWarning,
+)
 from warpstack.explore import explore
 from warpstack.gpu import Gpu, gpu, gpus
 from warpstack.interval import IntervalProfile, interval_profile, representative_warp
@@ -61,6 +67,7 @@ __all__ = [
     "App",
     "BlockSchedule",
     "CrispCounters",
+    "DamageWarning",
     "Gpu",
     "InputError",
     "IntervalProfile",

@@ -21,7 +21,14 @@ import pandas as pd
 from warpstack import __version__, host, models, timing, workloads
 from warpstack.arguments import as_path, printable
 from warpstack.dvfs import dvfs
-from warpstack.errors import InputError, TraceWarning, UnmatchedWarning, UnusedOptionWarning
+from warpstack.errors import (
+    DamageWarning,
+    InputError,
+    TraceWarning,
+    UnmatchedWarning,
+    UnusedOptionWarning,
+)
+from warpstack.files import remove_leftovers, write_file
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import WRITABLE, load, save
@@ -62,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
-            for category in (TraceWarning, UnmatchedWarning, UnusedOptionWarning):
+            for category in (DamageWarning, TraceWarning, UnmatchedWarning, UnusedOptionWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = _show_warning
             arguments.run(arguments)
@@ -680,19 +687,14 @@ def _print_best(table: pd.DataFrame) -> None:
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table, complete or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    write = table.to_csv if path.suffix == ".csv" else table.to_parquet
     try:
-        if path.suffix == ".csv":
-            table.to_csv(partial, index=False)
-        else:
-            table.to_parquet(partial, index=False)
-        os.replace(partial, path)
+        remove_leftovers(path.parent)
+        write_file(path, lambda partial: write(partial, index=False))
     except OSError as error:
         raise InputError(
             f"--output {printable(path)}: cannot be written: {error.strerror or error}"
         ) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _figure(arguments: argparse.Namespace) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpstack import _core
 from warpstack.errors import InputError
+from warpstack.files import temporary_folder
 from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
 
@@ -43,8 +42,8 @@ class PackedKernels:
     def of(cls, kernels: Sequence[KernelTrace]) -> PackedKernels:
         """Pack the traces of an application."""
         files = []
-        with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
-            path = Path(folder) / "kernel"
+        with temporary_folder() as folder:
+            path = folder / "kernel"
             for kernel in kernels:
                 _core.write_trace_file(kernel._core, os.fsencode(path))
                 files.append(path.read_bytes())
@@ -64,8 +63,8 @@ class PackedKernels:
     def _unpack(self) -> tuple[KernelTrace, ...]:
         kernels = []
         budget = default_budget()
-        with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
-            path = Path(folder) / "kernel"
+        with temporary_folder() as folder:
+            path = folder / "kernel"
             for file in self.files:
                 path.write_bytes(file)
                 kernels.append(KernelTrace(_core.read_trace_file(os.fsencode(path), budget)))

@@ -2,7 +2,7 @@
 
 from warpstack._core import InputError
 
-__all__ = ["InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
+__all__ = ["DamageWarning", "InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
 
 InputError.__module__ = "warpstack"
 InputError.__doc__ = """Input that its author can correct.
@@ -10,6 +10,10 @@ InputError.__doc__ = """Input that its author can correct.
 A malformed trace, an impossible configuration, an unknown name. The message says which file, line,
 field and value, and what to do. A subclass of `ValueError`.
 """
+
+
+class DamageWarning(UserWarning):
+    """A damaged file of the program's own: what it held is computed or written again."""
 
 
 class TraceWarning(UserWarning):

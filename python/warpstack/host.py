@@ -13,7 +13,6 @@ import re
 import signal
 import struct
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
 from warpstack.errors import InputError
+from warpstack.files import temporary_folder
 from warpstack.gpu import Gpu
 from warpstack.io import parquet
 from warpstack.progress import progress_bar
@@ -170,8 +170,8 @@ def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str
 @contextlib.contextmanager
 def _spool() -> Iterator[Path]:
     """Make a folder through which the program hands over its traces (see cpp/cudart/spool.h)."""
-    with tempfile.TemporaryDirectory(prefix="warpstack-", ignore_cleanup_errors=True) as text:
-        yield Path(text)
+    with temporary_folder() as folder:
+        yield folder
 
 
 def _environment(spool: Path) -> dict[str, str]:

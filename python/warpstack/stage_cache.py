@@ -8,8 +8,6 @@ import io
 import json
 import math
 import os
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,20 +20,19 @@ import scipy
 from warpstack import _core
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
+from warpstack.files import PARTIAL, remove_leftovers, write_file
 
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
 #: Changes when an entry's meaning does.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: Folder of the cache; ``off`` (or ``0``) switches it off.
 FOLDER_VARIABLE = "WARPSTACK_CACHE"
 LIMIT_VARIABLE = "WARPSTACK_CACHE_MIB"
 DEFAULT_LIMIT_MIB = 1024.0
 
 _ENDING = ".stage"
-_PARTIAL = ".partial-"
-#: Files that a killed process left behind.
-_STALE_SECONDS = 3600
+_DIGEST_BYTES = 32
 #: What an eviction leaves, so that not every entry evicts one.
 _KEPT_SHARE = 0.9
 #: Modules that stages are made of beside the core, and SciPy, which clusters warps.
@@ -82,7 +79,7 @@ class StageCache:
             data = path.read_bytes()
         except OSError:
             return None
-        arrays = _unpack(data)
+        arrays = _unpack(path.name, data)
         if arrays is None:
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -93,20 +90,13 @@ class StageCache:
 
     def put(self, stage: str, key: str, arrays: Arrays) -> None:
         """Keep arrays under a key. A folder that cannot be written keeps nothing."""
-        data = _pack(arrays)
+        path = self._path(stage, key)
+        data = _pack(path.name, arrays)
         if len(data) > self.limit_bytes:
             return
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, partial = tempfile.mkstemp(prefix=_PARTIAL, dir=self.folder)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                os.replace(partial, self._path(stage, key))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(partial)
-                raise
+            write_file(path, data)
         # Counted on from the first look; other processes' entries are seen at the next one.
         self._size = self.size_bytes if self._size is None else self._size + len(data)
         if self._size > self.limit_bytes:
@@ -118,17 +108,14 @@ class StageCache:
     def _entries(self) -> list[tuple[float, int, Path]]:
         """Return when each entry was used, its size and its path."""
         entries = []
+        remove_leftovers(self.folder, own=True)
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
             for item in found:
-                partial = item.name.startswith(_PARTIAL)
-                if not (partial or item.name.endswith(_ENDING)):
+                if item.name.startswith(PARTIAL) or not item.name.endswith(_ENDING):
                     continue
                 with contextlib.suppress(OSError):
                     stat = item.stat(follow_symlinks=False)
-                    if not partial:
-                        entries.append((stat.st_mtime, stat.st_size, Path(item.path)))
-                    elif stat.st_mtime < time.time() - _STALE_SECONDS:
-                        os.unlink(item.path)
+                    entries.append((stat.st_mtime, stat.st_size, Path(item.path)))
         return entries
 
     def _evict(self) -> None:
@@ -260,20 +247,28 @@ def program() -> str:
     return digest.hexdigest()
 
 
-def _pack(arrays: Arrays) -> bytes:
-    """Return arrays as bytes that begin with a digest of the rest."""
+def _pack(name: str, arrays: Arrays) -> bytes:
+    """Return arrays as bytes that begin with a digest of the entry's name and the rest."""
     body = io.BytesIO()
     save: Any = np.savez  # whose keywords are names of arrays
     save(body, **arrays)
     data = body.getvalue()
-    return hashlib.sha256(data).digest() + data
+    return _digest(name, data) + data
 
 
-def _unpack(data: bytes) -> dict[str, npt.NDArray[Any]] | None:
-    if hashlib.sha256(data[32:]).digest() != data[:32]:
+def _unpack(name: str, data: bytes) -> dict[str, npt.NDArray[Any]] | None:
+    body = data[_DIGEST_BYTES:]
+    if _digest(name, body) != data[:_DIGEST_BYTES]:
         return None
     try:
-        with np.load(io.BytesIO(data[32:]), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (ValueError, OSError, EOFError, KeyError):
+        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+            return {entry: arrays[entry] for entry in arrays.files}
+    except Exception:  # NumPy and zipfile have many kinds for what is not an archive of arrays
         return None
+
+
+def _digest(name: str, data: bytes) -> bytes:
+    # With the name: an entry that was renamed would be another's result.
+    digest = hashlib.sha256(name.encode() + b"\0")
+    digest.update(data)
+    return digest.digest()

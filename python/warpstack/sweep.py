@@ -55,6 +55,8 @@ Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 _MOST_POINTS = 2**24
 _MOST_WORKERS = 255
+#: Of a memory profile, so that their sum is a number of 64 bits.
+_MOST_WORDS = 2**40
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
@@ -508,8 +510,9 @@ class Runner:
         with self._lock:
             if self._warps is None:
                 key = key_of(self._digests, {"selection": self.options.selection})
-                kept = self._kept("warp", key, "position", (len(self.kernels), 2))
-                if kept is not None:
+                arrays = self._kept("warp", key)
+                kept = _array(arrays, "position", np.int64, (len(self.kernels), 2))
+                if kept is not None and all(map(_has_warp, self.kernels, kept.tolist())):
                     self._warps = [(int(block), int(warp)) for block, warp in kept]
                 else:
                     self._warps = [
@@ -552,13 +555,19 @@ class Runner:
         return profiles
 
     def _kept_memory(self, key: str, gpu: Gpu) -> list[MemoryProfile] | None:
-        arrays = None if self.cache is None else self.cache.get("memory", key)
+        arrays = self._kept("memory", key)
+        sizes = _array(arrays, "sizes", np.int64, (len(self.kernels),))
+        if sizes is None or not ((sizes >= 0) & (sizes <= _MOST_WORDS)).all():
+            return None
+        words = _array(arrays, "words", np.uint64, (int(sizes.sum()),))
+        if words is None:
+            return None
         try:
-            if arrays is None or arrays["sizes"].shape != (len(self.kernels),):
-                return None
-            ends = np.cumsum(arrays["sizes"])[:-1]
-            cores = [_core.MemoryProfile.from_words(w) for w in np.split(arrays["words"], ends)]
-        except (KeyError, ValueError):
+            parts = np.split(words, np.cumsum(sizes)[:-1])
+            cores = [_core.MemoryProfile.from_words(part) for part in parts]
+        except InputError:
+            return None
+        if not all(map(_is_profile_of, cores, self.kernels)):
             return None
         return [
             MemoryProfile(core, kernel, gpu, self.options.access_order)
@@ -569,13 +578,8 @@ class Runner:
     def _digests(self) -> list[str]:
         return [kernel.digest for kernel in self.kernels]
 
-    def _kept(
-        self, stage: str, key: str, name: str, shape: tuple[int, ...]
-    ) -> npt.NDArray[Any] | None:
-        arrays = None if self.cache is None else self.cache.get(stage, key)
-        if arrays is None or name not in arrays or arrays[name].shape != shape:
-            return None
-        return arrays[name]
+    def _kept(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]]:
+        return (None if self.cache is None else self.cache.get(stage, key)) or {}
 
     def _keep(self, stage: str, key: str, **arrays: npt.NDArray[Any]) -> None:
         if self.cache is not None:
@@ -695,6 +699,28 @@ class Runner:
         }
         texts = [name for name, values in columns.items() if values.dtype == object]
         return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+def _array(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
+) -> npt.NDArray[Any] | None:
+    """Return an array of an entry of the cache; None unless it is what a stage keeps."""
+    array = arrays.get(name)
+    sound = array is not None and array.dtype == dtype and array.shape == shape
+    return array if sound else None
+
+
+def _has_warp(kernel: KernelTrace, position: Sequence[int]) -> bool:
+    """Return whether a trace has a warp at a position: of its block, and in it."""
+    block, warp = position
+    core = kernel._core
+    return 0 <= block < core.num_traced_blocks and 0 <= warp < len(core.block_warps(block)[1])
+
+
+def _is_profile_of(profile: _core.MemoryProfile, kernel: KernelTrace) -> bool:
+    """Return whether a memory profile counts each instruction of a trace's table."""
+    rows = len(kernel._core.instruction_table()["pc"])
+    return all(len(counts) == rows for counts in profile.per_row.values())
 
 
 def _on_threads(

@@ -10,7 +10,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError
+from warpstack.errors import DamageWarning, InputError
+from warpstack.files import PARTIAL, digest_of, is_sound, remove_leftovers, sealed, write_file
 
 try:
     import fcntl
@@ -28,15 +30,15 @@ except ImportError:  # no such locks on this platform
 
 __all__ = ["SweepStore"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: Readers of datasets skip names that begin with an underscore or a dot.
 _DESIGN = "_design.json"
 _LOCK = "_lock"
-_PARTIAL = ".partial-"
-#: Files that a killed process left behind, where no lock says that there is no other.
-_STALE_SECONDS = 3600
-_PART = re.compile(r"part-[0-9a-f-]+\.parquet")
+#: Each part has the digest of its content in its name.
+_PART = re.compile(r"part-[0-9a-f]+-[0-9a-f]{8}-([0-9a-f]{32})\.parquet")
+#: What a part says of itself: its tasks, and the digest of the sweep that they belong to.
 _TASKS = b"warpstack tasks"
+_SWEEP = b"warpstack sweep"
 #: Results that come within this time are written together: a file for each would be many.
 _WRITE_SECONDS = 1.0
 
@@ -44,10 +46,11 @@ _WRITE_SECONDS = 1.0
 class SweepStore:
     """The folder that a sweep writes its results to.
 
-    ``_design.json`` says which sweep it is; each ``part-*.parquet`` holds the rows of some tasks. All
-    are written beside their place and moved there, so that a sweep killed at any time leaves whole
-    files only. One process writes at a time, which an advisory lock on ``_lock`` sees to where the
-    platform and the file system have such locks. To be closed.
+    ``_design.json`` says which sweep it is; each ``part-*.parquet`` holds the rows of some tasks, and
+    has a digest of its content in its name. All are written beside their place and moved there, so
+    that a sweep killed at any time leaves whole files only. One process writes at a time, which an
+    advisory lock on ``_lock`` sees to where the platform and the file system have such locks. To be
+    closed.
 
     Parameters
     ----------
@@ -73,6 +76,9 @@ class SweepStore:
         self._mutex = threading.RLock()
         self._timer: threading.Timer | None = None
         self._last_write = time.monotonic()
+        # As JSON says it again: tuples are lists.
+        self._design: dict[str, Any] = json.loads(json.dumps(design))
+        self._sweep = digest_of(json.dumps(self._design, sort_keys=True).encode())
         where = f"store {printable(self.folder)}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -85,48 +91,56 @@ class SweepStore:
         except OSError as error:
             raise InputError(f"{where}: {error.strerror or error}") from None
         try:
-            self._open(design, where, resume=resume)
+            self._open(where, resume=resume)
         except BaseException:
             self._unlock()
             raise
 
-    def _open(self, design: Mapping[str, Any], where: str, *, resume: bool) -> None:
+    def _open(self, where: str, *, resume: bool) -> None:
         try:
+            remove_leftovers(self.folder, own=True)
             names = sorted(os.listdir(self.folder))
-            if _DESIGN in names:
-                _check_same(json.loads((self.folder / _DESIGN).read_text()), design, where)
-            else:
-                self._write(_DESIGN, lambda path: _write_design(path, design))
+            parts = [name for name in names if _PART.fullmatch(name)]
+            described = (_DESIGN in names or parts) and self._is_described(where, parts)
+            if not described:
+                write_file(self.folder / _DESIGN, sealed(self._design).encode())
         except OSError as error:
             raise InputError(f"{where}: {error.strerror or error}") from None
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{where}: {_DESIGN} is not valid JSON; give a new folder") from None
-        if not resume and any(_PART.fullmatch(name) for name in names):
+        if not resume and parts:
             raise InputError(
                 f"{where}: holds results of this sweep already; resume it or give a new folder"
             )
-        for name in names:
-            if name.startswith(_PARTIAL):
-                self._remove_partial(self.folder / name)
+
+    def _is_described(self, where: str, parts: Sequence[str]) -> bool:
+        """Return whether the folder says that it holds this sweep; False if that has to be restored."""
+        try:
+            theirs = json.loads((self.folder / _DESIGN).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError, RecursionError):
+            theirs = None
+        if isinstance(theirs, dict) and (is_sound(theirs) or _is_old(theirs)):
+            _check_same(theirs, self._design, where)
+            return True
+        # Each part says which sweep it belongs to: sound ones of this sweep leave no doubt.
+        sweeps = [_sweep_of(self.folder / name) for name in parts]
+        if self._sweep not in sweeps or any(s not in (self._sweep, None) for s in sweeps):
+            raise InputError(
+                f"{where}: {_DESIGN} is damaged or missing, and the results beside it do not say that "
+                "they belong to this sweep; give a new folder"
+            )
+        _warn(
+            f"{where}: {_DESIGN} was damaged or missing; it is written again from the sweep that was given"
+        )
+        return False
 
     def _unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _remove_partial(self, path: Path) -> None:
-        """Remove what a run that was killed left behind, but nothing that another one writes now."""
-        with contextlib.suppress(OSError):
-            alone = self._lock is not None
-            if alone or path.stat().st_mtime < time.time() - _STALE_SECONDS:
-                path.unlink()
-
     def read(self, sizes: Sequence[int]) -> dict[int, pd.DataFrame]:
         """Return the rows of each finished task by its number.
 
-        A damaged part is removed: its tasks are computed again.
+        A damaged part is removed with a warning: its tasks are computed again.
 
         Parameters
         ----------
@@ -136,17 +150,22 @@ class SweepStore:
         Raises
         ------
         InputError
-            If a part cannot be read, which says nothing of what it holds.
+            If a part cannot be read, which says nothing of what it holds, or belongs to another sweep.
         """
         found: dict[int, pd.DataFrame] = {}
         path = self.folder
         try:
-            parts = [self.folder / name for name in os.listdir(path) if _PART.fullmatch(name)]
-            for path in sorted(parts):
-                part = _read_part(path.read_bytes(), sizes)
+            for name in sorted(os.listdir(path)):
+                match = _PART.fullmatch(name)
+                if match is None:
+                    continue
+                path = self.folder / name
+                data = path.read_bytes()
+                part = self._read_part(data, sizes) if digest_of(data) == match[1] else None
                 if part is None:
                     with contextlib.suppress(OSError):
                         path.unlink()
+                    _warn(f"store {printable(path)}: damaged; its tasks are computed again")
                     continue
                 found.update(part)
         except OSError as error:
@@ -154,6 +173,32 @@ class SweepStore:
                 f"store {printable(path)}: cannot be read: {error.strerror or error}"
             ) from None
         return found
+
+    def _read_part(self, data: bytes, sizes: Sequence[int]) -> dict[int, pd.DataFrame] | None:
+        """Return the rows by task; None when the file holds something else."""
+        try:
+            arrow = pq.read_table(io.BytesIO(data))
+            sweep = arrow.schema.metadata[_SWEEP].decode()
+            tasks = json.loads(arrow.schema.metadata[_TASKS])
+            if not all(task in range(len(sizes)) for task in tasks):
+                return None
+            ends = [0]
+            for task in tasks:
+                ends.append(ends[-1] + sizes[task])
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            return None
+        if sweep != self._sweep:
+            raise InputError(
+                f"store {printable(self.folder)}: a part holds results of another sweep; give a new "
+                "folder"
+            )
+        if ends[-1] != arrow.num_rows:
+            return None
+        table = arrow.to_pandas()
+        return {
+            task: table.iloc[start:end].reset_index(drop=True)
+            for task, start, end in zip(tasks, ends, ends[1:], strict=False)
+        }
 
     def add(self, task: int, table: pd.DataFrame) -> None:
         """Take the rows of a finished task; they are on disk after about a second."""
@@ -205,10 +250,14 @@ class SweepStore:
         tasks = [task for task, _ in self._waiting]
         table = pd.concat([rows for _, rows in self._waiting], ignore_index=True)
         arrow = pa.Table.from_pandas(table, preserve_index=False)
-        metadata = {**(arrow.schema.metadata or {}), _TASKS: json.dumps(tasks).encode()}
-        arrow = arrow.replace_schema_metadata(metadata)
+        own = {_TASKS: json.dumps(tasks).encode(), _SWEEP: self._sweep.encode()}
+        arrow = arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **own})
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer)
+        data = buffer.getvalue()
+        name = f"part-{time.time_ns():x}-{secrets.token_hex(4)}-{digest_of(data)}.parquet"
         try:
-            self._write(None, lambda path: pq.write_table(arrow, path))
+            write_file(self.folder / name, data)
         except OSError as error:
             raise InputError(
                 f"store {printable(self.folder)}: cannot be written: {error.strerror or error}"
@@ -216,20 +265,10 @@ class SweepStore:
         self._waiting = []
         self._last_write = time.monotonic()
 
-    def _write(self, name: str | None, write: Callable[[Path], object]) -> None:
-        unique = f"{time.time_ns():x}-{secrets.token_hex(4)}"
-        partial = self.folder / f"{_PARTIAL}{unique}"
-        try:
-            write(partial)  # with the mode that the user's mask gives to new files
-            os.replace(partial, self.folder / (name or f"part-{unique}.parquet"))
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-
 
 def _is_foreign(name: str) -> bool:
-    """Return whether a file does not come from a sweep that was killed before its first result."""
-    return name != _LOCK and not name.startswith(_PARTIAL)
+    """Return whether a file does not come from a sweep."""
+    return not (name == _LOCK or name.startswith(PARTIAL) or _PART.fullmatch(name))
 
 
 def _locked(path: Path, where: str) -> IO[bytes] | None:
@@ -253,14 +292,19 @@ def _locked(path: Path, where: str) -> IO[bytes] | None:
     return file
 
 
-def _write_design(path: Path, design: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(design, indent=1, sort_keys=True))
+def _is_old(theirs: Mapping[str, Any]) -> bool:
+    """Return whether a description is one of a version that had no digests."""
+    return theirs.get("format") == 1 and "digest" not in theirs
 
 
-def _check_same(theirs: Any, ours: Mapping[str, Any], where: str) -> None:
-    if not isinstance(theirs, dict):
-        raise InputError(f"{where}: {_DESIGN} describes no sweep; give a new folder")
-    for name, value in json.loads(json.dumps(ours)).items():
+def _check_same(theirs: Mapping[str, Any], ours: Mapping[str, Any], where: str) -> None:
+    version = theirs.get("format")
+    if version != ours.get("format"):
+        raise InputError(
+            f"{where}: was written by another version of warpstack (format {_short(version)}, this one "
+            f"has {ours.get('format')}); give a new folder"
+        )
+    for name, value in ours.items():
         if theirs.get(name) != value:
             raise InputError(
                 f"{where}: holds another sweep: its {name} is {_short(theirs.get(name))}, not "
@@ -268,25 +312,22 @@ def _check_same(theirs: Any, ours: Mapping[str, Any], where: str) -> None:
             )
 
 
+def _sweep_of(path: Path) -> str | None:
+    """Return the digest of the sweep that a part belongs to; None when the part is damaged."""
+    match = _PART.fullmatch(path.name)
+    data = path.read_bytes()
+    if match is None or digest_of(data) != match[1]:
+        return None
+    try:
+        return str((pq.read_schema(io.BytesIO(data)).metadata or {})[_SWEEP].decode())
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        return None
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DamageWarning, stacklevel=5)
+
+
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _read_part(data: bytes, sizes: Sequence[int]) -> dict[int, pd.DataFrame] | None:
-    """Return the rows by task; None when the file is damaged."""
-    try:
-        arrow = pq.read_table(io.BytesIO(data))
-        tasks = json.loads(arrow.schema.metadata[_TASKS])
-        ends = [0]
-        for task in tasks:
-            ends.append(ends[-1] + sizes[task])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException):
-        return None
-    if ends[-1] != arrow.num_rows:
-        return None
-    table = arrow.to_pandas()
-    return {
-        task: table.iloc[start:end].reset_index(drop=True)
-        for task, start, end in zip(tasks, ends, ends[1:], strict=False)
-    }

@@ -23,6 +23,7 @@ from warpstack.figures import (
     latency,
     mdm_fig5,
     report,
+    stages,
     study,
 )
 from warpstack.figures.base import PaperFigure
@@ -103,6 +104,54 @@ def test_sizes_of_design_spaces_multiply_what_was_measured(tmp_path):
         1000 * table.loc[1, "mdm_recurrent_s"]
     )
     assert table["mdm_one_time_s"].std() == 0
+
+
+def test_stages_have_the_columns_that_they_declare():
+    app = ws.App([ws.patterns.stream(blocks=1)])
+    settings = {
+        "performance": {"gpu": "pascal-mdm", "changes": {}, "models": ["mdm"]},
+        "predictions": {"gpu": ws.gpu("pascal-mdm"), "models": ["mdm"]},
+        "selections": {"gpu": "pascal-mdm", "changes": {}, "model": "mdm", "ways": ["max"]},
+        "divergence": {},
+        "frequencies": {
+            **{"gpu": "pascal-mdm", "nominal_ghz": 1.4},
+            **{"clocks_ghz": [1.0], "models": ["mdm"]},
+        },
+        "costs": {
+            **{"gpu": "pascal-mdm", "points": [{"num_sms": 14}], "models": ["mdm"]},
+            **{"workload": "hotspot", "size": "small"},
+        },
+        "caches": {"gpu": "pascal-mdm"},
+        "ablations": {"gpu": "pascal-mdm"},
+        "locality": {"gpu": "pascal-mdm", "distances": [8]},
+    }
+    assert settings.keys() == stages.COLUMNS.keys()
+    for name, columns in stages.COLUMNS.items():
+        table = getattr(stages, name)(app, **settings[name])
+        assert set(columns) <= set(table), name
+        texts = {column for column in columns if study._array(table[column]).dtype.kind == "U"}
+        assert texts == set(columns) & set(stages.TEXTS), name
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda arrays: {},
+        lambda arrays: {f"x{name}": array for name, array in arrays.items()},
+        lambda arrays: {name: array.astype(str) for name, array in arrays.items()},
+        lambda arrays: {name: array[..., None] for name, array in arrays.items()},
+        lambda arrays: {name: array[0] for name, array in arrays.items()},
+        lambda arrays: {**arrays, "dpki": np.zeros(7)},
+    ],
+)
+def test_forged_entries_of_figures_count_as_missing(tmp_path, forge):
+    one = figures.Study(only=["hotspot"], cache=tmp_path)
+    one._apps["hotspot"] = ws.App([ws.patterns.stream(blocks=1)])
+    expected = one.run(stages.divergence, [{}])
+    (path,) = tmp_path.glob("figure-*")
+    key = path.stem.partition("-")[2]
+    one.cache.put("figure", key, forge(one.cache.get("figure", key)))
+    pd.testing.assert_frame_equal(one.run(stages.divergence, [{}]), expected)
 
 
 def rows_of(values):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 import warpstack as ws
 from strategies import kernels
+from warpstack.files import file_digest, sealed
 from warpstack.io import parquet
 
 
@@ -99,7 +100,9 @@ def test_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
         calls.append(kernel)
         if len(calls) == 2:
             raise OSError(28, "No space left on device")
+        write_kernel(kernel, folder)
 
+    write_kernel = parquet._write_kernel
     monkeypatch.setattr(parquet, "_write_kernel", fail_on_second)
     with pytest.raises(ws.InputError, match="No space left"):
         ws.save(app, tmp_path / "app", overwrite=True)
@@ -123,7 +126,7 @@ class TestOverwriting:
         rename = Path.rename
 
         def fail(self, target):
-            if self.suffix == (".partial" if failing == "second" else ""):
+            if self.name == ("new" if failing == "second" else "app"):
                 raise error
             return rename(self, target)
 
@@ -217,6 +220,19 @@ def saved(tmp_path):
 def rewrite(path, change):
     table = pq.read_table(path)
     pq.write_table(change(table), path)
+    reseal(path.parents[1])
+
+
+def reseal(saved, change=None):
+    """Make the digests of a changed folder right, as only a forger would."""
+    manifest = json.loads((saved / parquet.MANIFEST).read_text())
+    if change is not None:
+        change(manifest)
+    for kernel in manifest["kernels"]:
+        if isinstance(kernel, dict) and isinstance(kernel.get("files"), dict):
+            folder = saved / "kernel-1"
+            kernel["files"] = {file: file_digest(folder / file) for file in kernel["files"]}
+    (saved / parquet.MANIFEST).write_text(sealed(manifest))
 
 
 def replace_column(name, values, dtype):
@@ -247,8 +263,8 @@ class TestDamage:
 
     @pytest.mark.parametrize("name", ["table", *parquet._FILES])
     def test_file_without_columns(self, saved, name):
-        pq.write_table(pa.table({"other": [1]}), saved / "kernel-1" / f"{name}.parquet")
-        self.refuse(saved)
+        rewrite(saved / "kernel-1" / f"{name}.parquet", lambda _: pa.table({"other": [1]}))
+        self.refuse(saved, "damaged: .*: there is no column")
 
     def test_changed_addresses(self, saved):
         change = replace_column("sector", lambda v: v + 1, pa.uint64())
@@ -344,12 +360,32 @@ class TestDamage:
 
     def test_future_version(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())
-        manifest["version"] = 2
+        manifest["version"] = 3
         (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        self.refuse(saved, "format version 2; this warpstack reads version 1")
+        self.refuse(saved, "format version 3; this warpstack reads versions 1 and 2")
+
+    def test_the_version_without_digests(self, saved):
+        digest = ws.load(saved).digest
+        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+        manifest["version"] = 1
+        del manifest["digest"], manifest["kernels"][0]["files"]
+        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        assert ws.load(saved).digest == digest
+        manifest["kernels"][0]["header"]["launch_id"] = 7
+        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        self.refuse(saved, "its content has digest")
+
+    def test_an_edited_manifest(self, saved):
+        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+        manifest["name"] = "another"
+        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        self.refuse(saved, "not as it was written; restore it or convert")
+
+    def test_an_edited_file(self, saved):
+        file = saved / "kernel-1" / "table.parquet"
+        pq.write_table(pq.read_table(file), file, compression="gzip")
+        self.refuse(saved, "table.parquet has digest .*, the manifest says")
 
     def test_header(self, saved):
-        manifest = json.loads((saved / parquet.MANIFEST).read_text())
-        manifest["kernels"][0]["header"]["block"] = [4096, 1, 1]
-        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
+        reseal(saved, lambda m: m["kernels"][0]["header"].update(block=[4096, 1, 1]))
         self.refuse(saved, "block dim x = 4096")

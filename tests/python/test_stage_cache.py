@@ -75,6 +75,32 @@ def test_damaged_entries_are_none(tmp_path_factory, where, noise, cut):
         assert not path.exists()
 
 
+def test_renamed_entries_are_none(tmp_path):
+    """An entry under another's name has a right digest and a wrong result."""
+    cache = ws.StageCache(tmp_path)
+    cache.put("memory", "a", arrays(400))
+    (path,) = tmp_path.iterdir()
+    for name in ("memory-b.stage", "warp-a.stage"):
+        (tmp_path / name).write_bytes(path.read_bytes())
+    assert cache.get("memory", "b") is None
+    assert cache.get("warp", "a") is None
+    assert cache.get("memory", "a") is not None
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**32))
+def test_forged_entries_are_arrays_or_none(tmp_path_factory, noise, where):
+    """Entries with a right digest whose content is not an archive, or a damaged one."""
+    cache = ws.StageCache(tmp_path_factory.mktemp("cache"))
+    cache.put("memory", "a", arrays(64))
+    (path,) = cache.folder.iterdir()
+    body = path.read_bytes()[stage_cache._DIGEST_BYTES :]
+    where %= len(body)
+    for forged in (noise, body[:where] + noise + body[where + len(noise) :], body[:where]):
+        path.write_bytes(stage_cache._digest(path.name, forged) + forged)
+        found = cache.get("memory", "a")
+        assert found is None or all(isinstance(array, np.ndarray) for array in found.values())
+
+
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     cache = ws.StageCache(tmp_path / "file")

@@ -384,6 +384,59 @@ def test_damaged_entries_are_computed_again(kernel, pascal, tmp_path, monkeypatc
     assert len(runs) == 1
 
 
+FORGED = {
+    "nothing": lambda arrays: {},
+    "other names": lambda arrays: {f"x{name}": array for name, array in arrays.items()},
+    "floats": lambda arrays: {name: array.astype(float) for name, array in arrays.items()},
+    "texts": lambda arrays: {name: array.astype(str) for name, array in arrays.items()},
+    "zeros": lambda arrays: {name: array * 0 for name, array in arrays.items()},
+    "large": lambda arrays: {
+        name: array | array.dtype.type(2**62) for name, array in arrays.items()
+    },
+    "numbers": lambda arrays: {name: array.ravel()[0] for name, array in arrays.items()},
+    "columns": lambda arrays: {name: array[..., None] for name, array in arrays.items()},
+    "shorter": lambda arrays: {name: array[:-1] for name, array in arrays.items()},
+    "none": lambda arrays: {name: array[:0] for name, array in arrays.items()},
+    "negative": lambda arrays: {
+        name: array if array.dtype == np.uint64 else -1 - array for name, array in arrays.items()
+    },
+}
+
+
+@pytest.mark.parametrize("forge", FORGED)
+@pytest.mark.parametrize("stage", ["warp", "memory"])
+def test_forged_entries_count_as_missing(kernel, pascal, tmp_path, stage, forge):
+    """Entries with a right digest that hold something else than the stage keeps."""
+    options = {"cache": tmp_path, "misses": "representative"}
+    expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, **options)
+    (path,) = tmp_path.glob(f"{stage}-*")
+    key = path.stem.partition("-")[2]
+    cache = ws.StageCache(tmp_path)
+    kept = cache.get(stage, key)
+    forged = FORGED[forge](kept)
+    cache.put(stage, key, forged)
+    again = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, **options)
+    if forge == "zeros" and stage == "warp":  # block 0, warp 0 is one
+        assert (again["error"] == "").all()
+        return
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
+    found = cache.get(stage, key)
+    assert all(np.array_equal(found[name], kept[name]) for name in kept)
+
+
+def test_a_profile_of_other_instructions_counts_as_missing(kernel, pascal, tmp_path):
+    other = ws.patterns.gather(blocks=4)  # with other instructions
+    ws.sweep(other, pascal, {"l1_mshrs": [32]}, cache=tmp_path / "other")
+    expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
+    (source,), (place,) = ((folder.glob("memory-*")) for folder in (tmp_path / "other", tmp_path))
+    keys = [path.stem.partition("-")[2] for path in (source, place)]
+    ws.StageCache(tmp_path).put(
+        "memory", keys[1], ws.StageCache(source.parent).get("memory", keys[0])
+    )
+    again = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
 # --- the store ----------------------------------------------------------------------------------
 
 AXES = {"num_sms": [7, 14, 28], "l1_mshrs": [32, 64]}
@@ -430,8 +483,51 @@ def test_damaged_parts_are_computed_again(kernel, pascal, tmp_path):
     expected = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     for path in tmp_path.glob("part-*"):
         path.write_bytes(path.read_bytes()[:-9])
+    with pytest.warns(
+        ws.DamageWarning, match=r"part-.*parquet: damaged; its tasks are computed again"
+    ):
+        again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
     again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 2}', "[" * 100_000])
+def test_a_damaged_description_is_written_again(kernel, pascal, tmp_path, monkeypatch, text):
+    expected = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    design = tmp_path / "_design.json"
+    before = design.read_text()
+    runs = count_runs(monkeypatch)
+    for other in (True, False):
+        design.unlink(missing_ok=True)
+        if text is not None:
+            design.write_text(text)
+        if other:
+            with pytest.raises(ws.InputError, match=r"_design.json is damaged or missing"):
+                ws.sweep(kernel, pascal, {"num_sms": [5]}, store=tmp_path)
+    with pytest.warns(ws.DamageWarning, match=r"_design.json was damaged or missing"):
+        again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
+    assert design.read_text() == before
+    assert runs == []
+    pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
+def test_parts_of_another_sweep_are_refused(kernel, pascal, tmp_path):
+    ws.sweep(kernel, pascal, AXES, store=tmp_path / "a")
+    ws.sweep(kernel, pascal, {**AXES, "num_sms": [7, 14, 27]}, store=tmp_path / "b")
+    (part,) = (tmp_path / "a").glob("part-*")
+    part.rename(tmp_path / "b" / part.name)
+    with pytest.raises(ws.InputError, match="holds results of another sweep"):
+        ws.sweep(kernel, pascal, {**AXES, "num_sms": [7, 14, 27]}, store=tmp_path / "b")
+
+
+def test_a_store_of_the_version_before_is_refused(kernel, pascal, tmp_path):
+    (tmp_path / "_design.json").write_text('{"format": 1, "axes": []}')
+    (tmp_path / "part-18f0-0a0b0c0d.parquet").write_text("")
+    with pytest.raises(
+        ws.InputError, match=r"another version of warpstack \(format 1, this one has 2"
+    ):
+        ws.sweep(kernel, pascal, AXES, store=tmp_path)
 
 
 KILLED = """

@@ -6,7 +6,6 @@ import ast
 import hashlib
 import importlib.util
 import io
-import os
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from warpstack.arguments import printable
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
+from warpstack.files import remove_leftovers, write_file
 
 __all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
@@ -254,14 +254,11 @@ def _smaller(image: io.BytesIO, texts: Mapping[str, str]) -> bytes:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file, complete or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        os.replace(partial, path)
+        remove_leftovers(path.parent)
+        write_file(path, content)
     except OSError as error:
         raise InputError(
             f"--output {printable(path)}: cannot be written: {error.strerror or error}"
         ) from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -22,6 +22,31 @@ from warpstack.trace import App, KernelTrace
 _STACK = [f"cpi_{part}" for part in STACK_COMPONENTS]
 
 
+_PREDICTED = ("kernel", "name", "model", "instructions", "cycles")
+_TRAFFIC = (
+    *("l1_hit_rate", "l1_global_load_hit_rate", "l2_hit_rate", "l2_read_hit_rate"),
+    *("l2_reads", "l2_writes", "dram_reads", "dram_writes", "dram_total"),
+)
+#: Columns that the table of each stage has at least.
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "performance": (
+        *(*_PREDICTED, "ipc", "cpi", *_STACK),
+        *(f"miss_{part}" for part in timing.LATENCY_PARTS),
+        *("misses", "seconds"),
+    ),
+    "predictions": _PREDICTED,
+    "selections": (*_PREDICTED, "ipc", "cpi", "control_divergent"),
+    "divergence": ("instructions", "dpki"),
+    "frequencies": ("model", "clock_ghz", "time_us"),
+    "costs": ("simulation", "tracing", "selection", "prediction"),
+    "caches": ("kernel", "name", "source", "l2_total", *_TRAFFIC),
+    "ablations": ("variant", "kernel", "name", *_TRAFFIC),
+    "locality": ("name", "filtered", "lines", "share"),
+}
+#: Columns that hold text.
+TEXTS = ("name", "model", "source", "variant")
+
+
 def performance(
     app: App,
     *,

@@ -17,6 +17,7 @@ import pandas as pd
 from warpstack import workloads
 from warpstack.errors import InputError
 from warpstack.figures.hardware import Hardware
+from warpstack.figures.stages import COLUMNS, TEXTS
 from warpstack.folders import data_folder
 from warpstack.gpu import as_gpu
 from warpstack.progress import progress_bar
@@ -148,8 +149,9 @@ class Study:
         keys = {task: self._key(stage, task[0], settings[task[1]]) for task in tasks}
         for task in tasks:
             arrays = self.cache.get("figure", keys[task]) if self.cache else None
-            if arrays is not None:
-                found[task] = pd.DataFrame({name: _plain(a) for name, a in arrays.items()})
+            table = None if arrays is None else _table(stage, arrays)
+            if table is not None:
+                found[task] = table
         missing = [task for task in tasks if task not in found]
 
         def compute(task: tuple[str, int]) -> pd.DataFrame:
@@ -216,6 +218,17 @@ def _array(column: pd.Series) -> npt.NDArray[Any]:
     if column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         return np.array([str(value) for value in column], dtype=np.str_)
     return column.to_numpy()
+
+
+def _table(stage: Stage, arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame | None:
+    """Return the table that an entry of the cache holds; None unless it is one of the stage."""
+    needed = COLUMNS.get(stage.__name__, ())
+    sizes = {array.shape for array in arrays.values()}
+    if len(sizes) != 1 or len(sizes.pop()) != 1 or not all(name in arrays for name in needed):
+        return None
+    if any((arrays[name].dtype.kind == "U") != (name in TEXTS) for name in needed):
+        return None
+    return pd.DataFrame({name: _plain(array) for name, array in arrays.items()})
 
 
 def _plain(array: npt.NDArray[Any]) -> Any:

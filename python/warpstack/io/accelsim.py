@@ -14,7 +14,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -24,7 +24,8 @@ import pyarrow as pa
 from warpstack import _core
 from warpstack.arguments import printable
 from warpstack.errors import InputError, TraceWarning
-from warpstack.io.common import LoadOptions, block_ranges, new_folder
+from warpstack.files import file_digest, is_sound, new_folder, sealed
+from warpstack.io.common import LoadOptions, block_ranges
 from warpstack.progress import Progress, progress_bar
 from warpstack.trace import App, KernelTrace, Launches
 
@@ -32,8 +33,10 @@ _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
 _KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
 _KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
 _CHUNK_BYTES = 1 << 22
-#: In folders that `write` made: what they were made from.
+#: In folders that `write` made: what they were made from, and the digest of each file. The format
+#: itself has no place for digests.
 MANIFEST = "warpstack-export.json"
+_LIST = "kernelslist.g"
 #: Columns that become text at a time; text is about five times as long.
 _BATCH_BYTES = 1 << 22
 
@@ -63,6 +66,7 @@ def read(path: Path, options: LoadOptions) -> App:
     name = printable(name)
     if options.kernels is not None:
         files = _chosen(files, options.kernels, name)
+    _warn_of_changes(path, files)
     total = sum(file.stat().st_size for file in files)
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
         kernels = [KernelTrace(_read_kernel(file, options.budget, bar)) for file in files]
@@ -197,6 +201,41 @@ def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _cor
         raise InputError(f"{path}: reading failed: {error}") from None
 
 
+def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
+    """Warn if files that `write` made have changed: edited ones are welcome, damaged ones are not."""
+    whole = path.is_dir() or path.name == _LIST
+    folder = path if path.is_dir() else path.parent
+    digests: dict[str, str] | None = None
+    with contextlib.suppress(ValueError, RecursionError):
+        try:
+            about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except OSError:  # there is none, nearly always
+            return
+        if isinstance(about, dict) and not {"files", "digest"} & about.keys():
+            return  # of a version that kept no digests
+        if isinstance(about, dict) and is_sound(about):
+            digests = about["files"]
+    changed = [MANIFEST] if digests is None else []
+    read = {file.name for file in files} | ({_LIST} if whole else set())
+    for name, digest in (digests or {}).items():
+        match = _KERNEL_FILE.fullmatch(name)
+        # Compressed since, perhaps, which cannot be checked, but is done on purpose.
+        names = [match["stem"] + suffix for suffix in _COMPRESSIONS] if match else [name]
+        there = (folder / name).exists()
+        if (there and name in read and file_digest(folder / name) != digest) or (
+            whole and not any((folder / other).exists() for other in names)
+        ):
+            changed.append(name)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        warnings.warn(
+            f"{printable(folder)}: {', '.join(changed[:3])}{more}: not as warpstack wrote it; it was edited "
+            f"or is damaged (save the trace again, or delete {MANIFEST} if the change is yours)",
+            TraceWarning,
+            stacklevel=4,
+        )
+
+
 # --- writing ------------------------------------------------------------------------------------
 
 
@@ -234,7 +273,7 @@ def write(
                     f"{printable(path)}: kernel {kernel.launch_id} ({kernel.short_name}) cannot be "
                     f"written: {error}"
                 ) from None
-        (partial / "kernelslist.g").write_text("".join(f"{name}\n" for name in names))
+        (partial / _LIST).write_text("".join(f"{name}\n" for name in names))
         about = {
             "format": "accelsim",
             "name": app.name,
@@ -242,8 +281,9 @@ def write(
                 {"file": name, "source": kernel.source, "digest": kernel.digest}
                 for name, kernel in zip(names, app.kernels, strict=True)
             ],
+            "files": {name: file_digest(partial / name) for name in (*names, _LIST)},
         }
-        (partial / MANIFEST).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        (partial / MANIFEST).write_text(sealed(about), encoding="utf-8")
     if endless:
         warnings.warn(
             f"{printable(path)}: {endless} warps do not end in EXIT; Accel-Sim waits for them forever",

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
-import shutil
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,45 +64,6 @@ def reading(path: Path) -> Iterator[None]:
     except OSError as error:
         where = printable(error.filename or path)
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
-
-
-@contextlib.contextmanager
-def new_folder(
-    path: Path, *, overwrite: bool, replaceable: Callable[[Path], bool]
-) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `path` when all went well, or leaves no trace.
-
-    With `overwrite`, a folder that is there and that `replaceable` says is ours is deleted last.
-    """
-    where = printable(path)
-    place = Path(os.path.realpath(path))
-    partial = place.parent / f".{uuid.uuid4().hex}.partial"
-    try:
-        if place.exists() and not (overwrite and replaceable(place)):
-            remedy = "choose another name" if overwrite else "choose another name or overwrite it"
-            raise InputError(f"{where}: exists already; {remedy}")
-        partial.mkdir(parents=True)
-        yield partial
-        _put_in_place(partial, place)
-    except OSError as error:
-        raise InputError(f"{where}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _put_in_place(new: Path, place: Path) -> None:
-    """Move a folder to its place. One that is there is deleted last, so that nothing gets lost."""
-    old = new.with_suffix(".replaced") if place.exists() else None
-    if old is not None:
-        place.rename(old)
-    try:
-        new.rename(place)
-    except BaseException:
-        if old is not None:
-            old.rename(place)
-        raise
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def block_ranges(core: _core.KernelTrace, batch_bytes: int) -> Iterator[tuple[int, int]]:

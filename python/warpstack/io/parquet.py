@@ -14,15 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpstack import _core
-from warpstack.arguments import as_integer, printable
+from warpstack.arguments import as_integer, printable, shown
 from warpstack.errors import InputError
-from warpstack.io.common import LoadOptions, block_ranges, new_folder
+from warpstack.files import file_digest, is_sound, new_folder, sealed
+from warpstack.io.common import LoadOptions, block_ranges
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-FORMAT_VERSION = 1
+#: Version 2 has digests of its files and of the manifest. Version 1 has the digest of what the stages
+#: read only.
+FORMAT_VERSION = 2
+_READ_VERSIONS = (1, 2)
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
 
@@ -41,6 +45,7 @@ _FILES = {
     "sectors": {"sector": pa.uint64()},
     "stores": {"store_bytes": pa.uint32()},
 }
+_FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
 _TABLE = {
     "pc": pa.uint32(),
     "source_line": pa.uint32(),
@@ -95,12 +100,17 @@ class Writer:
         (self._folder / name).mkdir()
         _write_kernel(kernel, self._folder / name)
         self._entries.append(
-            {"folder": name, "header": kernel._core.header, "digest": kernel.digest}
+            {
+                "folder": name,
+                "header": kernel._core.header,
+                "digest": kernel.digest,
+                "files": {file: file_digest(self._folder / name / file) for file in _FILE_NAMES},
+            }
         )
 
     def _finish(self, name: str) -> None:
         manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
-        text = json.dumps({**manifest, "kernels": self._entries}, indent=1)
+        text = sealed({**manifest, "kernels": self._entries})
         (self._folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
@@ -161,6 +171,8 @@ class _Entry:
     folder: str
     digest: str
     header: dict[str, Any]
+    #: Digest of each file; None where the version has none.
+    files: dict[str, str] | None
 
     @property
     def launch_id(self) -> int:
@@ -178,19 +190,25 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
         raise InputError(f"{where}: not a list of kernels: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_NAME:
         raise InputError(f'{where}: not a list of kernels: it lacks "format": "{FORMAT_NAME}"')
-    if manifest.get("version") != FORMAT_VERSION:
+    version = manifest.get("version")
+    if isinstance(version, bool) or version not in _READ_VERSIONS:
         raise InputError(
-            f"{where}: format version {manifest.get('version')}; this warpstack reads version "
-            f"{FORMAT_VERSION}, convert the original trace again"
+            f"{where}: format version {shown(version)}; this warpstack reads versions "
+            f"{' and '.join(map(str, _READ_VERSIONS))}, convert the original trace again"
         )
     try:
         kernels = _member(manifest, "kernels", list)
-        entries = [_entry(kernel, f"kernels[{i}]") for i, kernel in enumerate(kernels)]
+        entries = [_entry(kernel, f"kernels[{i}]", version) for i, kernel in enumerate(kernels)]
         name = _member(manifest, "name", str)
     except InputError as error:
         raise InputError(f"{where}: not a list of kernels: {error}") from None
     if not entries:
         raise InputError(f"{where}: the saved trace has no kernels")
+    if version >= 2 and not is_sound(manifest):
+        raise InputError(
+            f"{where}: the saved trace is damaged: this file is not as it was written; restore it or "
+            "convert the original trace again"
+        )
     return name, entries
 
 
@@ -202,7 +220,7 @@ def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
     return value
 
 
-def _entry(kernel: Any, where: str) -> _Entry:
+def _entry(kernel: Any, where: str, version: int) -> _Entry:
     folder = _member(kernel, "folder", str, f"{where}.")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
         raise InputError(f"{where}.folder = {folder!a} is no name of a folder in this one")
@@ -218,12 +236,19 @@ def _entry(kernel: Any, where: str) -> _Entry:
         checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
     for key in _HEADER_NUMBERS:
         checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
-    return _Entry(folder, digest, checked)
+    files = None
+    if version >= 2:
+        files = _member(kernel, "files", dict, f"{where}.")
+        for name in _FILE_NAMES:
+            _member(files, name, str, f"{where}.files.")
+    return _Entry(folder, digest, checked, files)
 
 
 def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
     where = printable(folder)
     try:
+        if entry.files is not None:
+            _check_files(folder, entry.files)
         with contextlib.ExitStack() as stack:
             files = {}
             for name in ("table", *_FILES):
@@ -242,6 +267,17 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
             f"says {entry.digest}; convert the original trace again"
         )
     return trace
+
+
+def _check_files(folder: Path, digests: dict[str, str]) -> None:
+    """Raise `InputError` unless files are as they were written: Arrow then reads nothing else."""
+    for name in _FILE_NAMES:
+        found = file_digest(folder / name)
+        if found != digests[name]:
+            raise InputError(
+                f"{name} has digest {found}, the manifest says {digests[name]}; restore it or "
+                "convert the original trace again"
+            )
 
 
 def _build(

@@ -100,22 +100,19 @@ TEST_F(TraceFile, EveryCutIsAnError) {
 }
 
 TEST_F(TraceFile, ChangedBytesAreNoticed) {
-  // The digest covers all that the stages read; what it leaves out is padding.
+  // Padding, too: the digest covers all that is before it.
   write_trace_file(sample(1), path_);
   const std::string text = content();
-  const std::string digest = read_text(text).digest();
-  std::size_t errors = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string bad = text;
     bad[at] = static_cast<char>(bad[at] ^ 0x11);
     try {
-      EXPECT_EQ(read_text(bad).digest(), digest) << at;
+      read_text(bad);
+      ADD_FAILURE() << "byte " << at;
     } catch (const InputError& error) {
-      ++errors;
       EXPECT_EQ(std::string(error.what()).rfind("file", 0), 0u) << error.what();
     }
   }
-  EXPECT_GT(errors, text.size() * 8 / 10);
 }
 
 TEST_F(TraceFile, SaysWhichVersionItReads) {
