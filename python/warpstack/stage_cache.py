@@ -22,6 +22,7 @@ import scipy
 from warpstack import _core
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
+from warpstack.input_file import open_input
 
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
@@ -79,8 +80,9 @@ class StageCache:
         """Return the arrays of an entry, or None without a sound one."""
         path = self._path(stage, key)
         try:
-            data = path.read_bytes()
-        except OSError:
+            with open_input(path) as file:
+                data = file.read()
+        except (OSError, InputError):
             return None
         arrays = _unpack(data)
         if arrays is None:

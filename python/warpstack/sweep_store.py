@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
+from warpstack.input_file import MAX_TABLE_BYTES, open_input, read_input
 
 try:
     import fcntl
@@ -94,7 +95,8 @@ class SweepStore:
         try:
             names = sorted(os.listdir(self.folder))
             if _DESIGN in names:
-                _check_same(json.loads((self.folder / _DESIGN).read_text()), design, where)
+                text = read_input(self.folder / _DESIGN, "design", MAX_TABLE_BYTES)
+                _check_same(json.loads(text), design, where)
             else:
                 self._write(_DESIGN, lambda path: _write_design(path, design))
         except OSError as error:
@@ -143,7 +145,7 @@ class SweepStore:
         try:
             parts = [self.folder / name for name in os.listdir(path) if _PART.fullmatch(name)]
             for path in sorted(parts):
-                part = _read_part(path.read_bytes(), sizes)
+                part = _read_part(_content(path), sizes)
                 if part is None:
                     with contextlib.suppress(OSError):
                         path.unlink()
@@ -251,6 +253,11 @@ def _locked(path: Path, where: str) -> IO[bytes] | None:
         file.close()
         return None
     return file
+
+
+def _content(path: Path) -> bytes:
+    with open_input(path) as file:
+        return file.read()
 
 
 def _write_design(path: Path, design: Mapping[str, Any]) -> None:
