@@ -700,7 +700,8 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
     path = as_path("compile", source)
     try:
         data = read_input(path, "source", MAX_SOURCE_BYTES)
-        return data.decode("utf-8", "replace").replace("\r\n", "\n"), printable(path)
+        text = data.decode("utf-8", "replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n"), printable(path)
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror or error}") from None
 
