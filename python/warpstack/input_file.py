@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from warpstack.arguments import printable
 from warpstack.errors import InputError
@@ -26,7 +26,7 @@ _KINDS = (
 )
 
 
-def open_input(path: Path) -> BinaryIO:
+def open_input(path: Path) -> BufferedReader:
     """Open a regular file for reading.
 
     A named pipe without a writer would block for ever and a device may never end, so that both are

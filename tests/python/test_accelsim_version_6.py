@@ -67,7 +67,7 @@ def test_uniform_registers_are_dependences(tmp_path):
     assert rows(kernel) == [
         ("S2UR", [5], []),
         ("ULDC.64", [6, 7], []),
-        ("IMAD", [1], [0, 5, 2]),
+        ("IMAD", [1], [0, 2, 5]),
         ("LDG.E", [3], [1, 2, 6, 7]),
         ("UISETP.GE.AND", [9], [5]),
         ("ISETP.GE.AND", [8], [3]),

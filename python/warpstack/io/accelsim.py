@@ -59,17 +59,19 @@ def read(path: Path, options: LoadOptions) -> App:
         if len(lists) > 1:
             names = ", ".join(file.name for file in lists)
             raise InputError(f"{path}: several kernel lists ({names}); give one of them")
-        files = _files_of_list(lists[0], options) if lists else _kernels_in(path)
         name = Path(os.path.realpath(path)).name
+        files = _files_of_list(lists[0], options) if lists else _kernels_in(path)
+        if options.kernels is not None and not lists:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
     elif _is_list(path):
         files = _files_of_list(path, options)
         name = Path(os.path.realpath(path)).parent.name
     else:
         files = [path]
         name = path.name.split(".trace")[0]
+        if options.kernels is not None:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
     name = printable(name)
-    if options.kernels is not None:
-        files = _chosen(files, lambda file: file.name, options.kernels, name)
     total = sum(file.stat().st_size for file in files)
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
         notes = _Notes()
