@@ -55,13 +55,13 @@ def test_a_pipe_a_device_and_a_folder_are_refused(tmp_path, kind):
     name, read = READERS[kind]
     path = tmp_path / name
     os.mkfifo(path)
-    pipe = "is a named pipe; expected|there is no such file"
-    with pytest.raises(ws.InputError, match=pipe) as caught:
+    refused = r"is a named pipe; expected|there is no such file"
+    with pytest.raises(ws.InputError, match=refused) as caught:
         read(path)
     assert str(caught.value).startswith(str(path))
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(ws.InputError, match="is a device; expected|there is no such file"):
+    with pytest.raises(ws.InputError, match=r"is a device; expected|there is no such file"):
         read(path)
     path.unlink()
     if kind != "GPGPU-Sim configuration":  # a folder stands for the configuration in it
