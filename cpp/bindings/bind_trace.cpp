@@ -268,7 +268,14 @@ void bind_trace(py::module_& module) {
              const py::gil_scoped_release unlocked;
              reader.feed(text);
            })
-      .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>());
+      .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("unknown_fields",
+                             [](const AccelSimReader& reader) {
+                               const auto& fields = reader.unknown_fields();
+                               return std::tuple(fields.lines, fields.first_line,
+                                                 fields.first_field);
+                             })
+      .def_property_readonly("num_bulk_copies", &AccelSimReader::num_bulk_copies);
 
   py::class_<AccelSimWriter>(module, "AccelSimWriter")
       .def(py::init([](const KernelTrace& trace, std::uint64_t binary_version) {

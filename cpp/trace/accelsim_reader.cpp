@@ -16,8 +16,19 @@ namespace {
 constexpr std::size_t max_line_bytes = 1 << 16;
 /// PCs below this have a slot in the direct-mapped form cache.
 constexpr std::uint32_t max_cached_pc = 1 << 24;
+/// Traces have a few blank lines and comments in a row; files of nothing else end here.
+constexpr std::uint64_t max_idle_lines = 1 << 20;
+/// More header lines, or different instructions, than any kernel has. They are kept in memory.
+constexpr std::size_t max_header_lines = 1 << 20;
+constexpr std::size_t max_forms = 1 << 20;
+/// How often a growing thread block is compared with its limit, in lines.
+constexpr std::uint64_t lines_per_check = 4096;
 /// The first tracer version whose lines end in an immediate.
 constexpr std::uint32_t immediate_version = 5;
+/// The first that names uniform registers, every destination, and values behind the immediates.
+constexpr std::uint32_t value_version = 6;
+/// Numbers of registers that are not vector registers begin here, 256 for each register file.
+constexpr std::uint32_t first_scalar_register = 0xF000;
 /// What precedes PC and text in the header lines that list registers.
 constexpr std::string_view register_line_key = "warpstack registers of ";
 
@@ -70,6 +81,20 @@ bool is_opcode(std::string_view text) {
          });
 }
 
+/// Instructions that move whole tensors or blocks. Their lines have fields of their own.
+bool is_bulk_copy(std::string_view opcode) {
+  static constexpr std::array<std::string_view, 7> names{"UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG",
+                                                         "UBLKCP",  "UBLKPF",  "UBLKRED"};
+  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  return std::ranges::find(names, base) != names.end();
+}
+
+/// How many uniform registers an instruction writes, by its modifiers.
+std::uint32_t uniform_destination_width(std::string_view opcode) {
+  if (has_modifier(opcode, "128")) return 4;
+  return has_modifier(opcode, "64") || has_modifier(opcode, "WIDE") ? 2 : 1;
+}
+
 bool is_hex_token(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return hex_digit(c) >= 0; });
 }
@@ -116,17 +141,38 @@ void AccelSimReader::feed(std::string_view text) {
   }
 }
 
+void AccelSimReader::count_idle_line() {
+  if (++idle_lines_ <= max_idle_lines) return;
+  fail(std::to_string(max_idle_lines) +
+       " lines in a row without an instruction; this is not an Accel-Sim trace");
+}
+
+void AccelSimReader::check_memory() {
+  const auto check = [this](std::uint64_t bytes, const char* what) {
+    if (bytes <= budget_->block_limit()) return;
+    fail(std::string(what) + " takes more than " + std::to_string(budget_->block_limit() >> 20) +
+         " MiB of memory, the limit for columns that must be in memory as a whole; raise "
+         "memory_limit_mib (--memory-limit)");
+  };
+  if (raw_bytes_ > 0) check(raw_bytes_, "a raw trace, which is grouped by thread block in memory,");
+  if (in_block_) check(builder_->open_block_bytes(), "this thread block");
+}
+
 void AccelSimReader::parse_line(std::string_view line) {
-  ++line_number_;
+  if (++line_number_ % lines_per_check == 0) check_memory();
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   const std::size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) return;
+  if (start == std::string_view::npos) {
+    count_idle_line();
+    return;
+  }
   line.remove_prefix(start);
   switch (line.front()) {
     case '-':
       parse_header_line(line);
       break;
     case '#':
+      count_idle_line();
       parse_hash_line(line);
       break;
     case 't':  // thread block = x,y,z
@@ -135,7 +181,11 @@ void AccelSimReader::parse_line(std::string_view line) {
       parse_key_line(line);
       break;
     default:
-      if (line.starts_with("cluster ")) return;  // thread block clusters: not modelled
+      if (line.starts_with("cluster ")) {  // thread block clusters: not modelled
+        count_idle_line();
+        return;
+      }
+      idle_lines_ = 0;
       parse_instruction(line);
       break;
   }
@@ -183,6 +233,10 @@ void AccelSimReader::parse_header_line(std::string_view line) {
   if (key.empty()) fail("the header line " + quoted(line) + " is not of the form -key = value");
   if (!header_lines_.emplace(key, line_number_).second) {
     fail("a second header line -" + std::string(key) + " = ...");
+  }
+  if (header_lines_.size() > max_header_lines) {
+    fail("more than " + std::to_string(max_header_lines) +
+         " header lines; this is not an Accel-Sim trace");
   }
   if (key == "kernel name") {
     if (!is_printable(value)) fail("-kernel name = " + quoted(value) + " is not printable text");
@@ -301,6 +355,7 @@ void AccelSimReader::parse_thread_block(std::string_view value) {
     }
   }
   block_index_ = index;
+  idle_lines_ = 0;
   located([&] { builder_->begin_block(linear_block_index()); });
 }
 
@@ -397,6 +452,65 @@ std::uint16_t AccelSimReader::vector_register(Cursor& cursor, const char* field)
   return number;
 }
 
+AccelSimReader::Operand AccelSimReader::operand(Cursor& cursor, const char* field) {
+  while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+  const char* begin = cursor.next;
+  const std::string_view text = token(cursor, field);
+  if (text == "RZ" || text == "SRZ" || text.starts_with("SR_")) return {.constant = true};
+  if (text == "URZ") return {RegisterFile::uniform, 0, true};
+  if (text == "PT") return {RegisterFile::predicate, 0, true};
+  if (text == "UPT") return {RegisterFile::uniform_predicate, 0, true};
+  struct Prefix {
+    std::string_view text;
+    RegisterFile file;
+    std::uint16_t largest;
+    std::uint16_t constant;  ///< number of the register that is constant, or more than `largest`
+  };
+  // URZ is UR63 until compute capability 10.0 has 256 uniform registers.
+  const std::uint16_t uniform_zero =
+      header_.binary_version != 0 && header_.binary_version < 100 ? 63 : 255;
+  const std::array<Prefix, 4> prefixes{{
+      {"UR", RegisterFile::uniform, 255, uniform_zero},
+      {"UP", RegisterFile::uniform_predicate, 7, 7},
+      {"P", RegisterFile::predicate, 7, 7},
+      {"B", RegisterFile::barrier, 15, 16},
+  }};
+  for (const Prefix& prefix : prefixes) {
+    if (!text.starts_with(prefix.text)) continue;
+    const std::string_view digits = text.substr(prefix.text.size());
+    std::uint16_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() ||
+        number > prefix.largest) {
+      fail(std::string(field) + " " + quoted(text) + " is not a register " +
+           std::string(prefix.text) + "0 to " + std::string(prefix.text) +
+           std::to_string(prefix.largest));
+    }
+    return {prefix.file, number, number == prefix.constant};
+  }
+  cursor.next = begin;
+  const std::uint16_t number = vector_register(cursor, field);
+  return {RegisterFile::vector, number, number == zero_register};
+}
+
+void AccelSimReader::skip_decimal(Cursor& cursor, const char* field) {
+  // Tracers print some 64-bit values as signed numbers and others as unsigned ones.
+  const std::string_view text = token(cursor, field);
+  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
+  if (digits.empty() || digits.size() > 20 ||
+      !std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) {
+    fail(std::string(field) + " " + quoted(text) + " is not a decimal number");
+  }
+}
+
+void AccelSimReader::skip_hexadecimal(Cursor& cursor, const char* field) {
+  while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+  if (cursor.end - cursor.next > 2 && cursor.next[0] == '0' && cursor.next[1] == 'x') {
+    cursor.next += 2;
+  }
+  hexadecimal(cursor, field);
+}
+
 void AccelSimReader::measure_raw_prefix(std::string_view line) {
   // Raw lines begin with the block index and the warp, sometimes with an SM and a warp slot or with
   // cluster coordinates too. The mask, eight hexadecimal digits wide, shows where the rest begins.
@@ -469,14 +583,18 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
       fail(std::string(count_field) + " = " + std::to_string(count) + " is more than " +
            std::to_string(max_operands));
     }
-    std::vector<std::uint16_t> list(count);
-    for (std::uint16_t& reg : list) reg = vector_register(cursor, field);
+    std::vector<Operand> list(count);
+    for (Operand& named : list) named = operand(cursor, field);
     return list;
   };
   const auto destinations = registers("number of destination registers", "destination register");
   const std::string opcode(token(cursor, "opcode"));
   if (!is_opcode(opcode)) fail("opcode " + quoted(opcode) + " is not an opcode");
   const auto sources = registers("number of source registers", "source register");
+  // A flag of warpgroup matrix instructions: whether it ends a group.
+  if (version_ >= value_version && opcode.find("GMMA") != std::string::npos) {
+    decimal(cursor, "group flag");
+  }
   const std::uint64_t width = decimal(cursor, "memory width");
   if (width > 256) fail("memory width = " + std::to_string(width) + " is more than 256 bytes");
 
@@ -484,8 +602,12 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   const auto [entry, is_new] = form_by_text_.try_emplace(std::to_string(pc) + ':' + text,
                                                          static_cast<std::uint32_t>(forms_.size()));
   if (is_new) {
-    StaticInstruction instruction = make_static_instruction(
-        pc, opcode, destinations, sources, source_line, static_cast<std::uint32_t>(width));
+    if (forms_.size() == max_forms) {
+      fail("more than " + std::to_string(max_forms) +
+           " different instructions; no kernel has so many");
+    }
+    StaticInstruction instruction = instruction_of(pc, opcode, destinations, sources, source_line,
+                                                   static_cast<std::uint32_t>(width));
     if (!listed_registers_.empty()) {
       const auto listed = listed_registers_.find(hex_pc(pc) + ' ' + text);
       if (listed != listed_registers_.end()) {
@@ -495,14 +617,79 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
     }
     const bool is_memory = instruction.is_memory();
     const bool is_async_copy = instruction.kind == MemoryKind::async_copy;
-    forms_.push_back(
-        {pc, text, builder_->intern(std::move(instruction)), width > 0, is_memory, is_async_copy});
+    const bool is_bulk = version_ >= value_version && is_bulk_copy(opcode);
+    forms_.push_back({pc, text, builder_->intern(std::move(instruction)), width > 0 && !is_bulk,
+                      is_memory, is_async_copy, is_bulk});
   }
   if (pc < max_cached_pc) {
     if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
     form_by_pc_[slot] = entry->second + 1;
   }
   return forms_[entry->second];
+}
+
+void AccelSimReader::append_scalar_registers(std::vector<std::uint16_t>& registers,
+                                             const Operand& operand, std::uint32_t width) const {
+  if (operand.constant) return;
+  if (max_register_ >= first_scalar_register) {
+    fail("registers other than R in a trace with -warpstack registers = " +
+         std::to_string(max_register_));
+  }
+  const std::uint32_t first =
+      first_scalar_register + 256 * static_cast<std::uint32_t>(operand.file) + operand.number;
+  // A tuple ends with its register file.
+  const std::uint32_t end = std::min<std::uint32_t>(operand.number + width, 256) - operand.number;
+  append_register_tuple(registers, static_cast<std::uint16_t>(first), end);
+}
+
+StaticInstruction AccelSimReader::instruction_of(std::uint32_t pc, const std::string& opcode,
+                                                 const std::vector<Operand>& destinations,
+                                                 const std::vector<Operand>& sources,
+                                                 std::uint32_t source_line,
+                                                 std::uint32_t width) const {
+  const DecodedOpcode decoded = decode_opcode(opcode);
+  // The width of a source follows from its place, which a uniform register takes like a vector
+  // register, except that memory instructions name them besides their address and data.
+  const auto takes_place = [&](const Operand& operand) {
+    return operand.file == RegisterFile::vector ||
+           (operand.file == RegisterFile::uniform && !decoded.is_memory());
+  };
+  const auto places = [&](const std::vector<Operand>& operands) {
+    std::vector<std::uint16_t> list;
+    for (const Operand& operand : operands) {
+      if (!takes_place(operand)) continue;
+      const bool is_register = operand.file == RegisterFile::vector && !operand.constant;
+      list.push_back(is_register ? operand.number : zero_register);
+    }
+    return list;
+  };
+  const std::vector<std::uint16_t> written = places(destinations);
+  const std::vector<std::uint16_t> read = places(sources);
+  StaticInstruction result = make_static_instruction(pc, opcode, written, read, source_line, width);
+  const bool names_each = version_ >= value_version && written.size() > 1;
+  if (names_each) {  // not the first register of a tuple, but all of them
+    result.destinations.clear();
+    for (const std::uint16_t reg : written) append_register_tuple(result.destinations, reg, 1);
+  }
+  const std::uint32_t uniform_width = names_each ? 1 : uniform_destination_width(opcode);
+  for (const Operand& operand : destinations) {
+    if (operand.file == RegisterFile::vector) continue;
+    append_scalar_registers(result.destinations, operand,
+                            operand.file == RegisterFile::uniform ? uniform_width : 1);
+  }
+  const OperandWidths widths = operand_widths(opcode, decoded, read.size());
+  const std::uint32_t address_width =
+      decoded.space == MemorySpace::shared || decoded.space == MemorySpace::local ? 1 : 2;
+  std::size_t place = 0;
+  for (const Operand& operand : sources) {
+    const std::uint32_t at_place = widths.source[std::min(place, max_operands - 1)];
+    if (takes_place(operand)) ++place;
+    if (operand.file == RegisterFile::vector) continue;
+    const bool is_uniform = operand.file == RegisterFile::uniform;
+    const std::uint32_t source_width = decoded.is_memory() ? address_width : at_place;
+    append_scalar_registers(result.sources, operand, is_uniform ? source_width : 1);
+  }
+  return result;
 }
 
 void AccelSimReader::parse_addresses(Cursor& cursor, LaneAddresses& lanes) {
@@ -542,6 +729,66 @@ void AccelSimReader::parse_addresses(Cursor& cursor, LaneAddresses& lanes) {
   }
 }
 
+void AccelSimReader::skip_bulk_copy(Cursor& cursor) {
+  skip_hexadecimal(cursor, "address of the mbarrier");
+  if (decimal(cursor, "multicast flag") != 0) skip_hexadecimal(cursor, "multicast mask");
+  decimal(cursor, "copied bytes");
+  decimal(cursor, "bytes out of bounds");
+  const std::uint64_t mode = decimal(cursor, "address mode");
+  if (mode != 3 && mode != 4) {
+    fail("address mode " + std::to_string(mode) +
+         " of a bulk copy is not 3 (list) or 4 (base and deltas)");
+  }
+  if (mode == 4) skip_hexadecimal(cursor, "address");
+  std::uint64_t count = decimal(cursor, "number of addresses");
+  if (mode == 4 && count > 0) --count;
+  for (; count > 0; --count) {
+    if (mode == 3) {
+      skip_hexadecimal(cursor, "address");
+    } else {
+      skip_decimal(cursor, "address delta");
+    }
+  }
+  ++num_bulk_copies_;
+}
+
+void AccelSimReader::skip_tail(Cursor& cursor) {
+  const auto skip_blanks = [&cursor] {
+    while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+    return cursor.next != cursor.end;
+  };
+  if (version_ >= immediate_version) skip_decimal(cursor, "immediate");
+  if (!skip_blanks()) return;
+  const auto is_number = [&cursor] {
+    return *cursor.next == '-' || (*cursor.next >= '0' && *cursor.next <= '9');
+  };
+  if (version_ >= value_version) {
+    if (is_number()) {
+      skip_decimal(cursor, "second immediate");
+      if (!skip_blanks()) return;
+    }
+    const std::string_view rest(cursor.next, static_cast<std::size_t>(cursor.end - cursor.next));
+    if (rest.starts_with("NoVal")) {
+      cursor.next += 5;
+      if (!skip_blanks()) return;
+    } else if (rest.starts_with("Val")) {
+      return;  // the values of the registers, which timing does not depend on
+    }
+  }
+  const char* begin = cursor.next;
+  const std::string_view field = token(cursor, "field");
+  // A number where none belongs shows a line whose operands were misread or edited.
+  const bool is_name = (*begin >= 'A' && *begin <= 'Z') || (*begin >= 'a' && *begin <= 'z');
+  if (version_ <= value_version && !is_name) {
+    fail("the line has more than its operands: " +
+         quoted({begin, static_cast<std::size_t>(cursor.end - begin)}));
+  }
+  if (unknown_fields_.lines++ == 0) {
+    unknown_fields_.first_line = line_number_;
+    unknown_fields_.first_field = quoted(field);
+  }
+}
+
 void AccelSimReader::parse_instruction(std::string_view line) {
   if (header_lines_.empty()) {
     fail("the line " + quoted(line) + " is not a header line; this is not an Accel-Sim trace");
@@ -573,13 +820,8 @@ void AccelSimReader::parse_instruction(std::string_view line) {
   LaneAddresses lanes;
   lanes.mask = static_cast<std::uint32_t>(mask);
   if (form.has_addresses) parse_addresses(cursor, lanes);
-  if (version_ >= immediate_version) signed_decimal(cursor, "immediate");
-  while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
-  // Versions after 5 append further operands.
-  if (cursor.next != cursor.end && version_ <= immediate_version) {
-    fail("the line has more than its operands: " +
-         quoted({cursor.next, static_cast<std::size_t>(cursor.end - cursor.next)}));
-  }
+  if (form.is_bulk_copy) skip_bulk_copy(cursor);
+  skip_tail(cursor);
 
   const LaneAddresses* access = form.is_memory && form.has_addresses ? &lanes : nullptr;
   if (raw == nullptr) {
@@ -592,8 +834,10 @@ void AccelSimReader::parse_instruction(std::string_view line) {
     if (raw->expects_global_half) return;
   }
   raw->last_row = form.row;
+  const std::uint64_t before = bytes_of(raw->columns.counts());
   builder_->append_to(raw->columns, linear_block_index() * header_.warps_per_block() + warp_index_,
                       form.row, lanes.mask, access);
+  raw_bytes_ += bytes_of(raw->columns.counts()) - before;
 }
 
 void AccelSimReader::finish_raw() {
@@ -613,6 +857,7 @@ void AccelSimReader::finish_raw() {
     builder_->end_block();
   }
   raw_blocks_.clear();
+  raw_bytes_ = 0;
 }
 
 KernelTrace AccelSimReader::finish() {

@@ -14,7 +14,7 @@
 namespace warpstack {
 
 /// Reads one kernel of an Accel-Sim (NVBit) trace from text that arrives in pieces: tracer versions
-/// before 3, 3, 4, 5 and later, grouped by thread block (.traceg) or raw (.trace). Every error
+/// before 3, 3 to 6 and later, grouped by thread block (.traceg) or raw (.trace). Every error
 /// names file and line; nothing of a malformed file is kept.
 class AccelSimReader {
  public:
@@ -24,6 +24,16 @@ class AccelSimReader {
   void feed(std::string_view text);
   /// Declares the end of the file and returns the kernel.
   KernelTrace finish();
+
+  /// Lines that end in fields which the reader does not know, and the first of them.
+  struct UnknownFields {
+    std::uint64_t lines = 0;
+    std::uint64_t first_line = 0;
+    std::string first_field;
+  };
+  [[nodiscard]] const UnknownFields& unknown_fields() const { return unknown_fields_; }
+  /// Executed bulk copies (UTMALDG and the like), whose addresses are not kept.
+  [[nodiscard]] std::uint64_t num_bulk_copies() const { return num_bulk_copies_; }
 
  private:
   /// A position in the current line.
@@ -40,6 +50,17 @@ class AccelSimReader {
     bool has_addresses;
     bool is_memory;
     bool is_async_copy;
+    bool is_bulk_copy;
+  };
+
+  /// The register files that a trace line can name.
+  enum class RegisterFile : std::uint8_t { vector, uniform, predicate, uniform_predicate, barrier };
+
+  /// A register that a trace line names.
+  struct Operand {
+    RegisterFile file = RegisterFile::vector;
+    std::uint16_t number = 0;
+    bool constant = false;  ///< reads a constant and ignores writes: RZ, URZ, PT, SR_TID.X
   };
 
   /// Warp of a raw trace, whose lines interleave with those of other warps.
@@ -50,6 +71,7 @@ class AccelSimReader {
   };
 
   void parse_line(std::string_view line);
+  void count_idle_line();
   void parse_header_line(std::string_view line);
   void parse_register_line(std::string_view form, std::string_view value);
   void parse_hash_line(std::string_view line);
@@ -62,7 +84,17 @@ class AccelSimReader {
   void measure_raw_prefix(std::string_view line);
   RawWarp& raw_warp(Cursor& cursor);
   const LineForm& line_form(Cursor& cursor, std::uint32_t pc, std::uint32_t source_line);
+  [[nodiscard]] StaticInstruction instruction_of(std::uint32_t pc, const std::string& opcode,
+                                                 const std::vector<Operand>& destinations,
+                                                 const std::vector<Operand>& sources,
+                                                 std::uint32_t source_line,
+                                                 std::uint32_t width) const;
+  void append_scalar_registers(std::vector<std::uint16_t>& registers, const Operand& operand,
+                               std::uint32_t width) const;
   void parse_addresses(Cursor& cursor, LaneAddresses& lanes);
+  void skip_bulk_copy(Cursor& cursor);
+  void skip_tail(Cursor& cursor);
+  void check_memory();
   void finish_raw();
   [[nodiscard]] std::uint64_t linear_block_index() const;
 
@@ -73,6 +105,10 @@ class AccelSimReader {
   std::uint64_t hexadecimal(Cursor& cursor, const char* field);
   std::uint64_t address(Cursor& cursor);
   std::uint16_t vector_register(Cursor& cursor, const char* field);
+  /// Any register that a line names.
+  Operand operand(Cursor& cursor, const char* field);
+  void skip_decimal(Cursor& cursor, const char* field);
+  void skip_hexadecimal(Cursor& cursor, const char* field);
   std::uint64_t header_number(std::string_view key, std::string_view value);
   Dim3 header_dimensions(std::string_view key, std::string_view value);
 
@@ -85,6 +121,9 @@ class AccelSimReader {
   std::shared_ptr<StorageBudget> budget_;
   std::string partial_line_;
   std::uint64_t line_number_ = 0;
+  std::uint64_t idle_lines_ = 0;  ///< in a row: neither header nor structure nor instruction
+  UnknownFields unknown_fields_;
+  std::uint64_t num_bulk_copies_ = 0;
 
   KernelHeader header_;
   std::map<std::string, std::uint64_t, std::less<>> header_lines_;  ///< key -> line number
@@ -109,6 +148,7 @@ class AccelSimReader {
 
   std::size_t raw_prefix_tokens_ = 0;
   std::map<std::uint64_t, std::map<std::uint32_t, RawWarp>> raw_blocks_;
+  std::uint64_t raw_bytes_ = 0;  ///< of the columns of all raw blocks
 
   std::vector<LineForm> forms_;
   std::unordered_map<std::string, std::uint32_t> form_by_text_;

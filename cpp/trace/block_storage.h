@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,11 @@ struct ColumnCounts {
   }
   bool operator==(const ColumnCounts&) const = default;
 };
+
+/// Bytes of so many entries.
+constexpr std::uint64_t bytes_of(const ColumnCounts& counts) {
+  return 8 * counts.instructions + 6 * counts.memory + 8 * counts.sectors + 4 * counts.stores;
+}
 
 /// The dynamic columns of one or several consecutive warps. An instruction costs 8 bytes; each
 /// memory instruction 6 more, each sector 8, each written sector 4 more.
@@ -91,6 +97,10 @@ class StorageBudget {
   StorageBudget(std::uint64_t limit, std::string spill_folder)
       : limit_(limit), spill_folder_(std::move(spill_folder)) {}
 
+  /// How many bytes the columns of one thread block may have, which is in memory as a whole while
+  /// it is built. Blocks of ordinary size pass however small the budget is.
+  [[nodiscard]] std::uint64_t block_limit() const { return std::max(limit_, least_block_limit); }
+
   /// Takes `bytes` from the budget unless that would exceed it.
   bool try_take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) { used_ -= bytes; }
@@ -98,6 +108,8 @@ class StorageBudget {
   SpillFile& spill_file();
 
  private:
+  static constexpr std::uint64_t least_block_limit = std::uint64_t{64} << 20;
+
   std::uint64_t limit_;
   std::string spill_folder_;
   std::atomic<std::uint64_t> used_{0};

@@ -304,11 +304,15 @@ void for_each_modifier(std::string_view opcode, Visit visit) {
   }
 }
 
+}  // namespace
+
 bool has_modifier(std::string_view opcode, std::string_view wanted) {
   bool found = false;
   for_each_modifier(opcode, [&](std::string_view token) { return found = token == wanted; });
   return found;
 }
+
+namespace {
 
 std::optional<std::uint32_t> parse_decimal(std::string_view text) {
   std::uint32_t value = 0;

@@ -78,6 +78,9 @@ struct OperandWidths {
 /// class `unknown`; it is not an error.
 DecodedOpcode decode_opcode(std::string_view opcode);
 
+/// Whether the opcode has a modifier, such as `E` in `LDG.E.128`.
+bool has_modifier(std::string_view opcode, std::string_view wanted);
+
 /// Register tuple sizes of a SASS instruction with `num_sources` named vector sources.
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources);

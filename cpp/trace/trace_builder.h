@@ -45,6 +45,8 @@ class TraceBuilder {
   [[nodiscard]] std::uint64_t open_warp_instructions() const {
     return open_columns_.instruction.size() - open_begin_.instructions;
   }
+  /// Bytes of the columns of the open block so far.
+  [[nodiscard]] std::uint64_t open_block_bytes() const { return bytes_of(open_columns_.counts()); }
   /// Stores the open block.
   void end_block();
 

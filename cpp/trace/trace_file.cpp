@@ -263,9 +263,14 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps) {
 class Mapping {
  public:
   explicit Mapping(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // Without O_NONBLOCK a named pipe without a writer would block for ever.
+    const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     struct stat status{};
     if (file < 0 || ::fstat(file, &status) != 0) fail(path, file);
+    if (!S_ISREG(status.st_mode)) {
+      ::close(file);
+      throw InputError(path + ": not a regular file");
+    }
     size_ = static_cast<std::size_t>(status.st_size);
     if (size_ > 0) {
       data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);

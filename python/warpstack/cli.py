@@ -30,6 +30,7 @@ from warpstack.errors import (
 )
 from warpstack.files import remove_leftovers, write_file
 from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
+from warpstack.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.interval import MISS_SOURCES, SELECTIONS
 from warpstack.io import WRITABLE, load, save
 from warpstack.io.common import reading
@@ -388,7 +389,7 @@ def _predictions(path: str) -> pd.DataFrame:
     place = as_path("predictions", path)
     where = printable(place)
     with reading(place):
-        text = place.read_bytes()
+        text = read_input(place, "table", MAX_TABLE_BYTES)
     try:
         if text.lstrip()[:1] == b"[":
             records = json.loads(text)
@@ -474,6 +475,7 @@ def _load(arguments: argparse.Namespace) -> App:
         arguments.trace,
         kernels=launches_of_text(arguments.kernels, "--"),
         memory_limit_mib=arguments.memory_limit,
+        missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
 
@@ -1041,6 +1043,11 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)"
+    )
+    parser.add_argument(
+        "--skip-missing",
+        action="store_true",
+        help="pass over kernels whose files the kernel list names but that are not there",
     )
     parser.add_argument(
         "--memory-limit",

@@ -46,6 +46,7 @@ from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
 from warpstack.cuda_headers import HEADERS
 from warpstack.errors import InputError
+from warpstack.input_file import MAX_SOURCE_BYTES, read_input
 from warpstack.progress import progress_bar
 from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
@@ -741,7 +742,9 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
         return text, "<source>"
     path = as_path("compile", source)
     try:
-        return path.read_text(encoding="utf-8", errors="replace"), printable(path)
+        data = read_input(path, "source", MAX_SOURCE_BYTES)
+        text = data.decode("utf-8", "replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n"), printable(path)
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror or error}") from None
 

@@ -13,6 +13,8 @@ from typing import Any
 from warpstack.arguments import printable
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu
+from warpstack.input_file import read_input
+from warpstack.yaml_file import MAX_YAML_BYTES
 
 __all__ = ["read_config"]
 
@@ -138,7 +140,7 @@ class _Options:
 
     def read(self, path: Path) -> None:
         try:
-            text = path.read_bytes().decode("utf-8-sig")
+            text = read_input(path, "configuration", MAX_YAML_BYTES).decode("utf-8-sig")
         except OSError as error:
             raise InputError(
                 f"{printable(path)}: cannot read the configuration: {error.strerror}"

@@ -21,6 +21,7 @@ from warpstack import _core
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 from warpstack.files import PARTIAL, remove_leftovers, write_file
+from warpstack.input_file import open_input
 
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
@@ -76,8 +77,9 @@ class StageCache:
         """Return the arrays of an entry, or None without a sound one."""
         path = self._path(stage, key)
         try:
-            data = path.read_bytes()
-        except OSError:
+            with open_input(path) as file:
+                data = file.read()
+        except (OSError, InputError):
             return None
         arrays = _unpack(path.name, data)
         if arrays is None:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from warpstack.arguments import as_path, printable
 from warpstack.errors import DamageWarning, InputError
 from warpstack.files import PARTIAL, digest_of, is_sound, remove_leftovers, sealed, write_file
+from warpstack.input_file import MAX_TABLE_BYTES, open_input, read_input
 
 try:
     import fcntl
@@ -114,7 +115,7 @@ class SweepStore:
     def _is_described(self, where: str, parts: Sequence[str]) -> bool:
         """Return whether the folder says that it holds this sweep; False if that has to be restored."""
         try:
-            theirs = json.loads((self.folder / _DESIGN).read_text(encoding="utf-8"))
+            theirs = json.loads(read_input(self.folder / _DESIGN, "design", MAX_TABLE_BYTES))
         except (FileNotFoundError, ValueError, RecursionError):
             theirs = None
         if isinstance(theirs, dict) and (is_sound(theirs) or _is_old(theirs)):
@@ -160,7 +161,7 @@ class SweepStore:
                 if match is None:
                     continue
                 path = self.folder / name
-                data = path.read_bytes()
+                data = _content(path)
                 part = self._read_part(data, sizes) if digest_of(data) == match[1] else None
                 if part is None:
                     with contextlib.suppress(OSError):
@@ -276,7 +277,9 @@ def _locked(path: Path, where: str) -> IO[bytes] | None:
     if fcntl is None:
         return None
     try:
-        file = path.open("ab")
+        # Where a named pipe lies in its place, opening it must not wait for a reader.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.fdopen(os.open(path, flags, 0o666), "ab")
     except OSError:  # nothing can be written here, either
         return None
     try:
@@ -297,6 +300,11 @@ def _is_old(theirs: Mapping[str, Any]) -> bool:
     return theirs.get("format") == 1 and "digest" not in theirs
 
 
+def _content(path: Path) -> bytes:
+    with open_input(path) as file:
+        return file.read()
+
+
 def _check_same(theirs: Mapping[str, Any], ours: Mapping[str, Any], where: str) -> None:
     version = theirs.get("format")
     if version != ours.get("format"):
@@ -315,7 +323,7 @@ def _check_same(theirs: Mapping[str, Any], ours: Mapping[str, Any], where: str) 
 def _sweep_of(path: Path) -> str | None:
     """Return the digest of the sweep that a part belongs to; None when the part is damaged."""
     match = _PART.fullmatch(path.name)
-    data = path.read_bytes()
+    data = _content(path)
     if match is None or digest_of(data) != match[1]:
         return None
     try:

@@ -9,12 +9,26 @@ import yaml
 
 from warpstack.arguments import printable
 from warpstack.errors import InputError
+from warpstack.input_file import read_input
 
-__all__ = ["read_mapping"]
+__all__ = ["MAX_YAML_BYTES", "read_mapping"]
+
+#: Descriptions and plans that people write take a few KiB.
+MAX_YAML_BYTES = 2**20
 
 
 class _Loader(yaml.BaseLoader):
-    """Leaves numbers to the reader's caller: YAML 1.1 reads 010 as 8 and 1e3 as text."""
+    """Leaves numbers to the reader's caller: YAML 1.1 reads 010 as 8 and 1e3 as text.
+
+    Aliases are refused: a few lines of them stand for more than memory holds.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            problem = f"the alias *{event.anchor} is not allowed; write the value out"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -42,11 +56,11 @@ def read_mapping(path: Path, what: str, lines: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the file cannot be read or is no mapping.
+        If the file cannot be read, has more than 1 MiB or aliases, or is not a mapping.
     """
     where = printable(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path, what, MAX_YAML_BYTES).decode("utf-8")
     except OSError as error:
         raise InputError(f"{where}: cannot read the {what}: {error.strerror or error}") from None
     except UnicodeDecodeError:

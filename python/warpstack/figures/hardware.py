@@ -13,6 +13,7 @@ from warpstack import workloads
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
+from warpstack.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.io.common import reading
 
 __all__ = ["Hardware", "read_hardware"]
@@ -46,7 +47,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
     place = as_path("--hardware", path)
     where = printable(place)
     with reading(place):
-        content = place.read_bytes()
+        content = read_input(place, "table", MAX_TABLE_BYTES)
     try:
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:

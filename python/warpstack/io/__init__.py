@@ -97,6 +97,7 @@ def load(
     *,
     kernels: int | Sequence[int | range] | None = None,
     memory_limit_mib: float | None = None,
+    missing: str = "error",
     progress: bool = False,
 ) -> App:
     """Load the trace of an application.
@@ -112,7 +113,11 @@ def load(
         list, the files of other launches are not read.
     memory_limit_mib
         Trace columns beyond this go to an unnamed temporary file. By default 512 MiB, or a
-        quarter of the memory that this process may use if that is less.
+        quarter of the memory that this process may use if that is less. A thread block (of a raw
+        trace: the kernel) that takes more than this, and more than 64 MiB, is an error.
+    missing
+        ``error``: a chosen file that an Accel-Sim list names must be there. ``skip``: pass over
+        those that are not, with a warning.
     progress
         Show a progress bar on standard error.
 
@@ -129,11 +134,12 @@ def load(
     Warns
     -----
     TraceWarning
-        Once each about unknown opcodes, thread blocks and warps that were not traced, and what
-        PPT-GPU traces lack.
+        Once each about unknown opcodes, thread blocks and warps that were not traced, files passed
+        over, fields and bulk copies of Accel-Sim traces that are skipped, and what PPT-GPU traces
+        lack.
     """
     place = as_path("load", path)
-    options = LoadOptions.make(kernels, memory_limit_mib, progress)
+    options = LoadOptions.make(kernels, memory_limit_mib, progress, missing)
     with reading(place):
         if not place.exists():
             raise InputError(f"{printable(place)}: no such file or folder")

@@ -14,10 +14,11 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -25,14 +26,20 @@ from warpstack import _core
 from warpstack.arguments import printable
 from warpstack.errors import InputError, TraceWarning
 from warpstack.files import file_digest, is_sound, new_folder, sealed
+from warpstack.input_file import open_input, read_input
 from warpstack.io.common import LoadOptions, block_ranges
 from warpstack.progress import Progress, progress_bar
 from warpstack.trace import App, KernelTrace, Launches
 
 _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
 _KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
+#: A line of a kernel list that names a kernel; newer tools pack traces in a container of their own.
+_KERNEL_ENTRY = re.compile(rf"{_KERNEL_FILE.pattern}|.+\.tracez")
 _KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
 _CHUNK_BYTES = 1 << 22
+#: A line of a kernel list has about 30 bytes.
+_MAX_LIST_BYTES = 1 << 26
+_File = TypeVar("_File")
 #: In folders that `write` made: what they were made from, and the digest of each file. The format
 #: itself has no place for digests.
 MANIFEST = "warpstack-export.json"
@@ -55,31 +62,71 @@ def read(path: Path, options: LoadOptions) -> App:
         if len(lists) > 1:
             names = ", ".join(file.name for file in lists)
             raise InputError(f"{path}: several kernel lists ({names}); give one of them")
-        files = _files_of_list(lists[0]) if lists else _kernels_in(path)
         name = Path(os.path.realpath(path)).name
+        files = _files_of_list(lists[0], options) if lists else _kernels_in(path)
+        if options.kernels is not None and not lists:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
     elif _is_list(path):
-        files = _files_of_list(path)
+        files = _files_of_list(path, options)
         name = Path(os.path.realpath(path)).parent.name
     else:
         files = [path]
         name = path.name.split(".trace")[0]
+        if options.kernels is not None:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
     name = printable(name)
-    if options.kernels is not None:
-        files = _chosen(files, options.kernels, name)
     _warn_of_changes(path, files)
     total = sum(file.stat().st_size for file in files)
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
-        kernels = [KernelTrace(_read_kernel(file, options.budget, bar)) for file in files]
+        notes = _Notes()
+        kernels = [KernelTrace(_read_kernel(file, options.budget, bar, notes)) for file in files]
+    notes.warn(name)
     return options.select(App(kernels, name))
 
 
-def _chosen(files: list[Path], launches: Launches, name: str) -> list[Path]:
+@dataclass
+class _Notes:
+    """What was passed over in the files, told once for all of them."""
+
+    lines: int = 0
+    first: str = ""
+    bulk_copies: int = 0
+
+    def add(self, path: Path, reader: _core.AccelSimReader) -> None:
+        lines, line, field = reader.unknown_fields
+        if lines and not self.lines:
+            self.first = f"{field} in {printable(path.name)}:{line}"
+        self.lines += lines
+        self.bulk_copies += reader.num_bulk_copies
+
+    def warn(self, name: str) -> None:
+        if self.lines:
+            _warn(
+                f"{name}: {self.lines} lines end in fields that warpstack does not know and skips; the "
+                f"first is {self.first}"
+            )
+        if self.bulk_copies:
+            _warn(
+                f"{name}: {self.bulk_copies} bulk copies (UTMALDG and the like) are instructions without "
+                "access; what they move is not counted"
+            )
+
+
+def _warn(message: str) -> None:
+    # Up to the caller of load: here, the function that warns, read, load, its caller.
+    warnings.warn(message, TraceWarning, stacklevel=5)
+
+
+def _chosen(
+    files: list[_File], name_of: Callable[[_File], str], launches: Launches, where: str
+) -> list[_File]:
     """Return the files of some launches by the numbers in their names; files without are kept."""
-    matches = {file: _KERNEL_NUMBER.search(file.name) for file in files}
-    numbers = {file: int(match[1]) for file, match in matches.items() if match}
-    if len(numbers) == len(files):
-        launches.check(numbers.values(), name)
-    return [file for file in files if file not in numbers or numbers[file] in launches]
+    matches = [_KERNEL_NUMBER.search(name_of(file)) for file in files]
+    numbers = [int(match[1]) if match else None for match in matches]
+    if None not in numbers:
+        launches.check([number for number in numbers if number is not None], where)
+    pairs = zip(files, numbers, strict=True)
+    return [file for file, number in pairs if number is None or number in launches]
 
 
 def _is_list(path: Path) -> bool:
@@ -113,32 +160,51 @@ def _kernels_in(folder: Path) -> list[Path]:
     return sorted(found.values(), key=order)
 
 
-def _files_of_list(path: Path) -> list[Path]:
-    """Return the kernel files that a list names; their compression may have changed since."""
-    files = []
+def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
+    """Return the chosen kernel files that a list names; their compression may have changed since."""
+    where = printable(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot read the kernel list: {error}") from None
-    for number, line in enumerate(lines, start=1):
-        entry = line.strip()
+        lines = read_input(path, "kernel list", _MAX_LIST_BYTES).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: cannot read the kernel list: {error}") from None
+    named = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
+    # Other lines are memory copies and commands without influence on kernels.
+    entries = [(n, entry) for n, entry in named if _KERNEL_ENTRY.fullmatch(entry)]
+    if not entries:
+        raise InputError(f"{where}: the list names no kernel (lines like kernel-1.traceg)")
+    if options.kernels is not None:
+        entries = _chosen(entries, lambda entry: entry[1], options.kernels, where)
+    files = []
+    missing: list[str] = []
+    for number, entry in entries:
         match = _KERNEL_FILE.fullmatch(entry)
-        if not match:
-            continue  # memory copies and commands without influence on kernels
+        if match is None:
+            raise InputError(
+                f"{where}:{number}: {printable(entry)}: warpstack does not read .tracez files; run "
+                "Accel-Sim's post-traces-processing with --text"
+            )
         stems = [match["stem"]]
         if match["stem"].endswith(".trace"):
             stems.insert(0, match["stem"] + "g")
-        named = [path.parent / entry]
-        named += [path.parent / (stem + suffix) for stem in stems for suffix in _COMPRESSIONS]
-        existing = next((file for file in named if file.is_file()), None)
-        if existing is None:
+        places = [path.parent / entry]
+        places += [path.parent / (stem + suffix) for stem in stems for suffix in _COMPRESSIONS]
+        existing = next((file for file in places if file.exists()), None)
+        if existing is not None:
+            files.append(existing)
+            continue
+        missing.append(
+            f"{where}:{number}: {printable(entry)} is not there (nor .xz, .gz, .zst of it)"
+        )
+        if not options.skip_missing:
             raise InputError(
-                f"{path}:{number}: {entry} is not there (nor .xz, .gz, .zst of it); restore the file or "
-                "remove the line"
+                f'{missing[0]}; restore the file, or pass over it with missing="skip" (--skip-missing)'
             )
-        files.append(existing)
     if not files:
-        raise InputError(f"{path}: the list names no kernel (lines like kernel-1.traceg)")
+        raise InputError(f"{missing[0]}, as all {len(missing)} files of the list")
+    if missing:
+        _warn(
+            f"{missing[0]}, the first of {len(missing)} files that are missing and were passed over"
+        )
     return files
 
 
@@ -150,7 +216,7 @@ class _CountingFile(io.RawIOBase):
     """A file that reports how much of it was read, for progress on compressed files."""
 
     def __init__(self, path: Path, bar: Progress) -> None:
-        self._file = path.open("rb")
+        self._file = open_input(path)
         self._bar = bar
 
     def readable(self) -> bool:
@@ -182,7 +248,9 @@ def _open(path: Path, bar: Progress) -> Iterator[_Stream]:
             yield raw
 
 
-def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _core.KernelTrace:
+def _read_kernel(
+    path: Path, budget: _core.StorageBudget, bar: Progress, notes: _Notes
+) -> _core.KernelTrace:
     reader = _core.AccelSimReader(printable(path), budget)
     try:
         # Decompression of the next piece overlaps with parsing of this one.
@@ -191,7 +259,9 @@ def _read_kernel(path: Path, budget: _core.StorageBudget, bar: Progress) -> _cor
             while chunk := pending.result():
                 pending = pool.submit(stream.read, _CHUNK_BYTES)
                 reader.feed(chunk)
-        return reader.finish()
+        trace = reader.finish()
+        notes.add(path, reader)
+        return trace
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise InputError(

@@ -22,6 +22,8 @@ class LoadOptions:
     kernels: Launches | None
     budget: _core.StorageBudget
     progress: bool
+    #: Pass over files that a list names but that are not there.
+    skip_missing: bool = False
 
     @classmethod
     def make(
@@ -29,13 +31,17 @@ class LoadOptions:
         kernels: int | Sequence[int | range] | None,
         memory_limit_mib: float | None,
         progress: bool,
+        missing: str = "error",
     ) -> LoadOptions:
         """Check the caller's values and fill in the defaults."""
+        if missing not in ("error", "skip"):
+            raise InputError(f"missing = {missing!r} is neither error nor skip")
         if memory_limit_mib is None:
             budget = default_budget()
         else:
             budget = make_budget(int(_checked_limit(memory_limit_mib) * 2**20))
-        return cls(None if kernels is None else Launches.of(kernels), budget, progress)
+        launches = None if kernels is None else Launches.of(kernels)
+        return cls(launches, budget, progress, missing == "skip")
 
     def wants(self, launch_id: int) -> bool:
         """Whether this launch is to be loaded."""
@@ -43,7 +49,11 @@ class LoadOptions:
 
     def select(self, app: App) -> App:
         """Return the launches that are to be loaded of those that were read."""
-        return app if self.kernels is None else app.select(self.kernels)
+        if self.kernels is None:
+            return app
+        if self.skip_missing:  # those that are missing were told
+            return App([k for k in app.kernels if k.launch_id in self.kernels], app.name)
+        return app.select(self.kernels)
 
 
 def _checked_limit(memory_limit_mib: float) -> float:

@@ -17,6 +17,7 @@ from warpstack import _core
 from warpstack.arguments import as_integer, printable, shown
 from warpstack.errors import InputError
 from warpstack.files import file_digest, is_sound, new_folder, sealed
+from warpstack.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack.io.common import LoadOptions, block_ranges
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
@@ -183,7 +184,7 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
     """Return the name of the application and its kernels."""
     where = printable(path)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(read_input(path, "list of kernels", MAX_TABLE_BYTES))
     except OSError as error:
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
@@ -252,7 +253,7 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
         with contextlib.ExitStack() as stack:
             files = {}
             for name in ("table", *_FILES):
-                file = stack.enter_context((folder / f"{name}.parquet").open("rb"))
+                file = stack.enter_context(open_input(folder / f"{name}.parquet"))
                 files[name] = stack.enter_context(pq.ParquetFile(file))
             trace = _build(files, entry, options)
     except OSError as error:

@@ -20,6 +20,7 @@ import numpy as np
 
 from warpstack import _core
 from warpstack.errors import InputError, TraceWarning
+from warpstack.input_file import open_input, read_input
 from warpstack.io.common import LoadOptions
 from warpstack.progress import Progress, progress_bar
 from warpstack.trace import App, KernelTrace
@@ -139,10 +140,14 @@ class _Launch:
         }
 
 
+#: Length of `app_config.py`, of which a kernel takes about 150 bytes; parsing takes far more memory.
+_MAX_CONFIG_BYTES = 2**25
+
+
 def _read_config(path: Path) -> list[_Launch]:
     """Read the assignments of literals in ``app_config.py``, which is never executed."""
     try:
-        module = ast.parse(path.read_text(encoding="utf-8"))
+        module = ast.parse(read_input(path, "list of kernels", _MAX_CONFIG_BYTES).decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -562,6 +567,7 @@ def _append_block(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii")
+        with open_input(path) as file:
+            return file.read().decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None

@@ -22,6 +22,7 @@ import pandas as pd
 
 from warpstack.arguments import as_path, printable
 from warpstack.errors import InputError
+from warpstack.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.io.common import reading
 from warpstack.reference import ncu, nvprof, tables
 from warpstack.reference.common import Line, Section
@@ -84,7 +85,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     place = as_path("reference", path)
     where = printable(place)
     with reading(place):
-        data = place.read_bytes()
+        data = read_input(place, "reference", MAX_TABLE_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
