@@ -2236,6 +2236,12 @@ class Machine {
   /// threads.
   void arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+    for (const PathEntry& other : warp.paths) {
+      if (other.pc != parked || (other.members & mask) == 0) continue;
+      const PathEntry waiting = other;  // for lanes that wait here now
+      park(warp, step, registers_of(warp), mask);
+      report_missing(warp, waiting);
+    }
     const std::string opcode = text_of(warp, step).full_opcode();
     const bool may_diverge =
         opcode.starts_with("barrier.") && opcode.find(".aligned") == std::string::npos;
