@@ -1651,13 +1651,11 @@ class Machine {
       const std::string members =
           hexadecimal(lane_u32(registers, c.members, static_cast<int>(lane)));
       const auto text = [&] {
-        return outside != 0
-                   ? lanes_text(outside) +
-                         " of the warp execute this with a mask that leaves themselves out, lane " +
-                         std::to_string(lane) + " with the mask " + members
-                   : lanes_text(disagreeing) +
-                         " of the warp execute this together with lanes whose masks differ, lane " +
-                         std::to_string(lane) + " with the mask " + members;
+        return (outside != 0
+                    ? "masks leave out lanes that execute this with them: " + lanes_text(outside)
+                    : "lanes execute this together and their masks differ: " +
+                          lanes_text(disagreeing)) +
+               " of the warp, lane " + std::to_string(lane) + " with the mask " + members;
       };
       refuse_unknown(warp, step, lane, text);
       diagnose(warp, step, lane, "mask", [&] { return text() + remedy; });
