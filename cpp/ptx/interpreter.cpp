@@ -322,12 +322,19 @@ class Machine {
     return warp.frames.back().function->text->body[step.instruction];
   }
 
-  /// "bfs.cu:12"; empty without line information.
+  /// "bfs.cu:12"; empty without line information. Of what a header's function is made of, the line
+  /// that calls it comes first: "bfs.cu:12, sm_30_intrinsics.hpp:134".
   std::string source_line_of(const Instruction& text) const {
-    if (text.source.line == 0 || text.source.file >= module_.module().files.size()) return {};
-    std::string file = module_.module().files[text.source.file];
-    file.erase(0, file.rfind('/') + 1);
-    return file + ":" + std::to_string(text.source.line);
+    const auto line_of = [this](const SourcePosition& position) -> std::string {
+      if (position.line == 0 || position.file >= module_.module().files.size()) return {};
+      std::string file = module_.module().files[position.file];
+      file.erase(0, file.rfind('/') + 1);
+      return file + ":" + std::to_string(position.line);
+    };
+    const std::string line = line_of(text.source);
+    if (text.outermost.file == text.source.file) return line;
+    const std::string caller = line_of(text.outermost);
+    return caller.empty() || line.empty() ? line : caller + ", " + line;
   }
 
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
@@ -2219,7 +2226,7 @@ class Machine {
       return;
     }
     join_barrier(warp, step, registers, mask);
-    ++state_of(warp, step, registers, lane).warps;
+    ++state_of(step, registers, lane).warps;
     ++path.pc;
     if (barrier.kind != BarrierKind::arrive) {
       warp.state = Warp::State::waiting;
@@ -2261,8 +2268,7 @@ class Machine {
     park(warp, step, registers_of(warp), mask);
   }
 
-  BlockBarrier& state_of(const Warp& warp, const Step& step, const std::byte* registers,
-                         std::uint32_t lane) {
+  BlockBarrier& state_of(const Step& step, const std::byte* registers, std::uint32_t lane) {
     return block_.barriers[lane_u32(registers, program_.barriers[step.detail].number,
                                     static_cast<int>(lane))];
   }
@@ -2288,7 +2294,7 @@ class Machine {
       const Step& step = step_of(warp, path);
       join_barrier(warp, step, registers, path.mask);
       BlockBarrier& own =
-          state_of(warp, step, registers, static_cast<std::uint32_t>(std::countr_zero(path.mask)));
+          state_of(step, registers, static_cast<std::uint32_t>(std::countr_zero(path.mask)));
       if (state != nullptr && state != &own) {
         fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(path.mask)),
               "divergent barrier: lanes of the warp wait at different barriers");
