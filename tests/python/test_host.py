@@ -445,3 +445,19 @@ def test_static_cudart(build, tmp_path):
     program = build("texture", *PTX_ONLY, "-cudart", "static", name="static")
     with pytest.raises(ws.InputError, match="-cudart shared"):
         host.trace_program([program], tmp_path / "out")
+
+
+def test_a_program_with_wrong_masks(build, tmp_path, capfd):
+    program = build("masks", *PTX_ONLY)
+    line = "masks.cu:8, sm_30_intrinsics.hpp"
+    with pytest.raises(ws.InputError, match=line):
+        host.trace_program([program], tmp_path / "out")
+    capfd.readouterr()
+    result = host.trace_program([program], tmp_path / "out", on_fault="continue")
+    out, err = capfd.readouterr()
+    assert (out, result.status, result.errors) == ("36\n", 0, ())
+    (note,) = [text for text in err.splitlines() if text.startswith("warpstack: note: kernel")]
+    assert line in note
+    assert note.endswith("(5 times at this line)")
+    with pytest.raises(ws.InputError, match="on_fault must be"):
+        host.trace_program([program], tmp_path / "other", on_fault="go")
