@@ -20,8 +20,12 @@ namespace warpstack::ptx {
 namespace {
 
 constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
-/// Steps of a warp before the others of its block get a turn, in case it waits for one of them.
-constexpr std::uint64_t turn_steps = std::uint64_t{1} << 20;
+/// Steps of a warp before the others of its block get a turn. Warps stay about as close together as
+/// on a GPU, so that a race shows here what it shows there as a rule.
+constexpr std::uint64_t turn_steps = 16;
+/// Turns of a warp without a wait after which its lanes that wait for spinning ones go ahead, and
+/// after which a block of a cooperative launch makes room for the others.
+constexpr std::uint32_t turns_in_a_row = (1u << 20) / turn_steps;
 /// Compare-and-swap or exchange operations that a warp repeats without any divergence before lanes
 /// that wait for the spinning ones go ahead of them.
 constexpr std::uint32_t patience = 256;
@@ -76,6 +80,7 @@ struct Warp {
   std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
+  std::uint32_t turns = 0;  ///< since the warp last waited, or since lanes last went ahead
   bool may_wait = false;  ///< for another block: it has looked at what that one may change
   std::vector<std::byte> file;
   std::vector<Frame> frames;
@@ -136,7 +141,7 @@ class Machine {
     } else {
       for (std::uint64_t number = 0; number < num_blocks; ++number) {
         start_block(number);
-        while (!block_.done) run_turn();
+        while (!block_.done) run_block();
         store_block();
         if (options_.progress) options_.progress(number + 1, num_blocks);
       }
@@ -197,7 +202,7 @@ class Machine {
       for (std::uint64_t number = stored; number < num_blocks; ++number) {
         if (blocks[number].done) continue;
         std::swap(block_, blocks[number]);
-        run_turn();
+        run_block();
         std::swap(block_, blocks[number]);
       }
       for (; stored < num_blocks && blocks[stored].done; ++stored) {
@@ -228,6 +233,7 @@ class Machine {
       const std::uint32_t lanes = std::min(num_threads_ - w * warp_size, warp_size);
       warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
       warp.spins = 0;
+      warp.turns = 0;
       warp.may_wait = false;
       warp.file.assign(frame_bytes(kernel), std::byte{0});
       std::ranges::copy(kernel.constants, warp.file.begin());
@@ -238,20 +244,24 @@ class Machine {
     }
   }
 
-  /// Gives each warp of the block a turn.
-  void run_turn() {
-    bool alive = false;
-    bool progress = false;
+  /// Gives the warps of the block turns, one after the other, until none of them can go on.
+  void run_block() {
     for (Warp& warp : block_.warps) {
       if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
-      if (warp.state == Warp::State::ready) {
+    }
+    std::uint32_t rounds = 0;
+    bool progress = true;
+    for (; progress && rounds <= turns_in_a_row; ++rounds) {
+      progress = false;
+      for (Warp& warp : block_.warps) {
+        if (warp.state != Warp::State::ready) continue;
         run_warp(warp);
         progress = true;
       }
-      alive = alive || warp.state != Warp::State::done;
     }
-    if (alive && !progress) report_deadlock();
-    block_.done = !alive;
+    block_.done = std::ranges::all_of(
+        block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
+    if (rounds == 1 && !progress && !block_.done) report_deadlock();
   }
 
   void store_block() {
@@ -377,7 +387,10 @@ class Machine {
     std::uint64_t left = rest < turn_steps ? rest + 1 : turn_steps;
     while (warp.state == Warp::State::ready) {
       if (left-- == 0) {
-        if (rest >= turn_steps) rotate(warp);
+        if (++warp.turns >= turns_in_a_row) {
+          warp.turns = 0;
+          rotate(warp);
+        }
         return;
       }
       PathEntry& path = warp.paths.back();
@@ -551,6 +564,7 @@ class Machine {
     if (warp.may_wait && taken != 0 && step.jump <= path.pc) {
       // Round a loop that may wait for another block, which goes on now.
       warp.may_wait = false;
+      warp.turns = 0;
       warp.state = Warp::State::paused;
     }
     if (taken == path.mask) {
@@ -1874,6 +1888,7 @@ class Machine {
     ++path.pc;
     if (barrier.kind != BarrierKind::arrive) {
       warp.state = Warp::State::waiting;
+      warp.turns = 0;
       warp.barrier = number;
       warp.barrier_kind = barrier.kind;
       warp.barrier_result = barrier.result;
