@@ -2,6 +2,8 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "common/error.h"
@@ -9,7 +11,9 @@
 #include "ptx/launch.h"
 #include "ptx/print.h"
 #include "ptx/program.h"
+#include "ptx/races.h"
 #include "ptx/sampling.h"
+#include "ptx/written.h"
 #include "trace/trace_builder.h"
 
 #if defined(__SSE2__)
@@ -86,6 +90,7 @@ struct Warp {
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
   std::vector<std::byte> local;
+  WrittenBytes local_written;
   ColumnBuffers columns;
 };
 
@@ -102,6 +107,8 @@ struct Block {
   Dim3 index{};
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
+  WrittenBytes shared_written;
+  std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BlockBarrier, num_barriers> barriers{};
   bool done = false;
 };
@@ -223,6 +230,7 @@ class Machine {
                              ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
                              : program_.shared_bytes,
                          std::byte{0});
+    start_checks();
     block_.barriers = {};
     block_.warps.resize(num_warps_);
     const ProgramFunction& kernel = program_.functions[0];
@@ -240,7 +248,29 @@ class Machine {
       warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
       warp.paths.assign(1, {0, none, warp.live});
       warp.local.assign(program_.local_bytes * warp_size, std::byte{0});
+      warp.local_written.reset(options_.check_uninitialized ? warp.local.size() : 0);
       warp.columns.clear();
+    }
+  }
+
+  void start_checks() {
+    block_.shared_written.reset(options_.check_uninitialized ? block_.shared.size() : 0);
+    if (!block_.shared_written.whole()) {
+      // Nobody writes the gaps between variables.
+      std::uint64_t end = 0;
+      for (const SharedVariable& variable : program_.shared_variables) {
+        block_.shared_written.mark(end, variable.offset - end);
+        end = variable.offset + variable.bytes;
+      }
+      if (program_.uses_dynamic_shared) {
+        block_.shared_written.mark(end, program_.dynamic_shared_offset - end);
+      }
+    }
+    if (!options_.check_races) return;
+    if (block_.races != nullptr) {
+      block_.races->begin_block();
+    } else {
+      block_.races = std::make_unique<RaceCheck>(num_warps_, race_budget_);
     }
   }
 
@@ -484,6 +514,9 @@ class Machine {
     switch (step.action) {
       case Action::nothing:
         break;
+      case Action::fence:
+        if (block_.races != nullptr) block_.races->fence(warp.number);
+        break;
       case Action::special:
         read_special(warp, step, registers, mask);
         break;
@@ -654,6 +687,7 @@ class Machine {
       if (warp.paths.size() > bottom) return;
       if (warp.frames.size() == 1) {
         warp.state = Warp::State::done;
+        if (block_.races != nullptr) block_.races->end_warp(warp.number);
         release_barriers();
         return;
       }
@@ -752,6 +786,11 @@ class Machine {
                            .local_base = local_base,
                            .call = &call});
     warp.paths.push_back({0, none, mask});
+    if (warp.local_written.whole() || callee.local_bytes == 0) return;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {  // of earlier calls
+      const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
+      warp.local_written.forget(lane * program_.local_bytes + local_base, callee.local_bytes);
+    }
   }
 
   void finish_call(Warp& warp) {
@@ -829,6 +868,7 @@ class Machine {
           std::uint64_t address = 0;
           try {
             address = memory_.allocate(argument(0, lane));
+            if (block_.races != nullptr) block_.races->forget(address, argument(0, lane));
           } catch (const InputError&) {  // malloc() answers with a null pointer
           }
           give(lane, address);
@@ -1133,51 +1173,100 @@ class Machine {
     return memory_.data(address);
   }
 
+  /// What an access does with the bytes at an address.
+  struct Use {
+    bool reads = true;
+    bool writes = false;
+    /// Bytes that become one register. One of them that was written is enough: the others may be
+    /// the padding of a structure, which is copied with what surrounds it.
+    std::uint32_t unit = 4;
+  };
+
+  /// Finds reads of shared or local memory that nobody has written, and notes writes. `place` is in
+  /// the map, `address` in messages.
+  void check_written(Warp& warp, const Step& step, std::uint32_t lane, WrittenBytes& written,
+                     std::uint64_t place, std::uint64_t address, std::uint32_t bytes, Use use,
+                     bool is_shared) {
+    for (std::uint32_t done = 0; use.reads && done < bytes; done += use.unit) {
+      const std::uint32_t unit = std::min(use.unit, bytes - done);
+      if (written.any(place + done, unit)) continue;
+      diagnose(warp, step, lane, "uninitialised", [&] {
+        return access_text(step, "", address + done, unit) + " of " +
+               (is_shared ? "shared memory" : "local memory") + ", which nobody has written" +
+               (is_shared ? ": " + describe_shared(address + done) : "") +
+               " (write it first, or launch with check_uninitialized off)";
+      });
+      break;
+    }
+    if (use.writes) written.mark(place, bytes);
+  }
+
+  /// "12 bytes into the shared variable tile"
+  std::string describe_shared(std::uint64_t address) const {
+    for (const SharedVariable& variable : program_.shared_variables) {
+      if (address - variable.offset >= variable.bytes) continue;
+      return std::to_string(address - variable.offset) + " bytes into the shared variable " +
+             variable.name;
+    }
+    if (program_.uses_dynamic_shared && address >= program_.dynamic_shared_offset) {
+      return std::to_string(address - program_.dynamic_shared_offset) +
+             " bytes into the dynamic shared memory";
+    }
+    return "between the shared variables";
+  }
+
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
-                    std::uint32_t bytes) {
+                    std::uint32_t bytes, Use use) {
     if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
       out_of_bounds(
           warp, step, lane, address, bytes,
           "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
     }
+    if (!block_.shared_written.whole()) {
+      check_written(warp, step, lane, block_.shared_written, address, address, bytes, use, true);
+    }
     return block_.shared.data() + address;
   }
 
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
-                   std::uint32_t bytes) {
+                   std::uint32_t bytes, Use use) {
     if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
       out_of_bounds(
           warp, step, lane, address, bytes,
           "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
     }
-    return warp.local.data() + lane * program_.local_bytes + address;
+    const std::uint64_t place = lane * program_.local_bytes + address;
+    if (!warp.local_written.whole()) {
+      check_written(warp, step, lane, warp.local_written, place, address, bytes, use, false);
+    }
+    return warp.local.data() + place;
   }
 
   /// Host address of a read through a generic address.
   std::byte* generic(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                      std::uint32_t bytes) {
-    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, true, false);
+    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, {.unit = bytes});
   }
 
   std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
-                     std::uint64_t address, std::uint32_t bytes, bool reads, bool writes) {
+                     std::uint64_t address, std::uint32_t bytes, Use use) {
     switch (space) {
       case AddressSpace::shared:
-        return shared(warp, step, lane, address, bytes);
+        return shared(warp, step, lane, address, bytes, use);
       case AddressSpace::local:
-        return local(warp, step, lane, address, bytes);
+        return local(warp, step, lane, address, bytes, use);
       case AddressSpace::global:
-        return global(warp, step, lane, address, bytes, reads, writes);
+        return global(warp, step, lane, address, bytes, use.reads, use.writes);
       case AddressSpace::generic:
         break;
     }
     if (inside(address, shared_window)) {
-      return shared(warp, step, lane, address - shared_window, bytes);
+      return shared(warp, step, lane, address - shared_window, bytes, use);
     }
     if (inside(address, local_window)) {
-      return local(warp, step, lane, address - local_window, bytes);
+      return local(warp, step, lane, address - local_window, bytes, use);
     }
-    return global(warp, step, lane, address, bytes, reads, writes);
+    return global(warp, step, lane, address, bytes, use.reads, use.writes);
   }
 
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
@@ -1318,8 +1407,10 @@ class Machine {
       if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
         base = common_base(lanes, bytes);
       } else if (access.space == AddressSpace::shared) {
-        base = common_shared_base(lanes, bytes);
+        base = common_shared_base(lanes, bytes, is_load);
       }
+      const bool notes_changes = block_.races != nullptr && !is_load;
+      if (notes_changes) keep_bytes(access.space, lanes, bytes);
       if (base != nullptr) {
         move_elements(registers, access, lanes, base, is_load);
       } else {
@@ -1331,12 +1422,21 @@ class Machine {
           one.address[lane] = 0;
           std::byte* const place =
               pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                      lanes.address[lane], bytes, is_load, !is_load);
+                      lanes.address[lane], bytes,
+                      {.reads = is_load, .writes = !is_load, .unit = access.bytes});
           move_elements(registers, access, one, place, is_load);
         }
       }
+      if (notes_changes) find_changes(access.space, lanes, bytes);
     }
-    if (access.strong) warp.may_wait = options_.cooperative;
+    if (block_.races != nullptr && !access.constant) {
+      const bool is_load = step.action == Action::load;
+      check_races(warp, step, access.space, lanes, bytes,
+                  is_load ? access.strong ? RaceKind::strong_load : RaceKind::load
+                          : access.strong ? RaceKind::strong_store : RaceKind::store,
+                  &access);
+    }
+    if (access.strong && step.action == Action::load) warp.may_wait = options_.cooperative;
     if (access.constant) {
       if (builder_ != nullptr) emit(warp, step, mask);
     } else {
@@ -1344,7 +1444,130 @@ class Machine {
     }
   }
 
-  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes) {
+  // ---- races ----
+
+  /// Host address of bytes that a store may change, or null.
+  const std::byte* peek(AddressSpace space, std::uint64_t address, std::uint32_t bytes) {
+    if (space == AddressSpace::local || inside(address, local_window)) return nullptr;
+    if (space == AddressSpace::generic && inside(address, shared_window)) {
+      address -= shared_window;
+      space = AddressSpace::shared;
+    }
+    if (space == AddressSpace::shared) {
+      const std::uint64_t size = block_.shared.size();
+      return address <= size && bytes <= size - address ? block_.shared.data() + address : nullptr;
+    }
+    const Allocation* const owner = memory_.find(address);
+    if (owner == nullptr || bytes > owner->bytes - (address - owner->address)) return nullptr;
+    return memory_.data(address);
+  }
+
+  /// Keeps what a store is about to overwrite.
+  void keep_bytes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes) {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+      const std::byte* const place = peek(space, lanes.address[lane], bytes);
+      if (place != nullptr) std::memcpy(kept_[lane].data(), place, bytes);
+    }
+  }
+
+  /// Finds the bytes that the store has changed.
+  void find_changes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes) {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+      const std::byte* const place = peek(space, lanes.address[lane], bytes);
+      std::uint32_t changes = 0;
+      for (std::uint32_t b = 0; place != nullptr && b < bytes; ++b) {
+        changes |= std::uint32_t{place[b] != kept_[lane][b]} << b;
+      }
+      changes_[lane] = changes;
+    }
+  }
+
+  /// Notes an access of a warp, and reports the races that it makes. `access` is that of a load,
+  /// store or atomic; of a store, find_changes() has been called.
+  void check_races(const Warp& warp, const Step& step, AddressSpace space,
+                   const LaneAddresses& lanes, std::uint32_t bytes, RaceKind kind,
+                   const MemoryAccess* access = nullptr) {
+    if (space == AddressSpace::local) return;
+    const ProgramFunction& function = *warp.frames.back().function;
+    RaceAccess one{.bytes = bytes,
+                   .kind = kind,
+                   .atomic = step.action == Action::atomic,
+                   .acquires = access != nullptr && access->acquires,
+                   .releases = access != nullptr && access->releases,
+                   .warp = warp.number,
+                   .site = first_site(function) +
+                           static_cast<std::uint32_t>(&step - function.steps.data())};
+    if (one.site >= max_race_sites) {
+      fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(lanes.mask)),
+            "the kernel is too large for the check for races: launch it with check_races off");
+    }
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      one.lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      one.address = lanes.address[one.lane];
+      if (space == AddressSpace::shared) one.address += shared_window;
+      if (inside(one.address, local_window)) continue;
+      if (access != nullptr && step.action == Action::store) one.changes = changes_[one.lane];
+      const auto race = block_.races->access(one);
+      if (race) report_race(warp, step, one, *race);
+    }
+  }
+
+  std::uint32_t first_site(const ProgramFunction& function) const {
+    std::size_t first = 0;
+    for (const ProgramFunction* other = program_.functions.data(); other != &function; ++other) {
+      first += other->steps.size();
+    }
+    return static_cast<std::uint32_t>(std::min<std::size_t>(first, max_race_sites));
+  }
+
+  const Instruction& text_of_site(std::uint32_t site) const {
+    std::size_t index = site;
+    const ProgramFunction* function = program_.functions.data();
+    for (; index >= function->steps.size(); ++function) index -= function->steps.size();
+    return function->text->body[function->steps[index].instruction];
+  }
+
+  static bool writes(RaceKind kind) {
+    return kind == RaceKind::store || kind == RaceKind::strong_store;
+  }
+
+  void report_race(const Warp& warp, const Step& step, const RaceAccess& later,
+                   const Race& earlier) {
+    const Instruction& text = text_of(warp, step);
+    const Instruction& other = text_of_site(earlier.site);
+    const auto what = [&] {
+      const bool is_shared = inside(earlier.address, shared_window);
+      const std::uint64_t address =
+          is_shared ? earlier.address - shared_window : earlier.address;
+      const auto thread = thread_index(block_.warps[earlier.warp], earlier.lane);
+      const bool both_write = writes(later.kind) && writes(earlier.kind);
+      return std::string(both_write ? "write-write" : "read-write") + " race between warps " +
+             std::to_string(warp.number) + " and " + std::to_string(earlier.warp) + " at " +
+             hexadecimal(address) + " of " + (is_shared ? "shared" : "global") + " memory, " +
+             (is_shared ? describe_shared(address) : memory_.describe(address)) + ": this " +
+             verb_of(step) + " and the " + (writes(earlier.kind) ? "write" : "read") + " at " +
+             place_of(other) + ", thread (" + std::to_string(thread[0]) + ", " +
+             std::to_string(thread[1]) + ", " + std::to_string(thread[2]) +
+             "), have no barrier between them (add __syncthreads(), or make both atomic)";
+    };
+    if (options_.on_fault == OnFault::stop) fault(warp, step, later.lane, what());
+    // One note per pair of lines, whichever comes first.
+    const auto [here, there] = std::minmax(&text, &other);
+    const auto pair = race_pairs_.emplace(here, there).first;
+    Note& note = notes_.note("race", &*pair, [&] {
+      std::string first = note_line(text);
+      std::string second = note_line(other);
+      if (second < first) std::swap(first, second);
+      return first + " " + second;
+    });
+    if (note.count++ > 0) return;
+    note.place = place_of(warp, step, later.lane);
+    note.what = what();
+  }
+
+  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load) {
     std::uint64_t greatest = 0;
     std::uint64_t any = 0;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
@@ -1356,6 +1579,13 @@ class Machine {
         greatest > block_.shared.size() - bytes) {
       return nullptr;
     }
+    if (!block_.shared_written.whole()) {
+      if (!is_load) {
+        block_.shared_written.mark_lanes(lanes, bytes);
+      } else if (!block_.shared_written.holds_lanes(lanes, bytes)) {
+        return nullptr;
+      }
+    }
     return block_.shared.data();
   }
 
@@ -1365,7 +1595,8 @@ class Machine {
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                                       lanes.address[lane], access.bytes, true, true);
+                                       lanes.address[lane], access.bytes,
+                                       {.writes = true, .unit = access.bytes});
       std::uint64_t old = 0;
       std::memcpy(&old, place, access.bytes);
       const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
@@ -1393,12 +1624,21 @@ class Machine {
         bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
       }
       std::byte* const target =
-          shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes);
+          shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes,
+                 {.reads = false, .writes = true});
       std::memset(target, 0, access.bytes);
       if (bytes == 0) continue;
       const std::byte* const source = global(warp, step, static_cast<std::uint32_t>(lane),
                                              from.address[lane], bytes, true, false);
       std::memcpy(target, source, bytes);
+      if (block_.races != nullptr) {
+        LaneAddresses one = from;
+        one.mask = 1u << lane;
+        check_races(warp, step, AddressSpace::global, one, bytes, RaceKind::load);
+      }
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, AddressSpace::shared, to, access.bytes, RaceKind::store);
     }
     emit_access(warp, step, to.mask, &from);
   }
@@ -1517,6 +1757,13 @@ class Machine {
     std::byte* const place = address ? global(warp, step, static_cast<std::uint32_t>(lane),
                                               *address, bytes, is_load, !is_load)
                                      : nullptr;
+    if (block_.races != nullptr && place != nullptr) {
+      LaneAddresses one;
+      one.mask = 1u << lane;
+      one.address[lane] = *address;
+      check_races(warp, step, AddressSpace::global, one, bytes,
+                  is_load ? RaceKind::load : RaceKind::store);
+    }
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       const std::uint32_t width = access.element_bytes == 8 ? 8 : access.element_bytes < 4 ? 2 : 4;
       if (is_load) {
@@ -1713,7 +1960,8 @@ class Machine {
       if (!is_load) matrix = get_matrix(registers, access.values[m], access.transposed);
       for (std::uint32_t row = 0; row < 8; ++row) {
         const std::uint32_t lane = 8 * m + row;
-        std::byte* const place = shared(warp, step, lane, lanes.address[lane], row_bytes);
+        std::byte* const place = shared(warp, step, lane, lanes.address[lane], row_bytes,
+                                        {.reads = is_load, .writes = !is_load});
         if (is_load) {
           std::memcpy(loaded[m][row].data(), place, row_bytes);
         } else {
@@ -1723,6 +1971,10 @@ class Machine {
     }
     for (std::uint32_t m = 0; is_load && m < access.matrices; ++m) {
       put_matrix(registers, access.values[m], loaded[m], access.transposed);
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, AddressSpace::shared, lanes, row_bytes,
+                  is_load ? RaceKind::load : RaceKind::store);
     }
     // In the trace each lane moves as many bytes as it gets, of the rows one after the other.
     LaneAddresses shares{.mask = mask, .address = {}};
@@ -1829,16 +2081,20 @@ class Machine {
   void move_pieces(Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
                    std::uint32_t bytes, std::uint32_t offset,
                    std::array<std::array<std::byte, 16>, warp_size>& tile_bytes, bool is_load) {
-    std::byte* const base = space == AddressSpace::shared ? common_shared_base(lanes, bytes)
+    std::byte* const base = space == AddressSpace::shared ? common_shared_base(lanes, bytes, is_load)
                                                           : common_base(lanes, bytes);
     if (base == nullptr) check_alignment(warp, step, lanes, bytes);
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
       std::byte* const place =
           base != nullptr
               ? base + lanes.address[lane]
-              : pointer(warp, step, space, lane, lanes.address[lane], bytes, is_load, !is_load);
+              : pointer(warp, step, space, lane, lanes.address[lane], bytes,
+                        {.reads = is_load, .writes = !is_load, .unit = std::min(bytes, 4u)});
       std::byte* const value = tile_bytes[lane].data() + offset;
       std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, space, lanes, bytes, is_load ? RaceKind::load : RaceKind::store);
     }
   }
 
@@ -1880,6 +2136,7 @@ class Machine {
     }
     state.threads = threads;
     ++state.warps;
+    if (block_.races != nullptr) block_.races->arrive(warp.number, number);
     if (barrier.predicate != none) {
       const std::uint32_t holds = pack(registers + barrier.predicate) & mask;
       state.count += static_cast<std::uint32_t>(std::popcount(holds));
@@ -1910,6 +2167,9 @@ class Machine {
       for (Warp& warp : block_.warps) {
         if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
         warp.state = Warp::State::ready;
+        if (block_.races != nullptr) {
+          block_.races->pass(warp.number, number, barrier.threads == 0);
+        }
         if (warp.barrier_result == none) continue;
         std::uint64_t value = barrier.count;
         if (warp.barrier_kind == BarrierKind::all) value = barrier.all ? ~std::uint64_t{0} : 0;
@@ -1918,6 +2178,7 @@ class Machine {
         broadcast(registers_of(warp), warp.barrier_result, 4, warp.live, value);
       }
       barrier = {};
+      if (block_.races != nullptr) block_.races->reset(number);
     }
   }
 
@@ -1937,6 +2198,11 @@ class Machine {
   std::uint64_t warp_instructions_ = 0;
   std::uint64_t next_check_ = 0;
   std::uint64_t thread_instructions_ = 0;
+
+  RaceBudget race_budget_;
+  std::set<std::pair<const Instruction*, const Instruction*>> race_pairs_;  ///< noted
+  std::array<std::array<std::byte, 32>, warp_size> kept_{};  ///< what a store overwrites
+  std::array<std::uint32_t, warp_size> changes_{};           ///< which bytes of it differ now
 
   Block block_;  ///< that runs
   LaneMask lanes_;
