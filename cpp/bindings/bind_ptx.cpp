@@ -115,7 +115,8 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
 
 py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
                  const Dim3& grid, const Dim3& block, std::uint64_t dynamic_shared_bytes,
-                 bool trace, std::uint64_t step_limit, bool check_uninitialized, bool cooperative,
+                 bool trace, std::uint64_t step_limit, bool check_uninitialized,
+                 bool continue_on_fault, bool check_races, bool cooperative,
                  std::uint64_t registers_per_thread, std::uint64_t launch_id,
                  std::shared_ptr<StorageBudget> budget, const py::object& progress) {
   ptx::LaunchOptions options;
@@ -125,6 +126,8 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
   options.trace = trace;
   options.step_limit = step_limit;
   options.check_uninitialized = check_uninitialized;
+  options.on_fault = continue_on_fault ? ptx::OnFault::proceed : ptx::OnFault::stop;
+  options.check_races = check_races;
   options.cooperative = cooperative;
   options.registers_per_thread = registers_per_thread;
   options.launch_id = launch_id;
@@ -145,7 +148,9 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
   }
   py::object traced = py::none();
   if (result.trace) traced = py::cast(std::move(*result.trace));
-  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
+  py::list notes;
+  for (const ptx::Note& note : result.notes) notes.append(note.text());
+  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions, notes);
 }
 
 }  // namespace
@@ -247,9 +252,9 @@ void bind_ptx(py::module_& module) {
       .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"))
       .def("launch", &launch, py::arg("kernel"), py::arg("parameters"), py::arg("grid"),
            py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
-           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("cooperative"),
-           py::arg("registers_per_thread"), py::arg("launch_id"), py::arg("budget"),
-           py::arg("progress"));
+           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
+           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"));
 }
 
 }  // namespace warpstack::bindings

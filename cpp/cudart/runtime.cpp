@@ -350,6 +350,10 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.trace = ticket.traced;
   options.cooperative = call.cooperative;
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
+  if (environment("WARPSTACK_CUDART_ON_FAULT") == "continue") {
+    options.on_fault = ptx::OnFault::proceed;
+  }
+  options.check_races = !environment("WARPSTACK_CUDART_CHECK_RACES").empty();
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }
@@ -364,6 +368,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
     throw Failure(sticky_, error.what(), true);
   }
   pass_time(std::max(result.warp_instructions, call_time));
+  for (const ptx::Note& found : result.notes) say("note", found.text());
   if (result.trace) {
     try {
       spool_.write(*result.trace);

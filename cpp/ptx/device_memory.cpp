@@ -115,6 +115,16 @@ const Allocation* DeviceMemory::find(std::uint64_t address) const {
   return const_cast<DeviceMemory*>(this)->find(address);
 }
 
+bool DeviceMemory::is_mapped(std::uint64_t address) const {
+  constexpr std::uint64_t page = std::uint64_t{2} << 20;
+  const std::uint64_t first = address / page * page;
+  // The last allocation that begins in the page or before it.
+  const auto next = allocations_.upper_bound(first + (page - 1));
+  if (next == allocations_.begin()) return false;
+  const Allocation& candidate = std::prev(next)->second;
+  return candidate.address + std::max<std::uint64_t>(candidate.bytes, 1) > first;
+}
+
 std::string DeviceMemory::describe(std::uint64_t address) const {
   const auto next = allocations_.upper_bound(address);
   if (next != allocations_.begin()) {

@@ -47,6 +47,9 @@ class DeviceMemory {
   /// The allocation that holds `address`, or null.
   [[nodiscard]] Allocation* find(std::uint64_t address);
   [[nodiscard]] const Allocation* find(std::uint64_t address) const;
+  /// Whether a GPU lets a kernel access `address`: it lies in a page of 2 MiB that an allocation
+  /// uses.
+  [[nodiscard]] bool is_mapped(std::uint64_t address) const;
   /// "12 bytes past the end of the 400-byte allocation at 0x7000…", for messages.
   [[nodiscard]] std::string describe(std::uint64_t address) const;
 

@@ -156,6 +156,7 @@ class Machine {
     LaunchResult result;
     result.warp_instructions = warp_instructions_;
     result.thread_instructions = thread_instructions_;
+    result.notes = notes_.take();
     if (builder_ != nullptr) result.trace = builder_->finish();
     return result;
   }
@@ -333,16 +334,32 @@ class Machine {
     return steps[std::min<std::size_t>(warp.paths.back().pc, steps.size() - 1)];
   }
 
+  static const Instruction& text_of(const Warp& warp, const Step& step) {
+    return warp.frames.back().function->text->body[step.instruction];
+  }
+
+  /// "bfs.cu:12"; empty without line information.
+  std::string source_line_of(const Instruction& text) const {
+    if (text.source.line == 0 || text.source.file >= module_.module().files.size()) return {};
+    std::string file = module_.module().files[text.source.file];
+    file.erase(0, file.rfind('/') + 1);
+    return file + ":" + std::to_string(text.source.line);
+  }
+
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
   std::string place_of(const Warp& warp, const Step& step) const {
-    const Instruction& text = warp.frames.back().function->text->body[step.instruction];
-    std::string place;
-    if (text.source.line != 0 && text.source.file < module_.module().files.size()) {
-      std::string file = module_.module().files[text.source.file];
-      file.erase(0, file.rfind('/') + 1);
-      place = file + ":" + std::to_string(text.source.line) + ", ";
-    }
+    const Instruction& text = text_of(warp, step);
+    std::string place = source_line_of(text);
+    if (!place.empty()) place += ", ";
     return place + "PTX line " + std::to_string(text.line) + ", " + text.full_opcode();
+  }
+
+  /// "kernel bfs (bfs.cu:12, …), block (0, 0, 0), thread (3, 0, 0)"
+  std::string place_of(const Warp& warp, const Step& step, std::uint32_t lane) const {
+    const auto thread = thread_index(warp, lane);
+    return "kernel " + program_.name + " (" + place_of(warp, step) + "), block " + block_text() +
+           ", thread (" + std::to_string(thread[0]) + ", " + std::to_string(thread[1]) + ", " +
+           std::to_string(thread[2]) + ")";
   }
 
   std::array<std::uint64_t, 3> thread_index(const Warp& warp, std::uint32_t lane) const {
@@ -353,10 +370,23 @@ class Machine {
 
   [[noreturn]] void fault(const Warp& warp, const Step& step, std::uint32_t lane,
                           const std::string& what) const {
-    const auto thread = thread_index(warp, lane);
-    throw InputError("kernel " + program_.name + " (" + place_of(warp, step) + "), block " +
-                     block_text() + ", thread (" + std::to_string(thread[0]) + ", " +
-                     std::to_string(thread[1]) + ", " + std::to_string(thread[2]) + "): " + what);
+    throw InputError(place_of(warp, step, lane) + ": " + what);
+  }
+
+  /// A fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is a
+  /// literal; `what` makes the message, which names no place.
+  template <class What>
+  void diagnose(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
+                const What& what) {
+    if (options_.on_fault == OnFault::stop) fault(warp, step, lane, what());
+    const Instruction& text = text_of(warp, step);
+    Note& note = notes_.note(kind, &text, [&] {
+      const std::string line = source_line_of(text);
+      return line.empty() ? "PTX " + std::to_string(text.line) : line;
+    });
+    if (note.count++ > 0) return;
+    note.place = place_of(warp, step, lane);
+    note.what = what();
   }
 
   // ---- warps ----
@@ -1132,16 +1162,25 @@ class Machine {
     }
   }
 
+  /// "misaligned load of 4 bytes at 0x7001"
+  static std::string access_text(const Step& step, const char* problem, std::uint64_t address,
+                                 std::uint64_t bytes) {
+    return std::string(problem) + verb_of(step) + " of " + std::to_string(bytes) + " bytes at " +
+           hexadecimal(address);
+  }
+
   static bool inside(std::uint64_t address, std::uint64_t window) {
     return address - window < window_bytes;
   }
 
-  [[noreturn]] void out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,
-                                  std::uint64_t address, std::uint64_t bytes,
-                                  const std::string& where) const {
-    fault(warp, step, lane,
-          std::string("out-of-bounds ") + verb_of(step) + " of " + std::to_string(bytes) +
-              " bytes at " + hexadecimal(address) + ": " + where);
+  /// Host address for an access that may go on outside memory: it reads zeros, what it writes is
+  /// lost.
+  std::byte* out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,
+                           std::uint64_t address, std::uint64_t bytes, const std::string& where) {
+    diagnose(warp, step, lane, "out-of-bounds",
+             [&] { return access_text(step, "out-of-bounds ", address, bytes) + ": " + where; });
+    outside_.fill(std::byte{0});
+    return outside_.data();
   }
 
   /// Host address of a global access, after all checks.
@@ -1153,19 +1192,25 @@ class Machine {
     if (cached_ == nullptr || address - cached_->address > cached_->bytes ||
         bytes > cached_->bytes - (address - cached_->address)) {
       cached_ = nullptr;
-      out_of_bounds(warp, step, lane, address, bytes,
-                    address == 0 ? "a null pointer" : "it is " + memory_.describe(address));
+      const std::string where = "it is " + memory_.describe(address);
+      if (memory_.is_mapped(address)) {
+        return out_of_bounds(warp, step, lane, address, bytes, where);
+      }
+      fault(warp, step, lane,
+            access_text(step, "out-of-bounds ", address, bytes) + ": " +
+                (address == 0 ? "a null pointer" : where));
     }
     if (cached_->written != nullptr) {
       std::uint8_t* const written = cached_->written.get() + (address - cached_->address);
       if (reads && options_.check_uninitialized) {
         for (std::uint32_t b = 0; b < bytes; ++b) {
           if (written[b] != 0) continue;
-          fault(warp, step, lane,
-                std::string(verb_of(step)) + " of " + std::to_string(bytes) + " bytes at " +
-                    hexadecimal(address) +
-                    ", which nobody has written: " + memory_.describe(address) +
-                    " (copy data there first, or launch with check_uninitialized off)");
+          diagnose(warp, step, lane, "uninitialised", [&] {
+            return access_text(step, "", address, bytes) +
+                   ", which nobody has written: " + memory_.describe(address) +
+                   " (copy data there first, or launch with check_uninitialized off)";
+          });
+          break;
         }
       }
       if (writes) std::memset(written, 1, bytes);
@@ -1218,7 +1263,7 @@ class Machine {
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                     std::uint32_t bytes, Use use) {
     if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
-      out_of_bounds(
+      return out_of_bounds(
           warp, step, lane, address, bytes,
           "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
     }
@@ -1231,7 +1276,7 @@ class Machine {
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                    std::uint32_t bytes, Use use) {
     if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
-      out_of_bounds(
+      return out_of_bounds(
           warp, step, lane, address, bytes,
           "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
     }
@@ -1275,9 +1320,8 @@ class Machine {
       const int lane = std::countr_zero(rest);
       if (lanes.address[lane] % bytes != 0) {
         fault(warp, step, static_cast<std::uint32_t>(lane),
-              std::string("misaligned ") + verb_of(step) + " of " + std::to_string(bytes) +
-                  " bytes at " + hexadecimal(lanes.address[lane]) + ", which is no multiple of " +
-                  std::to_string(bytes));
+              access_text(step, "misaligned ", lanes.address[lane], bytes) +
+                  ", which is no multiple of " + std::to_string(bytes));
       }
     }
   }
@@ -2198,6 +2242,7 @@ class Machine {
   std::uint64_t warp_instructions_ = 0;
   std::uint64_t next_check_ = 0;
   std::uint64_t thread_instructions_ = 0;
+  NoteBook notes_;
 
   RaceBudget race_budget_;
   std::set<std::pair<const Instruction*, const Instruction*>> race_pairs_;  ///< noted
@@ -2207,7 +2252,8 @@ class Machine {
   Block block_;  ///< that runs
   LaneMask lanes_;
   LaneAddresses addresses_;
-  Allocation* cached_ = nullptr;  ///< of the last global access
+  Allocation* cached_ = nullptr;         ///< of the last global access
+  std::array<std::byte, 64> outside_{};  ///< in place of memory that is not there
 };
 
 void check_launch(const KernelProgram& program, std::span<const std::byte> parameters,

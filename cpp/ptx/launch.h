@@ -13,6 +13,7 @@
 
 #include "common/interrupt.h"
 #include "ptx/device_memory.h"
+#include "ptx/diagnosis.h"
 #include "ptx/module.h"
 #include "ptx/texture.h"
 #include "trace/block_storage.h"
@@ -81,6 +82,11 @@ struct LaunchOptions {
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
   bool check_uninitialized = true;
+  /// At out-of-bounds and uninitialised accesses, divergent barriers, wrong member masks.
+  OnFault on_fault = OnFault::stop;
+  /// Two accesses of different warps of a block to one address, one of them a write, without a
+  /// barrier between them are a fault.
+  bool check_races = false;
   /// What limits occupancy; 0: what the program's live registers need.
   std::uint64_t registers_per_thread = 0;
   std::uint64_t launch_id = 0;
@@ -108,6 +114,7 @@ struct LaunchResult {
   std::optional<KernelTrace> trace;
   std::uint64_t warp_instructions = 0;    ///< executed PTX instructions, also those the trace folds
   std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
+  std::vector<Note> notes;                ///< faults that OnFault::proceed let pass
 };
 
 /// Blocks that a cooperative launch may have here; no GPU holds more at once.
@@ -121,6 +128,7 @@ inline constexpr std::uint64_t max_resident_blocks = 8192;
 /// memory, wrong parameter size), or a fault of the kernel (out-of-bounds, misaligned or
 /// uninitialised access, divergent barrier, deadlock, step limit, failed assertion, trap): it names
 /// kernel, source line, block, thread and address. What the kernel wrote before a fault stays.
+/// LaunchOptions::on_fault turns some of the faults into notes.
 LaunchResult launch(LoadedModule& module, std::string_view kernel,
                     std::span<const std::byte> parameters, const LaunchOptions& options);
 

@@ -337,9 +337,11 @@ class PtxLoadedModule:
         trace: bool,
         step_limit: int,
         check_uninitialized: bool,
+        continue_on_fault: bool,
+        check_races: bool,
         cooperative: bool,
         registers_per_thread: int,
         launch_id: int,
         budget: StorageBudget,
         progress: Callable[[int, int], object] | None,
-    ) -> tuple[KernelTrace | None, int, int]: ...
+    ) -> tuple[KernelTrace | None, int, int, list[str]]: ...

@@ -326,6 +326,8 @@ def _trace_program(arguments: argparse.Namespace) -> None:
         limit_launches=arguments.limit_launches,
         device_memory_mib=arguments.device_memory,
         allow_uninitialized=arguments.allow_uninitialized,
+        on_fault=arguments.on_fault,
+        check_races=arguments.check_races,
         overwrite=arguments.overwrite,
         progress=True,
     )
@@ -1069,6 +1071,17 @@ def _add_trace_program(parser: argparse.ArgumentParser) -> None:
         "--allow-uninitialized",
         action="store_true",
         help="let kernels read device memory that nobody has written",
+    )
+    parser.add_argument(
+        "--on-fault",
+        choices=("stop", "continue"),
+        default="stop",
+        help="continue: note faults that a GPU may let pass, once per line, and go on (default: stop)",
+    )
+    parser.add_argument(
+        "--check-races",
+        action="store_true",
+        help="find accesses of the warps of a block that no barrier orders",
     )
     _add_gpu(parser)
 

@@ -34,6 +34,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ __all__ = [
     "Device",
     "DeviceArray",
     "Kernel",
+    "KernelWarning",
     "Module",
     "Texture",
     "array",
@@ -71,6 +73,10 @@ DEFAULT_STEP_LIMIT = 10_000_000_000
 
 _MOST = 2**32 - 1
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".ptx")
+
+
+class KernelWarning(UserWarning):
+    """A fault of a kernel after which its launch went on, since `on_fault` is "continue"."""
 
 
 class Device:
@@ -491,6 +497,8 @@ class Kernel:
         trace: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
+        on_fault: str = "stop",
+        check_races: bool = False,
         cooperative: bool = False,
         registers_per_thread: int | None = None,
         progress: bool = False,
@@ -513,6 +521,14 @@ class Kernel:
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized
             Reading memory that nobody has written is an error.
+        on_fault
+            "stop": every fault of the kernel is an error. "continue": those that a GPU may let pass
+            (accesses out of bounds or of memory that nobody has written, divergent barriers, wrong
+            masks of ``_sync`` operations, races) are `KernelWarning`, one for each kind and source
+            line of a launch, and the kernel goes on as it does on a GPU.
+        check_races
+            Two accesses of different warps of a block to one address, one of them a write, without
+            a barrier between them are a fault.
         cooperative
             All blocks are resident at once and take turns, so that the kernel may synchronize its
             grid (`cudaLaunchCooperativeKernel`).
@@ -529,6 +545,8 @@ class Kernel:
             failed assertion. The message names the source line, block, thread and address. What the
             kernel wrote before stays written.
         """
+        if on_fault not in ("stop", "continue"):
+            raise InputError(f'on_fault must be "stop" or "continue", not {on_fault!r}')
         parameters = self._pack(arguments)
         device = self.module.device
         sizes = [_as_dim3("grid", grid), _as_dim3("block", block)]
@@ -544,7 +562,7 @@ class Kernel:
                 bar.update(blocks - done)
                 done = blocks
 
-            core, *_ = self.module._core.launch(
+            core, *_, notes = self.module._core.launch(
                 self.name,
                 parameters,
                 sizes[0],
@@ -553,12 +571,16 @@ class Kernel:
                 bool(trace),
                 as_integer("step_limit", step_limit, 1, 2**63),
                 bool(check_uninitialized),
+                on_fault == "continue",
+                bool(check_races),
                 bool(cooperative),
                 registers,
                 device.next_launch(),
                 default_budget(),
                 advance if progress else None,
             )
+        for note in notes:
+            warnings.warn(note, KernelWarning, stacklevel=2)
         return None if core is None else KernelTrace(core)
 
     def _pack(self, arguments: Sequence[Any]) -> bytes:

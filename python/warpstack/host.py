@@ -67,6 +67,8 @@ def trace_program(
     limit_launches: int | None = None,
     device_memory_mib: float | None = None,
     allow_uninitialized: bool = False,
+    on_fault: str = "stop",
+    check_races: bool = False,
     overwrite: bool = False,
     progress: bool = False,
 ) -> Run:
@@ -93,6 +95,13 @@ def trace_program(
         Memory of the device; 16384 by default. It takes host memory as far as the program uses it.
     allow_uninitialized
         Let kernels read device memory that nobody has written.
+    on_fault
+        "continue" lets kernels go on after faults that a GPU may let pass (see
+        `warpstack.cuda.Kernel.launch`): each is told on standard error, once for each kind and source
+        line of a launch.
+    check_races
+        Two accesses of different warps of a block to one address, one of them a write, without a
+        barrier between them are a fault.
     overwrite
         Replace a folder that was saved before.
     progress
@@ -107,6 +116,8 @@ def trace_program(
     """
     if not command:
         raise InputError("trace: no program is given")
+    if on_fault not in ("stop", "continue"):
+        raise InputError(f'on_fault must be "stop" or "continue", not {on_fault!r}')
     words = [str(word) for word in command]
     place = as_path("output", output)
     if limit_launches is not None:
@@ -123,6 +134,8 @@ def trace_program(
             "LIMIT": "" if limit_launches is None else str(limit_launches),
             "DEVICE": _device_text(gpu, device_memory_mib),
             "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
+            "ON_FAULT": on_fault,
+            "CHECK_RACES": "1" if check_races else "",
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
         with _process(words, environment) as process:
