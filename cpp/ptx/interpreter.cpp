@@ -348,7 +348,9 @@ class Machine {
 
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
   std::string place_of(const Warp& warp, const Step& step) const {
-    const Instruction& text = text_of(warp, step);
+    return place_of(text_of(warp, step));
+  }
+  std::string place_of(const Instruction& text) const {
     std::string place = source_line_of(text);
     if (!place.empty()) place += ", ";
     return place + "PTX line " + std::to_string(text.line) + ", " + text.full_opcode();
@@ -373,6 +375,12 @@ class Machine {
     throw InputError(place_of(warp, step, lane) + ": " + what);
   }
 
+  /// What tells notes apart: the source line, without line information that of the PTX.
+  std::string note_line(const Instruction& text) const {
+    const std::string line = source_line_of(text);
+    return line.empty() ? "PTX " + std::to_string(text.line) : line;
+  }
+
   /// A fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is a
   /// literal; `what` makes the message, which names no place.
   template <class What>
@@ -380,10 +388,7 @@ class Machine {
                 const What& what) {
     if (options_.on_fault == OnFault::stop) fault(warp, step, lane, what());
     const Instruction& text = text_of(warp, step);
-    Note& note = notes_.note(kind, &text, [&] {
-      const std::string line = source_line_of(text);
-      return line.empty() ? "PTX " + std::to_string(text.line) : line;
-    });
+    Note& note = notes_.note(kind, &text, [&] { return note_line(text); });
     if (note.count++ > 0) return;
     note.place = place_of(warp, step, lane);
     note.what = what();
