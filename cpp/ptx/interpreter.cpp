@@ -85,7 +85,7 @@ struct Warp {
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
   std::uint32_t turns = 0;  ///< since the warp last waited, or since lanes last went ahead
-  bool may_wait = false;  ///< for another block: it has looked at what that one may change
+  bool may_wait = false;    ///< for another block: it has looked at what that one may change
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
@@ -1469,10 +1469,9 @@ class Machine {
           const int lane = std::countr_zero(rest);
           one.mask = 1u << lane;
           one.address[lane] = 0;
-          std::byte* const place =
-              pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                      lanes.address[lane], bytes,
-                      {.reads = is_load, .writes = !is_load, .unit = access.bytes});
+          std::byte* const place = pointer(
+              warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
+              bytes, {.reads = is_load, .writes = !is_load, .unit = access.bytes});
           move_elements(registers, access, one, place, is_load);
         }
       }
@@ -1481,8 +1480,9 @@ class Machine {
     if (block_.races != nullptr && !access.constant) {
       const bool is_load = step.action == Action::load;
       check_races(warp, step, access.space, lanes, bytes,
-                  is_load ? access.strong ? RaceKind::strong_load : RaceKind::load
-                          : access.strong ? RaceKind::strong_store : RaceKind::store,
+                  is_load         ? access.strong ? RaceKind::strong_load : RaceKind::load
+                  : access.strong ? RaceKind::strong_store
+                                  : RaceKind::store,
                   &access);
     }
     if (access.strong && step.action == Action::load) warp.may_wait = options_.cooperative;
@@ -1540,14 +1540,14 @@ class Machine {
                    const MemoryAccess* access = nullptr) {
     if (space == AddressSpace::local) return;
     const ProgramFunction& function = *warp.frames.back().function;
-    RaceAccess one{.bytes = bytes,
-                   .kind = kind,
-                   .atomic = step.action == Action::atomic,
-                   .acquires = access != nullptr && access->acquires,
-                   .releases = access != nullptr && access->releases,
-                   .warp = warp.number,
-                   .site = first_site(function) +
-                           static_cast<std::uint32_t>(&step - function.steps.data())};
+    RaceAccess one{
+        .bytes = bytes,
+        .kind = kind,
+        .atomic = step.action == Action::atomic,
+        .acquires = access != nullptr && access->acquires,
+        .releases = access != nullptr && access->releases,
+        .warp = warp.number,
+        .site = first_site(function) + static_cast<std::uint32_t>(&step - function.steps.data())};
     if (one.site >= max_race_sites) {
       fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(lanes.mask)),
             "the kernel is too large for the check for races: launch it with check_races off");
@@ -1558,8 +1558,7 @@ class Machine {
       if (space == AddressSpace::shared) one.address += shared_window;
       if (inside(one.address, local_window)) continue;
       if (access != nullptr && step.action == Action::store) one.changes = changes_[one.lane];
-      const auto race = block_.races->access(one);
-      if (race) report_race(warp, step, one, *race);
+      for (const Race& race : block_.races->access(one)) report_race(warp, step, one, race);
     }
   }
 
@@ -1588,8 +1587,7 @@ class Machine {
     const Instruction& other = text_of_site(earlier.site);
     const auto what = [&] {
       const bool is_shared = inside(earlier.address, shared_window);
-      const std::uint64_t address =
-          is_shared ? earlier.address - shared_window : earlier.address;
+      const std::uint64_t address = is_shared ? earlier.address - shared_window : earlier.address;
       const auto thread = thread_index(block_.warps[earlier.warp], earlier.lane);
       const bool both_write = writes(later.kind) && writes(earlier.kind);
       return std::string(both_write ? "write-write" : "read-write") + " race between warps " +
@@ -1643,9 +1641,9 @@ class Machine {
     const std::uint32_t register_bytes = access.bytes;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
-      std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                                       lanes.address[lane], access.bytes,
-                                       {.writes = true, .unit = access.bytes});
+      std::byte* const place =
+          pointer(warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
+                  access.bytes, {.writes = true, .unit = access.bytes});
       std::uint64_t old = 0;
       std::memcpy(&old, place, access.bytes);
       const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
@@ -2130,8 +2128,9 @@ class Machine {
   void move_pieces(Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
                    std::uint32_t bytes, std::uint32_t offset,
                    std::array<std::array<std::byte, 16>, warp_size>& tile_bytes, bool is_load) {
-    std::byte* const base = space == AddressSpace::shared ? common_shared_base(lanes, bytes, is_load)
-                                                          : common_base(lanes, bytes);
+    std::byte* const base = space == AddressSpace::shared
+                                ? common_shared_base(lanes, bytes, is_load)
+                                : common_base(lanes, bytes);
     if (base == nullptr) check_alignment(warp, step, lanes, bytes);
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
       std::byte* const place =

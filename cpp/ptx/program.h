@@ -16,8 +16,8 @@ namespace warpstack::ptx {
 
 /// What a step does, apart from arithmetic.
 enum class Action : std::uint8_t {
-  lanes,             ///< Step::function
-  nothing,           ///< prefetches, cache hints
+  lanes,    ///< Step::function
+  nothing,  ///< prefetches, cache hints
   fence,
   special,           ///< reads a special register
   local_address,     ///< address of a local variable
@@ -95,7 +95,7 @@ struct MemoryAccess {
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
-  bool strong = false;          ///< volatile, relaxed, acquire, release or atomic
+  bool strong = false;  ///< volatile, relaxed, acquire, release or atomic
   bool acquires = false;
   bool releases = false;
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
@@ -250,9 +250,9 @@ struct ProgramFunction {
 /// A kernel with the functions that it reaches, ready to run.
 struct KernelProgram {
   std::string name;
-  std::vector<ProgramFunction> functions;  ///< 0: the kernel
-  std::vector<StaticInstruction> rows;     ///< of the trace
-  std::uint64_t shared_bytes = 0;          ///< static
+  std::vector<ProgramFunction> functions;        ///< 0: the kernel
+  std::vector<StaticInstruction> rows;           ///< of the trace
+  std::uint64_t shared_bytes = 0;                ///< static
   std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;
   bool uses_dynamic_shared = false;

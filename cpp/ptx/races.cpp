@@ -56,8 +56,7 @@ void RaceCheck::begin_block() {
 
 void RaceCheck::take(std::uint64_t bytes) {
   if (bytes > budget_.limit - std::min(budget_.used, budget_.limit)) {
-    throw InputError("the check for races takes more than " +
-                     std::to_string(budget_.limit >> 20) +
+    throw InputError("the check for races takes more than " + std::to_string(budget_.limit >> 20) +
                      " MiB for what one block touches: launch it on less data, or with check_races "
                      "off");
   }
@@ -71,8 +70,9 @@ void RaceCheck::join(Clock& to, const Clock& from) {
 
 void RaceCheck::tick(std::uint32_t warp) {
   if (++clocks_[warp][warp] >= last_time) {
-    throw InputError("the check for races cannot count the barriers and fences of this block: "
-                     "launch it with check_races off");
+    throw InputError(
+        "the check for races cannot count the barriers and fences of this block: "
+        "launch it with check_races off");
   }
 }
 
@@ -99,7 +99,7 @@ void RaceCheck::end_warp(std::uint32_t warp) { join(ended_, clocks_[warp]); }
 void RaceCheck::acquire(const RaceAccess& access) {
   const auto found = releases_.find(access.address);
   if (found == releases_.end()) return;
-  join(access.acquires ? clocks_[access.warp] : observed_[access.warp], found->second);
+  join(access.acquires ? clocks_[access.warp] : observed_[access.warp], found->second.clock);
 }
 
 void RaceCheck::release(const RaceAccess& access) {
@@ -111,10 +111,22 @@ void RaceCheck::release(const RaceAccess& access) {
     return;
   }
   const auto [entry, is_new] = releases_.try_emplace(access.address);
-  if (is_new) take(sizeof(Clock) + 32);
+  if (is_new) take(sizeof(Release) + 32);
   if (!access.atomic) entry->second = {};
-  join(entry->second, clock);
+  entry->second.bytes = access.bytes;
+  join(entry->second.clock, clock);
   if (access.releases) tick(access.warp);
+}
+
+void RaceCheck::overwrite(const RaceAccess& access) {
+  if (releases_.empty()) return;
+  constexpr std::uint64_t widest = 31;
+  const std::uint64_t end = access.address + access.bytes;
+  for (std::uint64_t first = access.address - widest; first < end; ++first) {
+    const auto found = releases_.find(first);
+    if (found == releases_.end() || first + found->second.bytes <= access.address) continue;
+    releases_.erase(found);
+  }
 }
 
 RaceCheck::Cell& RaceCheck::cell_of(std::uint64_t address) {
@@ -185,9 +197,7 @@ void RaceCheck::put(Record& record, Record last, std::uint32_t warp) {
   vectors_[std::size_t{record.where} * num_warps_ + warp] = last;
 }
 
-std::optional<Race> RaceCheck::touch(Cell& cell, const RaceAccess& access, std::uint64_t address,
-                                     bool changes) {
-  std::optional<Race> race;
+void RaceCheck::touch(Cell& cell, const RaceAccess& access, std::uint64_t address, bool changes) {
   bool alone = access.kind == RaceKind::store;
   for (std::size_t k = 0; k < num_race_kinds; ++k) {
     const auto kind = static_cast<RaceKind>(k);
@@ -196,26 +206,25 @@ std::optional<Race> RaceCheck::touch(Cell& cell, const RaceAccess& access, std::
     const Record* const other = unordered(cell[k], access.warp);
     if (other == nullptr) continue;
     alone = false;
-    if (race || !conflicts) continue;
-    race = Race{.address = address,
-                .kind = kind,
-                .warp = warp_of(other->where),
-                .lane = other->where >> 5 & 31,
-                .site = other->where >> 10};
+    const std::uint32_t site = other->where >> 10;
+    if (!conflicts || std::ranges::count(races_, site, &Race::site) > 0) continue;
+    races_.push_back({.address = address,
+                      .kind = kind,
+                      .warp = warp_of(other->where),
+                      .lane = other->where >> 5 & 31,
+                      .site = site});
   }
   // All before a plain store in order: whatever races with one of them races with the store, too.
   if (alone) cell = {};
   const Record last{clocks_[access.warp][access.warp],
                     access.site << 10 | access.lane << 5 | access.warp};
   put(cell[index_of(access.kind)], last, access.warp);
-  return race;
 }
 
-std::optional<Race> RaceCheck::access(const RaceAccess& access) {
-  const bool strong =
-      access.kind == RaceKind::strong_load || access.kind == RaceKind::strong_store;
+std::span<const Race> RaceCheck::access(const RaceAccess& access) {
+  const bool strong = access.kind == RaceKind::strong_load || access.kind == RaceKind::strong_store;
   if (strong && (access.kind == RaceKind::strong_load || access.atomic)) acquire(access);
-  std::optional<Race> race;
+  races_.clear();
   for (std::uint32_t done = 0; done < access.bytes;) {
     const std::uint64_t address = access.address + done;
     const auto first = static_cast<std::uint32_t>(address % 4);
@@ -227,13 +236,11 @@ std::optional<Race> RaceCheck::access(const RaceAccess& access) {
     const bool uniform = count == 4 && ((changes & all) == 0 || (changes & all) == all);
     if (!uniform && cell[0].time != by_byte) split(cell);
     if (cell[0].time != by_byte) {
-      auto found = touch(cell, access, address, (changes & 1) != 0);
-      if (found && !race) race = found;
+      touch(cell, access, address, (changes & 1) != 0);
     } else {
       std::array<Cell, 4>& bytes = splits_[cell[0].where];
       for (std::uint32_t b = 0; b < count; ++b) {
-        auto found = touch(bytes[first + b], access, address + b, (changes >> b & 1) != 0);
-        if (found && !race) race = found;
+        touch(bytes[first + b], access, address + b, (changes >> b & 1) != 0);
       }
     }
     done += count;
@@ -241,9 +248,9 @@ std::optional<Race> RaceCheck::access(const RaceAccess& access) {
   if (access.kind == RaceKind::strong_store) {
     release(access);
   } else if (access.kind == RaceKind::store) {
-    releases_.erase(access.address);
+    overwrite(access);
   }
-  return race;
+  return races_;
 }
 
 void RaceCheck::forget(std::uint64_t address, std::uint64_t bytes) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -65,8 +65,9 @@ class RaceCheck {
   /// Forgets all, for the next block.
   void begin_block();
 
-  /// Notes an access; the first race that it makes. Throws InputError beyond the budget.
-  std::optional<Race> access(const RaceAccess& access);
+  /// Notes an access; the races that it makes, one for each other instruction, until the next call.
+  /// Throws InputError beyond the budget.
+  std::span<const Race> access(const RaceAccess& access);
   /// Memory that a new owner gets: what came before does not count.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
@@ -104,11 +105,12 @@ class RaceCheck {
   void tick(std::uint32_t warp);
   void acquire(const RaceAccess& access);
   void release(const RaceAccess& access);
+  /// A plain store takes away what the values under it carry.
+  void overwrite(const RaceAccess& access);
   Cell& cell_of(std::uint64_t address);
   /// Shares a word's cell out among its bytes.
   void split(Cell& cell);
-  std::optional<Race> touch(Cell& cell, const RaceAccess& access, std::uint64_t address,
-                            bool changes);
+  void touch(Cell& cell, const RaceAccess& access, std::uint64_t address, bool changes);
   bool is_ordered(const Record& record, std::uint32_t warp) const;
   /// A record that is not ordered before `warp` does what it does now.
   const Record* unordered(const Record& record, std::uint32_t warp) const;
@@ -123,8 +125,13 @@ class RaceCheck {
   std::array<Clock, max_warps> fenced_{};    ///< at a warp's last fence
   std::array<Clock, max_warps> observed_{};  ///< releases that a warp read without acquiring
   std::array<Clock, num_barriers> barriers_{};
-  Clock ended_{};                                     ///< of warps that have ended
-  std::unordered_map<std::uint64_t, Clock> releases_;  ///< that the value at an address carries
+  Clock ended_{};  ///< of warps that have ended
+  /// What the value at an address carries to those who acquire it.
+  struct Release {
+    std::uint32_t bytes = 0;
+    Clock clock{};
+  };
+  std::unordered_map<std::uint64_t, Release> releases_;
 
   std::unordered_map<std::uint64_t, Page*> pages_;
   std::vector<std::unique_ptr<Page>> pool_;
@@ -136,6 +143,7 @@ class RaceCheck {
   std::array<Recent, 64> recent_{};
   std::vector<Record> vectors_;  ///< `num_warps_` each
   std::deque<std::array<Cell, 4>> splits_;
+  std::vector<Race> races_;  ///< of the last access
 };
 
 }  // namespace warpstack::ptx

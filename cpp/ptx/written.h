@@ -32,9 +32,8 @@ class WrittenBytes {
   /// Whether one of the bytes has been written.
   [[nodiscard]] bool any(std::uint64_t address, std::uint64_t bytes) const {
     std::uint64_t found = 0;
-    for_words(address, bytes, [&](std::uint64_t word, std::uint64_t bits) {
-      found |= words_[word] & bits;
-    });
+    for_words(address, bytes,
+              [&](std::uint64_t word, std::uint64_t bits) { found |= words_[word] & bits; });
     return found != 0;
   }
 
