@@ -1601,8 +1601,7 @@ class Machine {
     };
     if (options_.on_fault == OnFault::stop) fault(warp, step, later.lane, what());
     // One note per pair of lines, whichever comes first.
-    const auto [here, there] = std::minmax(&text, &other);
-    const auto pair = race_pairs_.emplace(here, there).first;
+    const auto pair = race_pairs_.insert(std::minmax({&text, &other})).first;
     Note& note = notes_.note("race", &*pair, [&] {
       std::string first = note_line(text);
       std::string second = note_line(other);
