@@ -57,11 +57,22 @@ std::uint32_t pack(const std::byte* predicate) {
   return bits;
 }
 
+/// The `pc` of lanes that wait for others of their warp: behind the end of every function.
+constexpr std::uint32_t parked = none - 1;
+
 /// Lanes that go on at `pc` until they meet the others at `reconvergence`.
 struct PathEntry {
   std::uint32_t pc = 0;
   std::uint32_t reconvergence = none;
   std::uint32_t mask = 0;
+  std::uint32_t resume = none;  ///< of parked lanes: the step where they wait
+  std::uint32_t members = 0;    ///< of parked lanes: whom their operation names; 0 at a barrier
+};
+
+/// What lanes bring to a warp-wide operation.
+struct Exchange {
+  std::uint32_t present = 0;
+  std::array<std::uint64_t, warp_size> values{};
 };
 
 /// A function that a warp is in.
@@ -84,8 +95,10 @@ struct Warp {
   std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
-  std::uint32_t turns = 0;  ///< since the warp last waited, or since lanes last went ahead
-  bool may_wait = false;    ///< for another block: it has looked at what that one may change
+  std::uint32_t turns = 0;    ///< since the warp last waited, or since lanes last went ahead
+  bool is_parted = false;     ///< its lanes came to the barrier on several paths
+  bool out_of_order = false;  ///< lanes have gone ahead of others that wait for them
+  bool may_wait = false;      ///< for another block: it has looked at what that one may change
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
@@ -99,6 +112,13 @@ struct BlockBarrier {
   std::uint32_t threads = 0;  ///< needed; 0: all of the block
   std::uint32_t count = 0;    ///< lanes whose predicate holds
   bool all = true;
+
+  /// What a bar.red gives.
+  [[nodiscard]] std::uint64_t value(BarrierKind kind) const {
+    if (kind == BarrierKind::all) return all ? ~std::uint64_t{0} : 0;
+    if (kind == BarrierKind::any) return count > 0 ? ~std::uint64_t{0} : 0;
+    return count;
+  }
 };
 
 /// A thread block with all that is its own.
@@ -243,6 +263,8 @@ class Machine {
       warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
       warp.spins = 0;
       warp.turns = 0;
+      warp.is_parted = false;
+      warp.out_of_order = false;
       warp.may_wait = false;
       warp.file.assign(frame_bytes(kernel), std::byte{0});
       std::ranges::copy(kernel.constants, warp.file.begin());
@@ -310,7 +332,9 @@ class Machine {
     for (const Warp& warp : block_.warps) {
       if (warp.state != Warp::State::waiting || where.size() > 200) continue;
       // The warp goes on behind the barrier.
-      const Step& step = warp.frames.back().function->steps[warp.paths.back().pc - 1];
+      const PathEntry& path = warp.paths.back();
+      const Step& step =
+          warp.frames.back().function->steps[path.pc == parked ? path.resume : path.pc - 1];
       where += (where.empty() ? "warp " : ", warp ") + std::to_string(warp.number) +
                " at barrier " + std::to_string(warp.barrier) + " (" + place_of(warp, step) + ")";
     }
@@ -338,12 +362,19 @@ class Machine {
     return warp.frames.back().function->text->body[step.instruction];
   }
 
-  /// "bfs.cu:12"; empty without line information.
+  /// "bfs.cu:12"; empty without line information. Of what a header's function is made of, the line
+  /// that calls it comes first: "bfs.cu:12, sm_30_intrinsics.hpp:134".
   std::string source_line_of(const Instruction& text) const {
-    if (text.source.line == 0 || text.source.file >= module_.module().files.size()) return {};
-    std::string file = module_.module().files[text.source.file];
-    file.erase(0, file.rfind('/') + 1);
-    return file + ":" + std::to_string(text.source.line);
+    const auto line_of = [this](const SourcePosition& position) -> std::string {
+      if (position.line == 0 || position.file >= module_.module().files.size()) return {};
+      std::string file = module_.module().files[position.file];
+      file.erase(0, file.rfind('/') + 1);
+      return file + ":" + std::to_string(position.line);
+    };
+    const std::string line = line_of(text.source);
+    if (text.outermost.file == text.source.file) return line;
+    const std::string caller = line_of(text.outermost);
+    return caller.empty() || line.empty() ? line : caller + ", " + line;
   }
 
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
@@ -460,6 +491,10 @@ class Machine {
       }
       PathEntry& path = warp.paths.back();
       const ProgramFunction& function = *warp.frames.back().function;
+      if (path.pc == parked) {
+        let_others_come(warp);
+        continue;
+      }
       if (path.pc >= function.steps.size()) {  // falls off the end
         leave(warp, path.mask, warp.frames.size() == 1);
         continue;
@@ -532,6 +567,14 @@ class Machine {
       case Action::barrier:
         arrive(warp, step, registers, mask);
         return;
+      case Action::shuffle:
+      case Action::vote:
+      case Action::match:
+      case Action::reduce:
+      case Action::elect:
+      case Action::warp_sync:
+        meet(warp, step, registers, mask);
+        return;
       case Action::call:
       case Action::indirect_call:
         ++path.pc;
@@ -586,23 +629,8 @@ class Machine {
       case Action::texture_query:
         access_texture(warp, step, registers, mask);
         break;
-      case Action::shuffle:
-        shuffle(step, registers, mask);
-        break;
-      case Action::vote:
-        vote(step, registers, mask);
-        break;
-      case Action::match:
-        match(step, registers, mask);
-        break;
-      case Action::reduce:
-        reduce(step, registers, mask);
-        break;
       case Action::active_mask:
         broadcast(registers, program_.collectives[step.detail].result, 4, mask, mask);
-        break;
-      case Action::elect:
-        elect(step, registers, mask);
         break;
       case Action::matrix_multiply:
         require_whole_warp(warp, step, mask);
@@ -718,6 +746,7 @@ class Machine {
     if (exits) warp.live &= ~mask;
     while (true) {
       const std::size_t bottom = warp.frames.back().first_path;
+      if (warp.out_of_order) drop_empty_paths(warp);
       while (warp.paths.size() > bottom && warp.paths.back().mask == 0) warp.paths.pop_back();
       if (warp.paths.size() > bottom) return;
       if (warp.frames.size() == 1) {
@@ -746,6 +775,10 @@ class Machine {
     if (siblings < size - 1) {
       std::rotate(warp.paths.begin() + static_cast<std::ptrdiff_t>(siblings), warp.paths.end() - 1,
                   warp.paths.end());
+      return;
+    }
+    if (warp.out_of_order) {
+      let_others_go(warp);
       return;
     }
     PathEntry& below = warp.paths[size - 2];
@@ -1827,16 +1860,310 @@ class Machine {
 
   // ---- warp-wide operations ----
 
-  std::uint32_t members(const Collective& collective, const std::byte* registers,
-                        std::uint32_t mask) const {
-    if (collective.members == none) return mask;
-    return mask & lane_u32(registers, collective.members, std::countr_zero(mask));
+  static constexpr const char* remedy =
+      " (correct the mask; on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
+      "trace, gives what a GPU does)";
+
+  static std::string lanes_text(std::uint32_t lanes) {
+    std::string text = std::popcount(lanes) == 1 ? "lane " : "lanes ";
+    const char* comma = "";
+    while (lanes != 0) {
+      const int first = std::countr_zero(lanes);
+      const int last = first + std::countr_one(lanes >> first) - 1;
+      text += comma + std::to_string(first);
+      if (last > first) text += (last > first + 1 ? "-" : ", ") + std::to_string(last);
+      comma = ", ";
+      lanes &= last == 31 ? 0 : all_lanes << (last + 1);
+    }
+    return text;
   }
 
-  void shuffle(const Step& step, std::byte* registers, std::uint32_t mask) const {
+  /// Lanes of `lanes` that hold the same value in a slot as the first of them.
+  static std::uint32_t alike(const std::byte* registers, std::uint32_t slot, std::uint32_t lanes) {
+    const std::uint32_t value = lane_u32(registers, slot, std::countr_zero(lanes));
+    std::uint32_t same = 0;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      same |= std::uint32_t{lane_u32(registers, slot, static_cast<int>(lane)) == value} << lane;
+    }
+    return same & lanes;
+  }
+
+  /// A warp-wide operation: runs it when all lanes that its mask names are here or have exited, or
+  /// lets the lanes that are here wait for the others.
+  void meet(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
     const Collective& c = program_.collectives[step.detail];
-    std::array<std::uint32_t, warp_size> values;
-    std::memcpy(values.data(), registers + c.a, sizeof values);
+    if (mask == 0) {
+      ++warp.paths.back().pc;
+      return;
+    }
+    if (c.members == none ||
+        (alike(registers, c.members, mask) == mask &&
+         (lane_u32(registers, c.members, std::countr_zero(mask)) & warp.live) == mask)) {
+      exchange_all(warp, step, registers, mask);
+      ++warp.paths.back().pc;
+      return;
+    }
+    // Each mask with the lanes that give it.
+    std::uint32_t outside = 0;
+    std::uint32_t disagreeing = 0;
+    std::uint32_t waiting = 0;
+    for (std::uint32_t rest = mask; rest != 0;) {
+      const std::uint32_t same = alike(registers, c.members, rest);
+      const std::uint32_t members = lane_u32(registers, c.members, std::countr_zero(rest));
+      outside |= same & ~members;
+      if ((members & mask & ~same) != 0) disagreeing |= same;
+      if ((members & ~mask & reachable(warp)) != 0) waiting |= same;
+      rest &= ~same;
+    }
+    if (outside != 0 || disagreeing != 0) {
+      const auto lane =
+          static_cast<std::uint32_t>(std::countr_zero(outside != 0 ? outside : disagreeing));
+      const std::string members =
+          hexadecimal(lane_u32(registers, c.members, static_cast<int>(lane)));
+      const auto text = [&] {
+        return (outside != 0
+                    ? "masks leave out lanes that execute this with them: " + lanes_text(outside)
+                    : "lanes execute this together and their masks differ: " +
+                          lanes_text(disagreeing)) +
+               " of the warp, lane " + std::to_string(lane) + " with the mask " + members;
+      };
+      refuse_unknown(warp, step, lane, text);
+      diagnose(warp, step, lane, "mask", [&] { return text() + remedy; });
+    } else if (waiting != 0) {
+      park(warp, step, registers, mask);
+      return;
+    }
+    exchange_all(warp, step, registers, mask);
+    ++warp.paths.back().pc;
+  }
+
+  /// Stops at a wrong mask where nobody knows what a GPU does.
+  template <class What>
+  void refuse_unknown(const Warp& warp, const Step& step, std::uint32_t lane,
+                      const What& what) const {
+    if (step.action != Action::match && step.action != Action::reduce &&
+        step.action != Action::elect) {
+      return;
+    }
+    fault(warp, step, lane,
+          what() +
+              ": what a GPU gives is not known, so that on_fault does not apply (correct the "
+              "mask)");
+  }
+
+  /// Lanes of the function that may still come to its other steps.
+  static std::uint32_t reachable(const Warp& warp) {
+    std::uint32_t lanes = 0;
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      lanes |= warp.paths[i].mask;
+    }
+    return lanes;
+  }
+
+  /// Sends the lanes of the top path that execute its step to wait there, those with one mask
+  /// together.
+  void park(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask) {
+    const PathEntry path = warp.paths.back();
+    warp.paths.pop_back();
+    const std::uint32_t members =
+        step.action == Action::barrier ? none : program_.collectives[step.detail].members;
+    for (std::uint32_t rest = mask; rest != 0;) {
+      const std::uint32_t same = members == none ? rest : alike(registers, members, rest);
+      warp.paths.push_back(
+          {parked, path.reconvergence, same, path.pc,
+           members == none ? 0 : lane_u32(registers, members, std::countr_zero(same))});
+      rest &= ~same;
+    }
+    const std::uint32_t others = path.mask & ~mask;
+    if (others != 0) warp.paths.push_back({path.pc + 1, path.reconvergence, others});
+    warp.spins = 0;
+  }
+
+  /// The top path waits: runs an operation for which all are here, or puts a path on top that can
+  /// go on.
+  void let_others_come(Warp& warp) {
+    if (complete_operation(warp) || let_others_go(warp)) return;
+    const std::size_t bottom = warp.frames.back().first_path;
+    for (std::size_t i = warp.paths.size(); i-- > bottom;) {
+      if (warp.paths[i].members != 0) report_missing(warp, warp.paths[i]);
+    }
+    arrive_parted(warp);
+  }
+
+  const Step& step_of(const Warp& warp, const PathEntry& path) const {
+    return warp.frames.back().function->steps[path.resume];
+  }
+
+  /// Runs one operation whose lanes wait on several paths.
+  bool complete_operation(Warp& warp) {
+    const std::size_t bottom = warp.frames.back().first_path;
+    const auto same_operation = [&](const PathEntry& a, const PathEntry& b) {
+      if (a.pc != parked || b.pc != parked || a.members != b.members) return false;
+      const Step& s = step_of(warp, a);
+      const Step& t = step_of(warp, b);
+      return s.action == t.action &&
+             program_.collectives[s.detail].mode == program_.collectives[t.detail].mode;
+    };
+    for (std::size_t i = warp.paths.size(); i-- > bottom;) {
+      const PathEntry path = warp.paths[i];
+      if (path.pc != parked || path.members == 0) continue;
+      std::uint32_t here = 0;
+      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+        if (same_operation(path, warp.paths[j])) here |= warp.paths[j].mask;
+      }
+      if ((path.members & reachable(warp) & ~here) != 0) continue;
+      Exchange exchange;
+      std::byte* const registers = registers_of(warp);
+      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+        if (!same_operation(path, warp.paths[j])) continue;
+        bring(step_of(warp, warp.paths[j]), registers, warp.paths[j].mask, exchange);
+      }
+      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+        PathEntry& each = warp.paths[j];
+        if (j == i || !same_operation(path, each)) continue;
+        take(warp, step_of(warp, each), registers, each.mask, exchange);
+        each = {each.resume + 1, each.reconvergence, each.mask};
+      }
+      take(warp, step_of(warp, path), registers, path.mask, exchange);
+      warp.paths[i] = {path.resume + 1, path.reconvergence, path.mask};
+      join_paths(warp, here);
+      return true;
+    }
+    return false;
+  }
+
+  /// Joins paths of lanes that have waited for each other and go on at the same step.
+  static void join_paths(Warp& warp, std::uint32_t lanes) {
+    warp.out_of_order = true;
+    const std::size_t bottom = warp.frames.back().first_path;
+    for (std::size_t i = warp.paths.size(); i-- > bottom;) {
+      if ((warp.paths[i].mask & lanes) == 0 || warp.paths[i].pc == parked) continue;
+      for (std::size_t j = i; j-- > bottom;) {
+        PathEntry& other = warp.paths[j];
+        if ((other.mask & ~lanes) != 0 || other.pc != warp.paths[i].pc ||
+            other.reconvergence != warp.paths[i].reconvergence) {
+          continue;
+        }
+        warp.paths[i].mask |= other.mask;
+        other.mask = 0;
+      }
+      // A path that no other meets may lie on top of all.
+      std::rotate(warp.paths.begin() + static_cast<std::ptrdiff_t>(i),
+                  warp.paths.begin() + static_cast<std::ptrdiff_t>(i) + 1, warp.paths.end());
+      break;
+    }
+    drop_empty_paths(warp);
+  }
+
+  static void drop_empty_paths(Warp& warp) {
+    const auto first =
+        warp.paths.begin() + static_cast<std::ptrdiff_t>(warp.frames.back().first_path);
+    warp.paths.erase(std::remove_if(first, warp.paths.end(),
+                                    [](const PathEntry& path) { return path.mask == 0; }),
+                     warp.paths.end());
+  }
+
+  /// Puts other lanes than the top path's on top: a path that is not parked, or lanes that wait for
+  /// others at a reconvergence point, which they leave without them. False: there are none.
+  static bool let_others_go(Warp& warp) {
+    const std::size_t bottom = warp.frames.back().first_path;
+    std::uint32_t above = warp.paths.back().mask;
+    for (std::size_t i = warp.paths.size() - 1; i-- > bottom;) {
+      PathEntry& path = warp.paths[i];
+      const std::uint32_t waiting = path.mask & ~above;
+      above |= path.mask;
+      if (waiting == 0 || path.pc == parked) continue;
+      warp.out_of_order = true;
+      const PathEntry ahead{path.pc, path.reconvergence, waiting};
+      path.mask &= ~waiting;
+      warp.paths.push_back(ahead);
+      drop_empty_paths(warp);
+      return true;
+    }
+    return false;
+  }
+
+  [[noreturn]] void report_missing(const Warp& warp, const PathEntry& path) const {
+    const std::uint32_t missing = path.members & reachable(warp) & ~path.mask;
+    std::string where;
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      const PathEntry& other = warp.paths[i];
+      if (other.pc != parked || (other.mask & missing) == 0) continue;
+      where = "; " + lanes_text(other.mask & missing) + " wait at " +
+              place_of(warp, step_of(warp, other));
+    }
+    fault(warp, step_of(warp, path), static_cast<std::uint32_t>(std::countr_zero(path.mask)),
+          lanes_text(path.mask) + " of the warp wait here for " + lanes_text(missing) +
+              ", which their mask " + hexadecimal(path.members) + " names and which do not come" +
+              where +
+              ": a GPU may wait for ever, so that on_fault does not apply (name those lanes alone "
+              "that execute this)");
+  }
+
+  /// The operation for lanes of one path, which all are here.
+  void exchange_all(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+    Exchange exchange;
+    bring(step, registers, mask, exchange);
+    take(warp, step, registers, mask, exchange);
+  }
+
+  void bring(const Step& step, const std::byte* registers, std::uint32_t mask,
+             Exchange& exchange) const {
+    const Collective& c = program_.collectives[step.detail];
+    exchange.present |= mask;
+    if (c.a == none) return;
+    const std::uint32_t bytes = step.action == Action::match ? bytes_of(c.type) : 4;
+    if (step.action == Action::vote) {
+      const std::uint32_t yes = pack(registers + c.a);
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        if ((mask >> lane & 1) != 0) exchange.values[lane] = yes >> lane & 1;
+      }
+      return;
+    }
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      exchange.values[static_cast<std::size_t>(lane)] = get(registers, c.a, bytes, lane);
+    }
+  }
+
+  /// Gives the lanes of a path their results.
+  void take(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask,
+            const Exchange& exchange) {
+    const Collective& c = program_.collectives[step.detail];
+    for (std::uint32_t rest = mask; rest != 0;) {
+      const std::uint32_t lanes = c.members == none ? rest : alike(registers, c.members, rest);
+      const std::uint32_t members =
+          c.members == none ? mask : lane_u32(registers, c.members, std::countr_zero(rest));
+      rest &= ~lanes;
+      const std::uint32_t group = members & exchange.present;
+      switch (step.action) {
+        case Action::shuffle:
+          shuffle(warp, step, registers, lanes, members, exchange);
+          break;
+        case Action::vote:
+          vote(c, registers, lanes, group, exchange);
+          break;
+        case Action::match:
+          match(c, registers, lanes, group, exchange);
+          break;
+        case Action::reduce:
+          reduce(c, registers, lanes, group, exchange);
+          break;
+        case Action::elect:
+          elect(c, registers, lanes, group);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  void shuffle(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask,
+               std::uint32_t members, const Exchange& exchange) {
+    const Collective& c = program_.collectives[step.detail];
+    const std::uint32_t readable = members & exchange.present;
+    std::uint32_t readers = 0;  // of lanes that they may not read
+    int first_source = 0;
     for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       const auto b = static_cast<int>(lane_u32(registers, c.b, lane) & 31);
@@ -1866,15 +2193,36 @@ class Machine {
           break;
       }
       if (!valid) source = lane;
-      put(registers, c.result, 4, lane, values[static_cast<std::size_t>(source)]);
+      if (source != lane && (readable >> source & 1) == 0) {
+        if (readers == 0) first_source = source;
+        readers |= 1u << lane;
+      }
+      // A lane that is not here gives 0.
+      put(registers, c.result, 4, lane, exchange.values[static_cast<std::size_t>(source)]);
       if (c.predicate != none) put(registers, c.predicate, 4, lane, valid ? ~std::uint64_t{0} : 0);
     }
+    if (readers == 0) return;
+    const auto reader = static_cast<std::uint32_t>(std::countr_zero(readers));
+    diagnose(warp, step, reader, "shuffle", [&] {
+      const bool is_here = (exchange.present >> first_source & 1) != 0;
+      const bool is_named = (members >> first_source & 1) != 0;
+      return lanes_text(readers) + " of the warp read lanes whose values are undefined: lane " +
+             std::to_string(reader) + " reads lane " + std::to_string(first_source) +
+             (is_named  ? ", which does not execute this"
+              : is_here ? ", which the mask " + hexadecimal(members) + " leaves out"
+                        : ", which the mask " + hexadecimal(members) +
+                              " leaves out and which does not execute this") +
+             remedy;
+    });
   }
 
-  void vote(const Step& step, std::byte* registers, std::uint32_t mask) const {
-    const Collective& c = program_.collectives[step.detail];
-    const std::uint32_t voters = members(c, registers, mask);
-    const std::uint32_t yes = pack(registers + c.a) & voters;
+  static void vote(const Collective& c, std::byte* registers, std::uint32_t mask,
+                   std::uint32_t voters, const Exchange& exchange) {
+    std::uint32_t yes = 0;
+    for (std::uint32_t rest = voters; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      yes |= static_cast<std::uint32_t>(exchange.values[static_cast<std::size_t>(lane)]) << lane;
+    }
     std::uint64_t result = 0;
     switch (static_cast<VoteMode>(c.mode)) {
       case VoteMode::all:
@@ -1893,15 +2241,9 @@ class Machine {
     broadcast(registers, c.result, 4, mask, result);
   }
 
-  void match(const Step& step, std::byte* registers, std::uint32_t mask) const {
-    const Collective& c = program_.collectives[step.detail];
-    const std::uint32_t bytes = bytes_of(c.type);
-    const std::uint32_t group = members(c, registers, mask);
-    std::array<std::uint64_t, warp_size> values{};
-    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      values[static_cast<std::size_t>(lane)] = get(registers, c.a, bytes, lane);
-    }
+  static void match(const Collective& c, std::byte* registers, std::uint32_t mask,
+                    std::uint32_t group, const Exchange& exchange) {
+    const auto& values = exchange.values;
     for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       std::uint32_t same = 0;
@@ -1917,22 +2259,19 @@ class Machine {
     }
   }
 
-  void reduce(const Step& step, std::byte* registers, std::uint32_t mask) const {
-    const Collective& c = program_.collectives[step.detail];
-    const std::uint32_t group = members(c, registers, mask);
-    if (group == 0) return;
-    std::uint64_t value = lane_u32(registers, c.a, std::countr_zero(group));
+  static void reduce(const Collective& c, std::byte* registers, std::uint32_t mask,
+                     std::uint32_t group, const Exchange& exchange) {
+    std::uint64_t value = exchange.values[static_cast<std::size_t>(std::countr_zero(group))];
     for (std::uint32_t rest = group & (group - 1); rest != 0; rest &= rest - 1) {
-      value = c.combine(value, lane_u32(registers, c.a, std::countr_zero(rest)), 0);
+      value =
+          c.combine(value, exchange.values[static_cast<std::size_t>(std::countr_zero(rest))], 0);
     }
     broadcast(registers, c.result, 4, mask, value);
   }
 
-  void elect(const Step& step, std::byte* registers, std::uint32_t mask) const {
-    const Collective& c = program_.collectives[step.detail];
-    const std::uint32_t group = members(c, registers, mask);
-    const std::uint32_t leader =
-        group == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(group));
+  static void elect(const Collective& c, std::byte* registers, std::uint32_t mask,
+                    std::uint32_t group) {
+    const auto leader = static_cast<std::uint32_t>(std::countr_zero(group));
     broadcast(registers, c.result, 4, mask, leader);
     if (c.predicate == none) return;
     broadcast(registers, c.predicate, 4, mask, 0);
@@ -2156,14 +2495,99 @@ class Machine {
     }
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
     if (mask != warp.live) {
-      const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
-      const auto thread = thread_index(warp, absent);
-      fault(warp, step, lane,
-            "divergent barrier: " + std::to_string(std::popcount(mask)) + " of " +
-                std::to_string(std::popcount(warp.live)) + " threads of warp " +
-                std::to_string(warp.number) + " are here, thread (" + std::to_string(thread[0]) +
-                ", " + std::to_string(thread[1]) + ", " + std::to_string(thread[2]) + ") is not");
+      arrive_divergent(warp, step, mask);
+      return;
     }
+    join_barrier(warp, step, registers, mask);
+    ++state_of(step, registers, lane).warps;
+    if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
+    ++path.pc;
+    if (barrier.kind != BarrierKind::arrive) {
+      warp.state = Warp::State::waiting;
+      warp.turns = 0;
+      warp.barrier_kind = barrier.kind;
+      warp.barrier_result = barrier.result;
+    }
+    warp.spins = 0;
+    release_barriers();
+  }
+
+  /// Part of a warp is at a barrier: it waits there for the rest, since Volta's barriers count
+  /// threads.
+  void arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+    for (const PathEntry& other : warp.paths) {
+      if (other.pc != parked || (other.members & mask) == 0) continue;
+      const PathEntry waiting = other;  // for lanes that wait here now
+      park(warp, step, registers_of(warp), mask);
+      report_missing(warp, waiting);
+    }
+    const std::string opcode = text_of(warp, step).full_opcode();
+    const bool may_diverge =
+        opcode.starts_with("barrier.") && opcode.find(".aligned") == std::string::npos;
+    if (!may_diverge) {
+      diagnose(warp, step, lane, "divergent barrier", [&] {
+        const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
+        const auto thread = thread_index(warp, absent);
+        return "divergent barrier: " + std::to_string(std::popcount(mask)) + " of " +
+               std::to_string(std::popcount(warp.live)) + " threads of warp " +
+               std::to_string(warp.number) + " are here, thread (" + std::to_string(thread[0]) +
+               ", " + std::to_string(thread[1]) + ", " + std::to_string(thread[2]) + ") is not";
+      });
+    }
+    if (program_.barriers[step.detail].kind == BarrierKind::arrive) {
+      fault(warp, step, lane,
+            "divergent barrier: a warp cannot arrive in parts at a barrier for which it does not "
+            "wait");
+    }
+    park(warp, step, registers_of(warp), mask);
+  }
+
+  BlockBarrier& state_of(const Step& step, const std::byte* registers, std::uint32_t lane) {
+    return block_.barriers[lane_u32(registers, program_.barriers[step.detail].number,
+                                    static_cast<int>(lane))];
+  }
+
+  /// All lanes of a warp that are left wait at barriers, on several paths: the warp arrives.
+  void arrive_parted(Warp& warp) {
+    std::uint32_t here = 0;
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      if (warp.paths[i].pc == parked) here |= warp.paths[i].mask;
+    }
+    const PathEntry top = warp.paths.back();
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(top.mask));
+    if (here != warp.live) {
+      fault(warp, step_of(warp, top), first,
+            "divergent barrier: it waits for " + lanes_text(warp.live & ~here) +
+                " of the warp, which have not called this function");
+    }
+    const std::byte* const registers = registers_of(warp);
+    BlockBarrier* state = nullptr;
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      const PathEntry& path = warp.paths[i];
+      if (path.pc != parked) continue;
+      const Step& step = step_of(warp, path);
+      join_barrier(warp, step, registers, path.mask);
+      BlockBarrier& own =
+          state_of(step, registers, static_cast<std::uint32_t>(std::countr_zero(path.mask)));
+      if (state != nullptr && state != &own) {
+        fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(path.mask)),
+              "divergent barrier: lanes of the warp wait at different barriers");
+      }
+      state = &own;
+    }
+    ++state->warps;
+    if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
+    warp.state = Warp::State::waiting;
+    warp.turns = 0;
+    warp.is_parted = true;
+    release_barriers();
+  }
+
+  /// Checks a barrier and adds the predicates of lanes that have come.
+  void join_barrier(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask) {
+    const Barrier& barrier = program_.barriers[step.detail];
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
     const std::uint32_t number = lane_u32(registers, barrier.number, static_cast<int>(lane));
     if (number >= num_barriers) {
       fault(warp, step, lane, "barrier " + std::to_string(number) + " of 16");
@@ -2182,23 +2606,27 @@ class Machine {
             "barrier " + std::to_string(number) + " is used with different thread counts");
     }
     state.threads = threads;
-    ++state.warps;
-    if (block_.races != nullptr) block_.races->arrive(warp.number, number);
-    if (barrier.predicate != none) {
-      const std::uint32_t holds = pack(registers + barrier.predicate) & mask;
-      state.count += static_cast<std::uint32_t>(std::popcount(holds));
-      state.all = state.all && holds == mask;
+    warp.barrier = number;
+    if (barrier.predicate == none) return;
+    const std::uint32_t holds = pack(registers + barrier.predicate) & mask;
+    state.count += static_cast<std::uint32_t>(std::popcount(holds));
+    state.all = state.all && holds == mask;
+  }
+
+  /// The lanes that waited on several paths go on.
+  void leave_barrier(Warp& warp, const BlockBarrier& barrier) {
+    warp.is_parted = false;
+    std::byte* const registers = registers_of(warp);
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      PathEntry& path = warp.paths[i];
+      if (path.pc != parked) continue;
+      const Barrier& own = program_.barriers[step_of(warp, path).detail];
+      if (own.result != none) {
+        broadcast(registers, own.result, 4, path.mask, barrier.value(own.kind));
+      }
+      path = {path.resume + 1, path.reconvergence, path.mask};
     }
-    ++path.pc;
-    if (barrier.kind != BarrierKind::arrive) {
-      warp.state = Warp::State::waiting;
-      warp.turns = 0;
-      warp.barrier = number;
-      warp.barrier_kind = barrier.kind;
-      warp.barrier_result = barrier.result;
-    }
-    warp.spins = 0;
-    release_barriers();
+    join_paths(warp, warp.live);
   }
 
   /// Lets the warps of every complete barrier go on. Warps that are done count as if they came.
@@ -2217,12 +2645,12 @@ class Machine {
         if (block_.races != nullptr) {
           block_.races->pass(warp.number, number, barrier.threads == 0);
         }
-        if (warp.barrier_result == none) continue;
-        std::uint64_t value = barrier.count;
-        if (warp.barrier_kind == BarrierKind::all) value = barrier.all ? ~std::uint64_t{0} : 0;
-        if (warp.barrier_kind == BarrierKind::any)
-          value = barrier.count > 0 ? ~std::uint64_t{0} : 0;
-        broadcast(registers_of(warp), warp.barrier_result, 4, warp.live, value);
+        if (warp.is_parted) {
+          leave_barrier(warp, barrier);
+        } else if (warp.barrier_result != none) {
+          broadcast(registers_of(warp), warp.barrier_result, 4, warp.live,
+                    barrier.value(warp.barrier_kind));
+        }
       }
       barrier = {};
       if (block_.races != nullptr) block_.races->reset(number);

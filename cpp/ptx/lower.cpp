@@ -2176,8 +2176,9 @@ class FunctionLowering {
   // ---- barriers ----
 
   void lower_bar(Words& words) {
-    if (words.take("warp")) {  // the lanes of a warp that meet here run in step already
+    if (words.take("warp")) {
       words.take("sync");
+      add_collective(Action::warp_sync, {.members = in(0, Type::b32)});
       set_class(OpClass::control);
       return;
     }
@@ -2501,7 +2502,8 @@ class FunctionLowering {
         case Action::match:
         case Action::reduce:
         case Action::active_mask:
-        case Action::elect: {
+        case Action::elect:
+        case Action::warp_sync: {
           Collective& collective = program_.collectives[step.detail];
           for (std::uint32_t* value : {&collective.result, &collective.predicate, &collective.a,
                                        &collective.b, &collective.c, &collective.members}) {

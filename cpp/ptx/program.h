@@ -40,6 +40,7 @@ enum class Action : std::uint8_t {
   reduce,
   active_mask,
   elect,
+  warp_sync,  ///< bar.warp.sync
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix

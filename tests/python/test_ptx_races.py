@@ -259,7 +259,9 @@ st.shared.u32 [%r4], %r0; @%p1 ret;
 bar.sync 0; ld.shared.u32 %r5, [tile+128];
 """
     assert found(body, shared=256) is None
-    assert found(body.replace("bar.sync 0;", "bar.sync 0, 32;"), shared=256, check_uninitialized=False)
+    assert found(
+        body.replace("bar.sync 0;", "bar.sync 0, 32;"), shared=256, check_uninitialized=False
+    )
 
 
 def test_lanes_of_one_warp_do_not_race():
@@ -371,7 +373,9 @@ def random_kernel(rng, space):
                     acquires = order in (".acquire", ".acq_rel")
                     releases = order in (".release", ".acq_rel")
                     scope = ".cta" if order else ""
-                    text = f"atom{order}{scope}.{space}.exch.b32 %r5, {place}, {value & 0xFFFFFFFF};"
+                    text = (
+                        f"atom{order}{scope}.{space}.exch.b32 %r5, {place}, {value & 0xFFFFFFFF};"
+                    )
                 event = Event(warp, kind, line, first, width, acquires, releases)
                 if kind in ("strong_load", "atomic"):
                     text += f"st.global.u32 [%l0+{1024 + 4 * len(logs)}], %r5;"
@@ -466,7 +470,9 @@ def stops(body, **options):
 
 
 def test_uninitialized_shared_memory():
-    message = stops("@%p2 st.shared.u32 [tile], %r0; bar.sync 0; ld.shared.u32 %r5, [tile+8];", threads=32)
+    message = stops(
+        "@%p2 st.shared.u32 [tile], %r0; bar.sync 0; ld.shared.u32 %r5, [tile+8];", threads=32
+    )
     assert re.fullmatch(
         r"kernel k \(PTX line \d+, ld\.shared\.u32\), block \(0, 0, 0\), thread \(0, 0, 0\): load "
         r"of 4 bytes at 0x8 of shared memory, which nobody has written: 8 bytes into the shared "
