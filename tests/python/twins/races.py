@@ -1,5 +1,6 @@
 """Races of a list of accesses, by definition: happens-before is a path in a graph."""
 
+import itertools
 from dataclasses import dataclass, field
 
 
@@ -34,18 +35,19 @@ class Event:
 def _edges(programs):
     """Yield the pairs of events that are ordered directly."""
     for program in programs:
-        yield from zip(program, program[1:], strict=False)
+        yield from itertools.pairwise(program)
     events = [event for program in programs for event in program]
     for one in events:
         for other in events:
-            if one.kind == other.kind == "barrier" and one.barrier == other.barrier:
-                if one is not other and other.waits:
-                    # All before the arrival comes before all behind the wait.
-                    program = programs[other.warp]
-                    place = program.index(other) + 1
-                    before = programs[one.warp].index(one) - 1
-                    if before >= 0 and place < len(program):
-                        yield programs[one.warp][before], program[place]
+            meet = one.kind == other.kind == "barrier" and one.barrier == other.barrier
+            if not meet or one is other or not other.waits:
+                continue
+            # All before the arrival comes before all behind the wait.
+            program = programs[other.warp]
+            place = program.index(other) + 1
+            before = programs[one.warp].index(one) - 1
+            if before >= 0 and place < len(program):
+                yield programs[one.warp][before], program[place]
     for program in programs:
         for n, read in enumerate(program):
             if not read.is_strong() or read.reads_from is None:
