@@ -2,6 +2,8 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "common/error.h"
@@ -10,7 +12,9 @@
 #include "ptx/launch.h"
 #include "ptx/print.h"
 #include "ptx/program.h"
+#include "ptx/races.h"
 #include "ptx/sampling.h"
+#include "ptx/written.h"
 #include "trace/trace_builder.h"
 
 #if defined(__SSE2__)
@@ -21,8 +25,12 @@ namespace warpstack::ptx {
 namespace {
 
 constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
-/// Steps of a warp before the others of its block get a turn, in case it waits for one of them.
-constexpr std::uint64_t turn_steps = std::uint64_t{1} << 20;
+/// Steps of a warp before the others of its block get a turn. Warps stay about as close together as
+/// on a GPU, so that a race shows here what it shows there as a rule.
+constexpr std::uint64_t turn_steps = 16;
+/// Turns of a warp without a wait after which its lanes that wait for spinning ones go ahead, and
+/// after which a block of a cooperative launch makes room for the others.
+constexpr std::uint32_t turns_in_a_row = (1u << 20) / turn_steps;
 /// Compare-and-swap or exchange operations that a warp repeats without any divergence before lanes
 /// that wait for the spinning ones go ahead of them.
 constexpr std::uint32_t patience = 256;
@@ -90,6 +98,7 @@ struct Warp {
   std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
   BarrierKind barrier_kind = BarrierKind::sync;
   std::uint32_t spins = 0;
+  std::uint32_t turns = 0;    ///< since the warp last waited, or since lanes last went ahead
   bool is_parted = false;     ///< its lanes came to the barrier on several paths
   bool out_of_order = false;  ///< lanes have gone ahead of others that wait for them
   bool may_wait = false;      ///< for another block: it has looked at what that one may change
@@ -97,6 +106,7 @@ struct Warp {
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;
   LazyBytes local;  ///< of all lanes, one after the other
+  WrittenBytes local_written;
   ColumnBuffers columns;
 };
 
@@ -120,6 +130,8 @@ struct Block {
   Dim3 index{};
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
+  WrittenBytes shared_written;
+  std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BlockBarrier, num_barriers> barriers{};
   bool done = false;
 };
@@ -159,7 +171,7 @@ class Machine {
     } else {
       for (std::uint64_t number = 0; number < num_blocks; ++number) {
         start_block(number);
-        while (!block_.done) run_turn();
+        while (!block_.done) run_block();
         store_block();
         if (options_.progress) options_.progress(number + 1, num_blocks);
       }
@@ -221,7 +233,7 @@ class Machine {
       for (std::uint64_t number = stored; number < num_blocks; ++number) {
         if (blocks[number].done) continue;
         std::swap(block_, blocks[number]);
-        run_turn();
+        run_block();
         std::swap(block_, blocks[number]);
       }
       for (; stored < num_blocks && blocks[stored].done; ++stored) {
@@ -242,6 +254,7 @@ class Machine {
                              ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
                              : program_.shared_bytes,
                          std::byte{0});
+    start_checks();
     block_.barriers = {};
     block_.warps.resize(num_warps_);
     const ProgramFunction& kernel = program_.functions[0];
@@ -252,6 +265,7 @@ class Machine {
       const std::uint32_t lanes = std::min(num_threads_ - w * warp_size, warp_size);
       warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
       warp.spins = 0;
+      warp.turns = 0;
       warp.is_parted = false;
       warp.out_of_order = false;
       warp.may_wait = false;
@@ -259,25 +273,52 @@ class Machine {
       std::ranges::copy(kernel.constants, warp.file.begin());
       warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
       warp.paths.assign(1, {0, none, warp.live});
-      assign_zeros(warp.local, program_.local_bytes * warp_size);
+      const std::uint64_t local_bytes = program_.local_bytes * warp_size;
+      assign_zeros(warp.local, local_bytes);
+      warp.local_written.reset(options_.check_uninitialized ? local_bytes : 0);
       warp.columns.clear();
     }
   }
 
-  /// Gives each warp of the block a turn.
-  void run_turn() {
-    bool alive = false;
-    bool progress = false;
+  void start_checks() {
+    block_.shared_written.reset(options_.check_uninitialized ? block_.shared.size() : 0);
+    if (!block_.shared_written.whole()) {
+      // Nobody writes the gaps between variables.
+      std::uint64_t end = 0;
+      for (const SharedVariable& variable : program_.shared_variables) {
+        block_.shared_written.mark(end, variable.offset - end);
+        end = variable.offset + variable.bytes;
+      }
+      if (program_.uses_dynamic_shared) {
+        block_.shared_written.mark(end, program_.dynamic_shared_offset - end);
+      }
+    }
+    if (!options_.check_races) return;
+    if (block_.races != nullptr) {
+      block_.races->begin_block();
+    } else {
+      block_.races = std::make_unique<RaceCheck>(num_warps_, race_budget_);
+    }
+  }
+
+  /// Gives the warps of the block turns, one after the other, until none of them can go on.
+  void run_block() {
     for (Warp& warp : block_.warps) {
       if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
-      if (warp.state == Warp::State::ready) {
+    }
+    std::uint32_t rounds = 0;
+    bool progress = true;
+    for (; progress && rounds <= turns_in_a_row; ++rounds) {
+      progress = false;
+      for (Warp& warp : block_.warps) {
+        if (warp.state != Warp::State::ready) continue;
         run_warp(warp);
         progress = true;
       }
-      alive = alive || warp.state != Warp::State::done;
     }
-    if (alive && !progress) report_deadlock();
-    block_.done = !alive;
+    block_.done = std::ranges::all_of(
+        block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
+    if (rounds == 1 && !progress && !block_.done) report_deadlock();
   }
 
   void store_block() {
@@ -342,7 +383,9 @@ class Machine {
 
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
   std::string place_of(const Warp& warp, const Step& step) const {
-    const Instruction& text = text_of(warp, step);
+    return place_of(text_of(warp, step));
+  }
+  std::string place_of(const Instruction& text) const {
     std::string place = source_line_of(text);
     if (!place.empty()) place += ", ";
     return place + "PTX line " + std::to_string(text.line) + ", " + text.full_opcode();
@@ -367,6 +410,12 @@ class Machine {
     throw InputError(place_of(warp, step, lane) + ": " + what);
   }
 
+  /// What tells notes apart: the source line, without line information that of the PTX.
+  std::string note_line(const Instruction& text) const {
+    const std::string line = source_line_of(text);
+    return line.empty() ? "PTX " + std::to_string(text.line) : line;
+  }
+
   /// A fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is a
   /// literal; `what` makes the message, which names no place.
   template <class What>
@@ -374,10 +423,7 @@ class Machine {
                 const What& what) {
     if (options_.on_fault == OnFault::stop) fault(warp, step, lane, what());
     const Instruction& text = text_of(warp, step);
-    Note& note = notes_.note(kind, &text, [&] {
-      const std::string line = source_line_of(text);
-      return line.empty() ? "PTX " + std::to_string(text.line) : line;
-    });
+    Note& note = notes_.note(kind, &text, [&] { return note_line(text); });
     if (note.count++ > 0) return;
     note.place = place_of(warp, step, lane);
     note.what = what();
@@ -441,7 +487,10 @@ class Machine {
     std::uint64_t left = rest < turn_steps ? rest + 1 : turn_steps;
     while (warp.state == Warp::State::ready) {
       if (left-- == 0) {
-        if (rest >= turn_steps) rotate(warp);
+        if (++warp.turns >= turns_in_a_row) {
+          warp.turns = 0;
+          rotate(warp);
+        }
         return;
       }
       PathEntry& path = warp.paths.back();
@@ -547,6 +596,9 @@ class Machine {
     switch (step.action) {
       case Action::nothing:
         break;
+      case Action::fence:
+        if (block_.races != nullptr) block_.races->fence(warp.number);
+        break;
       case Action::special:
         read_special(warp, step, registers, mask);
         break;
@@ -612,6 +664,7 @@ class Machine {
     if (warp.may_wait && taken != 0 && step.jump <= path.pc) {
       // Round a loop that may wait for another block, which goes on now.
       warp.may_wait = false;
+      warp.turns = 0;
       warp.state = Warp::State::paused;
     }
     if (taken == path.mask) {
@@ -702,6 +755,7 @@ class Machine {
       if (warp.paths.size() > bottom) return;
       if (warp.frames.size() == 1) {
         warp.state = Warp::State::done;
+        if (block_.races != nullptr) block_.races->end_warp(warp.number);
         release_barriers();
         return;
       }
@@ -809,6 +863,11 @@ class Machine {
                            .local_base = local_base,
                            .call = &call});
     warp.paths.push_back({0, none, mask});
+    if (warp.local_written.whole() || callee.local_bytes == 0) return;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {  // of earlier calls
+      const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
+      warp.local_written.forget(lane * program_.local_bytes + local_base, callee.local_bytes);
+    }
   }
 
   void finish_call(Warp& warp) {
@@ -886,6 +945,7 @@ class Machine {
           std::uint64_t address = 0;
           try {
             address = memory_.allocate(argument(0, lane));
+            if (block_.races != nullptr) block_.races->forget(address, argument(0, lane));
           } catch (const InputError&) {  // malloc() answers with a null pointer
           }
           give(lane, address);
@@ -1204,51 +1264,100 @@ class Machine {
     return memory_.data(address);
   }
 
+  /// What an access does with the bytes at an address.
+  struct Use {
+    bool reads = true;
+    bool writes = false;
+    /// Bytes that become one register. One of them that was written is enough: the others may be
+    /// the padding of a structure, which is copied with what surrounds it.
+    std::uint32_t unit = 4;
+  };
+
+  /// Finds reads of shared or local memory that nobody has written, and notes writes. `place` is in
+  /// the map, `address` in messages.
+  void check_written(Warp& warp, const Step& step, std::uint32_t lane, WrittenBytes& written,
+                     std::uint64_t place, std::uint64_t address, std::uint32_t bytes, Use use,
+                     bool is_shared) {
+    for (std::uint32_t done = 0; use.reads && done < bytes; done += use.unit) {
+      const std::uint32_t unit = std::min(use.unit, bytes - done);
+      if (written.any(place + done, unit)) continue;
+      diagnose(warp, step, lane, "uninitialised", [&] {
+        return access_text(step, "", address + done, unit) + " of " +
+               (is_shared ? "shared memory" : "local memory") + ", which nobody has written" +
+               (is_shared ? ": " + describe_shared(address + done) : "") +
+               " (write it first, or launch with check_uninitialized off)";
+      });
+      break;
+    }
+    if (use.writes) written.mark(place, bytes);
+  }
+
+  /// "12 bytes into the shared variable tile"
+  std::string describe_shared(std::uint64_t address) const {
+    for (const SharedVariable& variable : program_.shared_variables) {
+      if (address - variable.offset >= variable.bytes) continue;
+      return std::to_string(address - variable.offset) + " bytes into the shared variable " +
+             variable.name;
+    }
+    if (program_.uses_dynamic_shared && address >= program_.dynamic_shared_offset) {
+      return std::to_string(address - program_.dynamic_shared_offset) +
+             " bytes into the dynamic shared memory";
+    }
+    return "between the shared variables";
+  }
+
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
-                    std::uint32_t bytes) {
+                    std::uint32_t bytes, Use use) {
     if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
       return out_of_bounds(
           warp, step, lane, address, bytes,
           "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
     }
+    if (!block_.shared_written.whole()) {
+      check_written(warp, step, lane, block_.shared_written, address, address, bytes, use, true);
+    }
     return block_.shared.data() + address;
   }
 
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
-                   std::uint32_t bytes) {
+                   std::uint32_t bytes, Use use) {
     if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
       return out_of_bounds(
           warp, step, lane, address, bytes,
           "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
     }
-    return reinterpret_cast<std::byte*>(warp.local.get()) + lane * program_.local_bytes + address;
+    const std::uint64_t place = lane * program_.local_bytes + address;
+    if (!warp.local_written.whole()) {
+      check_written(warp, step, lane, warp.local_written, place, address, bytes, use, false);
+    }
+    return reinterpret_cast<std::byte*>(warp.local.get()) + place;
   }
 
   /// Host address of a read through a generic address.
   std::byte* generic(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                      std::uint32_t bytes) {
-    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, true, false);
+    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, {.unit = bytes});
   }
 
   std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
-                     std::uint64_t address, std::uint32_t bytes, bool reads, bool writes) {
+                     std::uint64_t address, std::uint32_t bytes, Use use) {
     switch (space) {
       case AddressSpace::shared:
-        return shared(warp, step, lane, address, bytes);
+        return shared(warp, step, lane, address, bytes, use);
       case AddressSpace::local:
-        return local(warp, step, lane, address, bytes);
+        return local(warp, step, lane, address, bytes, use);
       case AddressSpace::global:
-        return global(warp, step, lane, address, bytes, reads, writes);
+        return global(warp, step, lane, address, bytes, use.reads, use.writes);
       case AddressSpace::generic:
         break;
     }
     if (inside(address, shared_window)) {
-      return shared(warp, step, lane, address - shared_window, bytes);
+      return shared(warp, step, lane, address - shared_window, bytes, use);
     }
     if (inside(address, local_window)) {
-      return local(warp, step, lane, address - local_window, bytes);
+      return local(warp, step, lane, address - local_window, bytes, use);
     }
-    return global(warp, step, lane, address, bytes, reads, writes);
+    return global(warp, step, lane, address, bytes, use.reads, use.writes);
   }
 
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
@@ -1388,8 +1497,10 @@ class Machine {
       if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
         base = common_base(lanes, bytes);
       } else if (access.space == AddressSpace::shared) {
-        base = common_shared_base(lanes, bytes);
+        base = common_shared_base(lanes, bytes, is_load);
       }
+      const bool notes_changes = block_.races != nullptr && !is_load;
+      if (notes_changes) keep_bytes(access.space, lanes, bytes);
       if (base != nullptr) {
         move_elements(registers, access, lanes, base, is_load);
       } else {
@@ -1399,14 +1510,23 @@ class Machine {
           const int lane = std::countr_zero(rest);
           one.mask = 1u << lane;
           one.address[lane] = 0;
-          std::byte* const place =
-              pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                      lanes.address[lane], bytes, is_load, !is_load);
+          std::byte* const place = pointer(
+              warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
+              bytes, {.reads = is_load, .writes = !is_load, .unit = access.bytes});
           move_elements(registers, access, one, place, is_load);
         }
       }
+      if (notes_changes) find_changes(access.space, lanes, bytes);
     }
-    if (access.strong) warp.may_wait = options_.cooperative;
+    if (block_.races != nullptr && !access.constant) {
+      const bool is_load = step.action == Action::load;
+      check_races(warp, step, access.space, lanes, bytes,
+                  is_load         ? access.strong ? RaceKind::strong_load : RaceKind::load
+                  : access.strong ? RaceKind::strong_store
+                                  : RaceKind::store,
+                  &access);
+    }
+    if (access.strong && step.action == Action::load) warp.may_wait = options_.cooperative;
     if (access.constant) {
       if (builder_ != nullptr) emit(warp, step, mask);
     } else {
@@ -1414,7 +1534,127 @@ class Machine {
     }
   }
 
-  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes) {
+  // ---- races ----
+
+  /// Host address of bytes that a store may change, or null.
+  const std::byte* peek(AddressSpace space, std::uint64_t address, std::uint32_t bytes) {
+    if (space == AddressSpace::local || inside(address, local_window)) return nullptr;
+    if (space == AddressSpace::generic && inside(address, shared_window)) {
+      address -= shared_window;
+      space = AddressSpace::shared;
+    }
+    if (space == AddressSpace::shared) {
+      const std::uint64_t size = block_.shared.size();
+      return address <= size && bytes <= size - address ? block_.shared.data() + address : nullptr;
+    }
+    const Allocation* const owner = memory_.find(address);
+    if (owner == nullptr || bytes > owner->bytes - (address - owner->address)) return nullptr;
+    return memory_.data(address);
+  }
+
+  /// Keeps what a store is about to overwrite.
+  void keep_bytes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes) {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+      const std::byte* const place = peek(space, lanes.address[lane], bytes);
+      if (place != nullptr) std::memcpy(kept_[lane].data(), place, bytes);
+    }
+  }
+
+  /// Finds the bytes that the store has changed.
+  void find_changes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes) {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+      const std::byte* const place = peek(space, lanes.address[lane], bytes);
+      std::uint32_t changes = 0;
+      for (std::uint32_t b = 0; place != nullptr && b < bytes; ++b) {
+        changes |= std::uint32_t{place[b] != kept_[lane][b]} << b;
+      }
+      changes_[lane] = changes;
+    }
+  }
+
+  /// Notes an access of a warp, and reports the races that it makes. `access` is that of a load,
+  /// store or atomic; of a store, find_changes() has been called.
+  void check_races(const Warp& warp, const Step& step, AddressSpace space,
+                   const LaneAddresses& lanes, std::uint32_t bytes, RaceKind kind,
+                   const MemoryAccess* access = nullptr) {
+    if (space == AddressSpace::local) return;
+    const ProgramFunction& function = *warp.frames.back().function;
+    RaceAccess one{
+        .bytes = bytes,
+        .kind = kind,
+        .atomic = step.action == Action::atomic,
+        .acquires = access != nullptr && access->acquires,
+        .releases = access != nullptr && access->releases,
+        .warp = warp.number,
+        .site = first_site(function) + static_cast<std::uint32_t>(&step - function.steps.data())};
+    if (one.site >= max_race_sites) {
+      fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(lanes.mask)),
+            "the kernel is too large for the check for races: launch it with check_races off");
+    }
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      one.lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      one.address = lanes.address[one.lane];
+      if (space == AddressSpace::shared) one.address += shared_window;
+      if (inside(one.address, local_window)) continue;
+      if (access != nullptr && step.action == Action::store) one.changes = changes_[one.lane];
+      for (const Race& race : block_.races->access(one)) report_race(warp, step, one, race);
+    }
+  }
+
+  std::uint32_t first_site(const ProgramFunction& function) const {
+    std::size_t first = 0;
+    for (const ProgramFunction* other = program_.functions.data(); other != &function; ++other) {
+      first += other->steps.size();
+    }
+    return static_cast<std::uint32_t>(std::min<std::size_t>(first, max_race_sites));
+  }
+
+  const Instruction& text_of_site(std::uint32_t site) const {
+    std::size_t index = site;
+    const ProgramFunction* function = program_.functions.data();
+    for (; index >= function->steps.size(); ++function) index -= function->steps.size();
+    return function->text->body[function->steps[index].instruction];
+  }
+
+  static bool writes(RaceKind kind) {
+    return kind == RaceKind::store || kind == RaceKind::strong_store;
+  }
+
+  void report_race(const Warp& warp, const Step& step, const RaceAccess& later,
+                   const Race& earlier) {
+    const Instruction& text = text_of(warp, step);
+    const Instruction& other = text_of_site(earlier.site);
+    const auto what = [&] {
+      const bool is_shared = inside(earlier.address, shared_window);
+      const std::uint64_t address = is_shared ? earlier.address - shared_window : earlier.address;
+      const auto thread = thread_index(block_.warps[earlier.warp], earlier.lane);
+      const bool both_write = writes(later.kind) && writes(earlier.kind);
+      return std::string(both_write ? "write-write" : "read-write") + " race between warps " +
+             std::to_string(warp.number) + " and " + std::to_string(earlier.warp) + " at " +
+             hexadecimal(address) + " of " + (is_shared ? "shared" : "global") + " memory, " +
+             (is_shared ? describe_shared(address) : memory_.describe(address)) + ": this " +
+             verb_of(step) + " and the " + (writes(earlier.kind) ? "write" : "read") + " at " +
+             place_of(other) + ", thread (" + std::to_string(thread[0]) + ", " +
+             std::to_string(thread[1]) + ", " + std::to_string(thread[2]) +
+             "), have no barrier between them (add __syncthreads(), or make both atomic)";
+    };
+    if (options_.on_fault == OnFault::stop) fault(warp, step, later.lane, what());
+    // One note per pair of lines, whichever comes first.
+    const auto pair = race_pairs_.insert(std::minmax({&text, &other})).first;
+    Note& note = notes_.note("race", &*pair, [&] {
+      std::string first = note_line(text);
+      std::string second = note_line(other);
+      if (second < first) std::swap(first, second);
+      return first + " " + second;
+    });
+    if (note.count++ > 0) return;
+    note.place = place_of(warp, step, later.lane);
+    note.what = what();
+  }
+
+  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load) {
     std::uint64_t greatest = 0;
     std::uint64_t any = 0;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
@@ -1426,6 +1666,13 @@ class Machine {
         greatest > block_.shared.size() - bytes) {
       return nullptr;
     }
+    if (!block_.shared_written.whole()) {
+      if (!is_load) {
+        block_.shared_written.mark_lanes(lanes, bytes);
+      } else if (!block_.shared_written.holds_lanes(lanes, bytes)) {
+        return nullptr;
+      }
+    }
     return block_.shared.data();
   }
 
@@ -1434,8 +1681,9 @@ class Machine {
     const std::uint32_t register_bytes = access.bytes;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
-      std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                                       lanes.address[lane], access.bytes, true, true);
+      std::byte* const place =
+          pointer(warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
+                  access.bytes, {.writes = true, .unit = access.bytes});
       std::uint64_t old = 0;
       std::memcpy(&old, place, access.bytes);
       const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
@@ -1463,12 +1711,21 @@ class Machine {
         bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
       }
       std::byte* const target =
-          shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes);
+          shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes,
+                 {.reads = false, .writes = true});
       std::memset(target, 0, access.bytes);
       if (bytes == 0) continue;
       const std::byte* const source = global(warp, step, static_cast<std::uint32_t>(lane),
                                              from.address[lane], bytes, true, false);
       std::memcpy(target, source, bytes);
+      if (block_.races != nullptr) {
+        LaneAddresses one = from;
+        one.mask = 1u << lane;
+        check_races(warp, step, AddressSpace::global, one, bytes, RaceKind::load);
+      }
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, AddressSpace::shared, to, access.bytes, RaceKind::store);
     }
     emit_access(warp, step, to.mask, &from);
   }
@@ -1587,6 +1844,13 @@ class Machine {
     std::byte* const place = address ? global(warp, step, static_cast<std::uint32_t>(lane),
                                               *address, bytes, is_load, !is_load)
                                      : nullptr;
+    if (block_.races != nullptr && place != nullptr) {
+      LaneAddresses one;
+      one.mask = 1u << lane;
+      one.address[lane] = *address;
+      check_races(warp, step, AddressSpace::global, one, bytes,
+                  is_load ? RaceKind::load : RaceKind::store);
+    }
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       const std::uint32_t width = access.element_bytes == 8 ? 8 : access.element_bytes < 4 ? 2 : 4;
       if (is_load) {
@@ -2089,7 +2353,8 @@ class Machine {
       if (!is_load) matrix = get_matrix(registers, access.values[m], access.transposed);
       for (std::uint32_t row = 0; row < 8; ++row) {
         const std::uint32_t lane = 8 * m + row;
-        std::byte* const place = shared(warp, step, lane, lanes.address[lane], row_bytes);
+        std::byte* const place = shared(warp, step, lane, lanes.address[lane], row_bytes,
+                                        {.reads = is_load, .writes = !is_load});
         if (is_load) {
           std::memcpy(loaded[m][row].data(), place, row_bytes);
         } else {
@@ -2099,6 +2364,10 @@ class Machine {
     }
     for (std::uint32_t m = 0; is_load && m < access.matrices; ++m) {
       put_matrix(registers, access.values[m], loaded[m], access.transposed);
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, AddressSpace::shared, lanes, row_bytes,
+                  is_load ? RaceKind::load : RaceKind::store);
     }
     // In the trace each lane moves as many bytes as it gets, of the rows one after the other.
     LaneAddresses shares{.mask = mask, .address = {}};
@@ -2205,16 +2474,21 @@ class Machine {
   void move_pieces(Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
                    std::uint32_t bytes, std::uint32_t offset,
                    std::array<std::array<std::byte, 16>, warp_size>& tile_bytes, bool is_load) {
-    std::byte* const base = space == AddressSpace::shared ? common_shared_base(lanes, bytes)
-                                                          : common_base(lanes, bytes);
+    std::byte* const base = space == AddressSpace::shared
+                                ? common_shared_base(lanes, bytes, is_load)
+                                : common_base(lanes, bytes);
     if (base == nullptr) check_alignment(warp, step, lanes, bytes);
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
       std::byte* const place =
           base != nullptr
               ? base + lanes.address[lane]
-              : pointer(warp, step, space, lane, lanes.address[lane], bytes, is_load, !is_load);
+              : pointer(warp, step, space, lane, lanes.address[lane], bytes,
+                        {.reads = is_load, .writes = !is_load, .unit = std::min(bytes, 4u)});
       std::byte* const value = tile_bytes[lane].data() + offset;
       std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
+    }
+    if (block_.races != nullptr) {
+      check_races(warp, step, space, lanes, bytes, is_load ? RaceKind::load : RaceKind::store);
     }
   }
 
@@ -2234,9 +2508,11 @@ class Machine {
     }
     join_barrier(warp, step, registers, mask);
     ++state_of(step, registers, lane).warps;
+    if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
     ++path.pc;
     if (barrier.kind != BarrierKind::arrive) {
       warp.state = Warp::State::waiting;
+      warp.turns = 0;
       warp.barrier_kind = barrier.kind;
       warp.barrier_result = barrier.result;
     }
@@ -2309,7 +2585,9 @@ class Machine {
       state = &own;
     }
     ++state->warps;
+    if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
     warp.state = Warp::State::waiting;
+    warp.turns = 0;
     warp.is_parted = true;
     release_barriers();
   }
@@ -2372,6 +2650,9 @@ class Machine {
       for (Warp& warp : block_.warps) {
         if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
         warp.state = Warp::State::ready;
+        if (block_.races != nullptr) {
+          block_.races->pass(warp.number, number, barrier.threads == 0);
+        }
         if (warp.is_parted) {
           leave_barrier(warp, barrier);
         } else if (warp.barrier_result != none) {
@@ -2380,6 +2661,7 @@ class Machine {
         }
       }
       barrier = {};
+      if (block_.races != nullptr) block_.races->reset(number);
     }
   }
 
@@ -2400,6 +2682,11 @@ class Machine {
   std::uint64_t next_check_ = 0;
   std::uint64_t thread_instructions_ = 0;
   NoteBook notes_;
+
+  RaceBudget race_budget_;
+  std::set<std::pair<const Instruction*, const Instruction*>> race_pairs_;  ///< noted
+  std::array<std::array<std::byte, 32>, warp_size> kept_{};  ///< what a store overwrites
+  std::array<std::uint32_t, warp_size> changes_{};           ///< which bytes of it differ now
 
   Block block_;  ///< that runs
   LaneMask lanes_;

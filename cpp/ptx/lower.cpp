@@ -1299,6 +1299,8 @@ class FunctionLowering {
     bool constant = false;
     bool parameter = false;
     bool strong = false;
+    bool acquires = false;
+    bool releases = false;
   };
   SpaceWords take_space(Words& words) {
     SpaceWords result;
@@ -1319,8 +1321,11 @@ class FunctionLowering {
     }
     if (words.take("L1::evict_last")) cache = CacheOperator::evict_last;
     if (words.take("cg") || words.take("cv") || words.take("wt")) cache = CacheOperator::bypass_l1;
-    const bool strong = words.take("volatile") || words.take("relaxed") || words.take("acquire") ||
-                        words.take("release") || words.take("acq_rel") || words.take("mmio");
+    const bool both = words.take("acq_rel");
+    result.acquires = both || words.take("acquire");
+    result.releases = both || words.take("release");
+    const bool strong = result.acquires || result.releases || words.take("volatile") ||
+                        words.take("relaxed") || words.take("mmio");
     result.strong = strong;
     const bool block = words.take("cta");
     if (words.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
@@ -1423,6 +1428,7 @@ class FunctionLowering {
     access.space = space.space;
     access.constant = space.constant;
     access.strong = space.strong;
+    access.acquires = space.acquires;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
     access.elements = elements;
     access.sign_extend = is_signed(type);
@@ -1460,6 +1466,8 @@ class FunctionLowering {
     }
     MemoryAccess access;
     access.space = space.space;
+    access.strong = space.strong;
+    access.releases = space.releases;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
     access.elements = elements;
     const Address to = address(operand(0));
@@ -1537,6 +1545,9 @@ class FunctionLowering {
     const Type type = words.need_type();
     MemoryAccess access;
     access.space = space.space;
+    access.strong = true;
+    access.acquires = space.acquires;
+    access.releases = space.releases;
     access.bytes = static_cast<std::uint8_t>(bytes_of(type));
     access.atomic = find_atomic(name, type, space.space != AddressSpace::shared);
     if (access.atomic == nullptr) throw Unsupported{"this atomic operation is not supported"};
@@ -1600,6 +1611,7 @@ class FunctionLowering {
   }
   void lower_fence(Words& words) {
     words.take_all();
+    emit(Action::fence, {}, {});
     set_class(OpClass::barrier);
   }
 
@@ -2812,6 +2824,7 @@ void place_shared(const Module& module, KernelLayout& layout, KernelProgram& pro
     }
     end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
     layout.shared[{owner, variable.name}] = end;
+    program.shared_variables.push_back({variable.name, end, variable.size});
     // More than any block has: a launch says so. The sum of very many would not fit 64 bits.
     end = std::min(end + variable.size, std::uint64_t{1} << 48);
   };

@@ -16,8 +16,9 @@ namespace warpstack::ptx {
 
 /// What a step does, apart from arithmetic.
 enum class Action : std::uint8_t {
-  lanes,             ///< Step::function
-  nothing,           ///< fences, prefetches, cache hints
+  lanes,    ///< Step::function
+  nothing,  ///< prefetches, cache hints
+  fence,
   special,           ///< reads a special register
   local_address,     ///< address of a local variable
   parameter_base,    ///< address of the kernel's parameter buffer
@@ -95,7 +96,9 @@ struct MemoryAccess {
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
   AtomicFunction atomic = nullptr;
-  bool strong = false;          ///< volatile, relaxed or acquire: loops of these may be waiting
+  bool strong = false;  ///< volatile, relaxed, acquire, release or atomic
+  bool acquires = false;
+  bool releases = false;
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
@@ -174,6 +177,13 @@ struct Barrier {
   std::uint32_t result = none;
 };
 
+/// A variable in the shared memory of a block.
+struct SharedVariable {
+  std::string name;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct SpecialRead {
   Special special = Special::tid;
   std::uint8_t component = 0;
@@ -241,9 +251,10 @@ struct ProgramFunction {
 /// A kernel with the functions that it reaches, ready to run.
 struct KernelProgram {
   std::string name;
-  std::vector<ProgramFunction> functions;  ///< 0: the kernel
-  std::vector<StaticInstruction> rows;     ///< of the trace
-  std::uint64_t shared_bytes = 0;          ///< static
+  std::vector<ProgramFunction> functions;        ///< 0: the kernel
+  std::vector<StaticInstruction> rows;           ///< of the trace
+  std::uint64_t shared_bytes = 0;                ///< static
+  std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;
   bool uses_dynamic_shared = false;
   std::uint64_t local_bytes = 0;  ///< per thread, all frames of the deepest chain of calls

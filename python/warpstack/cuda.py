@@ -571,8 +571,8 @@ class Kernel(_Handle):
             masks of ``_sync`` operations, races) are `KernelWarning`, one for each kind and source
             line of a launch, and the kernel goes on as it does on a GPU.
         check_races
-            Two accesses of different warps of a block to one address, one of them a write, without
-            a barrier between them are a fault.
+            Two accesses of different warps of a block to one address of shared or global memory,
+            one of them a write, without a barrier between them are a fault that names both lines.
         cooperative
             All blocks are resident at once and take turns, so that the kernel may synchronize its
             grid (`cudaLaunchCooperativeKernel`).
