@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -14,13 +13,13 @@
 namespace warpstack {
 namespace {
 
-/// Populations at which a launch is described: from the largest down by the root of 2, to 1. What
+/// Populations at which a launch is described: the largest, its halves, and 1. What
 /// lies between two of them is divided over both, so that whatever grows with the population does
 /// so here, too.
 class Levels {
  public:
   explicit Levels(double most) {
-    for (double level = most; level > 1; level /= std::numbers::sqrt2) levels_.push_back(level);
+    for (double level = most; level > 1; level /= 2) levels_.push_back(level);
     levels_.push_back(1);
   }
 

@@ -53,9 +53,9 @@ KernelTrace trace_of(const std::vector<testing::Step>& steps,
                        testing::memory_budget());
   std::vector<std::uint32_t> rows;
   for (const testing::Step& step : steps) {
-    rows.push_back(builder.intern(make_static_instruction(
-        static_cast<std::uint32_t>(16 * rows.size()), step.opcode, step.destinations,
-        step.sources)));
+    rows.push_back(
+        builder.intern(make_static_instruction(static_cast<std::uint32_t>(16 * rows.size()),
+                                               step.opcode, step.destinations, step.sources)));
   }
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     builder.begin_block(b);
@@ -80,11 +80,21 @@ std::vector<testing::Step> random_steps(Random& random) {
   std::vector<testing::Step> steps;
   for (std::uint64_t i = random.whole(1, 7); i > 0; --i) {
     switch (random.whole(0, 5)) {
-      case 0: steps.push_back({"LDG.E", {reg()}, {reg()}, address}); break;
-      case 1: steps.push_back({"STG.E", {}, {reg(), reg()}, address}); break;
-      case 2: steps.push_back({"LDS", {reg()}, {reg()}, address}); break;
-      case 3: steps.push_back({"MUFU.RCP", {reg()}, {reg()}, {}}); break;
-      default: steps.push_back({"FFMA", {reg()}, {reg(), reg()}, {}}); break;
+      case 0:
+        steps.push_back({"LDG.E", {reg()}, {reg()}, address});
+        break;
+      case 1:
+        steps.push_back({"STG.E", {}, {reg(), reg()}, address});
+        break;
+      case 2:
+        steps.push_back({"LDS", {reg()}, {reg()}, address});
+        break;
+      case 3:
+        steps.push_back({"MUFU.RCP", {reg()}, {reg()}, {}});
+        break;
+      default:
+        steps.push_back({"FFMA", {reg()}, {reg(), reg()}, {}});
+        break;
     }
   }
   return steps;
@@ -99,7 +109,8 @@ std::vector<std::vector<Program>> random_blocks(Random& random, std::size_t step
     block.resize(warps);
     for (Program& program : block) {
       program.resize(random.whole(1, longest));
-      for (std::uint32_t& row : program) row = static_cast<std::uint32_t>(random.whole(0, steps - 1));
+      for (std::uint32_t& row : program)
+        row = static_cast<std::uint32_t>(random.whole(0, steps - 1));
     }
   }
   return blocks;
@@ -238,17 +249,18 @@ INSTANTIATE_TEST_SUITE_P(
         Field{"l1_latency", [](Gpu& g) -> double& { return g.levels.l1; }, true, true},
         Field{"l2_latency", [](Gpu& g) -> double& { return g.levels.l2; }, true, true},
         Field{"dram_latency", [](Gpu& g) -> double& { return g.levels.dram; }, true, true},
-        Field{"issue_width", [](Gpu& g) -> double& { return g.parameters.issue_rate; }, false, true},
+        Field{"issue_width", [](Gpu& g) -> double& { return g.parameters.issue_rate; }, false,
+              true},
         Field{"clock_ghz", [](Gpu& g) -> double& { return g.parameters.clock_ghz; }, true, false},
         Field{"l1_mshrs", [](Gpu& g) -> double& { return g.parameters.l1_mshrs; }, false, false},
-        Field{"noc_bandwidth_gbs",
-              [](Gpu& g) -> double& { return g.parameters.noc_bandwidth_gbs; }, false, false},
+        Field{"noc_bandwidth_gbs", [](Gpu& g) -> double& { return g.parameters.noc_bandwidth_gbs; },
+              false, false},
         Field{"dram_bandwidth_gbs",
               [](Gpu& g) -> double& { return g.parameters.dram_bandwidth_gbs; }, false, false},
         Field{"noc_sm_bytes_per_cycle",
               [](Gpu& g) -> double& { return g.parameters.noc_sm_bytes_per_cycle; }, false, false},
-        Field{"noc_control_bytes",
-              [](Gpu& g) -> double& { return g.parameters.noc_control_bytes; }, true, false},
+        Field{"noc_control_bytes", [](Gpu& g) -> double& { return g.parameters.noc_control_bytes; },
+              true, false},
         Field{"l2_slices", [](Gpu& g) -> double& { return g.parameters.l2_requests_per_cycle; },
               false, false}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -53,10 +53,10 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
 
 
 def levels(most):
-    """Populations from the largest down by the root of 2, and 1."""
+    """Populations from the largest down, each half of the one before, and 1."""
     found = [most]
-    while found[-1] / math.sqrt(2) > 1:
-        found.append(found[-1] / math.sqrt(2))
+    while found[-1] / 2 > 1:
+        found.append(found[-1] / 2)
     return found + ([1] if found[-1] > 1 else [])
 
 
@@ -87,7 +87,7 @@ def network_rate(customers, think, stations):
     low, high = 0.0, min(bound, customers / time(0))
     if high * time(high) <= customers:
         return high
-    for _ in range(200):
+    for _ in range(80):
         middle = (low + high) / 2
         if middle * time(middle) > customers:
             high = middle
@@ -133,7 +133,9 @@ def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
             m, mshrs = d["read_misses"], gpu["l1_mshrs"]
             latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
             inner = {
-                name: (s / m, s / m, mshrs) for name, s in own.items() if name in ("send", "receive")
+                name: (s / m, s / m, mshrs)
+                for name, s in own.items()
+                if name in ("send", "receive")
             }
             inner |= {name: (s / m, s * ratio / m, mshrs * ratio) for name, s in shared.items()}
             misses = network_rate(mshrs, latency, list(inner.values()))
