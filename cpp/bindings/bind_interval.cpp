@@ -166,7 +166,7 @@ void bind_interval(py::module_& module) {
       .def("sms", [](const PhaseList& list) {
         py::list result;
         for (const SmWork& sm : list.sms) {
-          result.append(py::make_tuple(sm.depth, sm.instructions, sm.last_cycles));
+          result.append(py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles));
         }
         return result;
       });

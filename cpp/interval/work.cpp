@@ -176,7 +176,7 @@ class Populations {
 };
 
 bool at_least(const SmWork& a, const SmWork& b) {
-  return a.instructions >= b.instructions && a.last_cycles >= b.last_cycles &&
+  return a.instructions >= b.instructions && a.drain_cycles >= b.drain_cycles &&
          std::ranges::equal(a.depth, b.depth, std::greater_equal<>());
 }
 
@@ -327,7 +327,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       changes.push_back({start + after, sm, -warps});
     }
     launch.sms[sm].instructions += scale * block.instructions;
-    launch.sms[sm].last_cycles = std::max(launch.sms[sm].last_cycles, block.cycles);
+    launch.sms[sm].drain_cycles = std::max(launch.sms[sm].drain_cycles, block.cycles / 2);
     launch.instructions += scale * block.instructions;
   }
   launch.span = scale * alone.last();
@@ -335,13 +335,18 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   const double most_on_sm = most_warps * blocks_per_sm;
   Populations populations(most_on_sm, most_on_sm * num_sms, launch.sms.size());
   std::vector<double> first(launch.sms.size());
+  std::vector<double> there(launch.sms.size());
+  std::vector<double> most(launch.sms.size(), 1);
   for (const Change& change : changes) {
     if (change.time == 0) {
       first[change.sm] += change.warps;
       launch.first_all_warps += change.warps;
     }
+    there[change.sm] += change.warps;
+    most[change.sm] = std::max(most[change.sm], there[change.sm]);
     populations.add(change);
   }
+  for (std::size_t i = 0; i < most.size(); ++i) launch.sms[i].drain_cycles *= 1 - 1 / most[i];
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.
   populations.take(scale * instructions / reference_cycles, launch);

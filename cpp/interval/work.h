@@ -44,11 +44,13 @@ struct SmWork {
   /// Of each phase: instructions that every warp of the SM runs in it, one after the other.
   std::vector<double> depth;
   double instructions = 0;  ///< of all its warps
-  double last_cycles = 0;   ///< that its longest block takes alone
+  /// Half of what its longest block takes alone, as far as its warps compete: 1 - 1 / the most
+  /// warps.
+  double drain_cycles = 0;
 };
 
 /// A launch as it runs. Phases, `depth`, `instructions` and the first warps do not depend on any
-/// latency; `alone_cycles`, `span` and `last_cycles` grow with every latency.
+/// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
   /// SMs that may be the last to end; no SM of the launch has more than one of these of everything.

@@ -189,6 +189,7 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
   }
 
   struct Solution {
+    double sms = 0;
     Stations stations;
     double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
     double rate = 0;
@@ -201,7 +202,11 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
     Solution& solution = solutions[p];
     solution.stations = stations_of(demands, warps, sms, parameters);
     solution.unbounded = network_rate(warps, think, solution.stations);
-    solution.trips = round_trips(demands, solution.stations, parameters);
+    // They depend on the SMs alone, which several phases have in common.
+    solution.sms = sms;
+    const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
+    solution.trips =
+        known != &solution ? known->trips : round_trips(demands, solution.stations, parameters);
     solution.rate = std::min(solution.unbounded, solution.trips.rate);
   }
 
@@ -218,7 +223,7 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
       last = &sm;
       in_phases = cycles;
     }
-    draining = std::max(draining, sm.instructions * issue_cycles + sm.last_cycles / 2);
+    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles);
   }
   ModelResult result;
   if (!last) return result;
@@ -229,7 +234,7 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double instructions = last->depth[p] * warps;
     if (instructions == 0) continue;
-    const auto& [stations, unbounded, rate, trips] = solutions[p];
+    const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
     Stack shares = stalls;
     double time = think;

@@ -190,7 +190,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-9)
     # Waiting is what a large time leaves of another one.
-    rounding = 1e-9 * max(prediction.cpi, 1)
+    rounding = 1e-8 * max(prediction.cpi, 1)
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=rounding), part
     assert sum(prediction.cpi_stack.values()) == pytest.approx(prediction.cpi, rel=1e-9)
@@ -360,7 +360,7 @@ def test_a_partial_last_wave_takes_its_own_time():
 
 
 def test_the_last_warps_drain_when_the_oldest_go_first():
-    """16 instructions of 2 warps that wait for nothing: 32 issue slots, and half a block's 16 cycles."""
+    """16 instructions of 2 warps that wait for nothing: 32 issue slots, a quarter of the block's 16 cycles."""
     profile = ws.interval_profile(moves(1, warps=2, instructions=16), machine(num_sms=1))
     cycles = {
         scheduler: ws.models.evaluate(
@@ -368,7 +368,7 @@ def test_the_last_warps_drain_when_the_oldest_go_first():
         ).cycles
         for scheduler in ("gto", "lrr")
     }
-    assert cycles["gto"] == pytest.approx(40)
+    assert cycles["gto"] == pytest.approx(36)
     assert cycles["lrr"] == pytest.approx(32)
 
 

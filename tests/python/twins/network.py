@@ -1,5 +1,6 @@
 """Plain definition of the warpstack model: a launch block by block, rates by bisection."""
 
+import itertools
 import math
 
 CAUSES = ("dep", "l1", "l2", "dram")
@@ -8,8 +9,8 @@ CAUSES = ("dep", "l1", "l2", "dram")
 def play(blocks, num_blocks, num_sms, blocks_per_sm):
     """Play a launch; blocks: [[(instructions, cycles alone, reference cycles)]] of the traced ones.
 
-    Returns {SM: {(warps, all warps): instructions of each warp}}, {SM: (instructions, cycles of its
-    longest block)}, cycles per instruction alone, span, and the first warps of the fullest SM and of all.
+    Returns {SM: {(warps, all warps): instructions of each warp}}, {SM: (instructions, cycles in
+    which it drains)}, cycles per instruction alone, span, and the first warps of the fullest SM and of all.
     """
     warps = [warp for block in blocks for warp in block]
     issued = sum(n for n, _, _ in warps)
@@ -33,7 +34,7 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
     of_sm, of_all = levels(most), levels(most * num_sms)
     times = sorted({time for start, end, _ in resident for time in (start, end)})
     depth = {sm: {} for sm in totals}
-    for now, later in zip(times, times[1:], strict=False):
+    for now, later in itertools.pairwise(times):
         there = [sm for start, end, sm in resident if start <= now < end]
         for sm in set(there):
             for w, share in between(of_sm, there.count(sm)):
@@ -43,9 +44,13 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
                     depth[sm][key] = depth[sm].get(key, 0) + cycles * scale
     first = [sm for start, _, sm in resident if start == 0]
     fullest = max(first.count(sm) for sm in first)
+    drains = {}
+    for sm, (n, longest) in totals.items():
+        at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
+        drains[sm] = (n, longest / 2 * (1 - 1 / at_once))
     return (
         depth,
-        totals,
+        drains,
         sum(w[1] for w in warps) / issued,
         max(alone),
         (fullest, len(first)),
@@ -99,7 +104,7 @@ def network_rate(customers, think, stations):
 def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
     """Return (cycles, stack per instruction of the SM that ends last).
 
-    sms: [({(warps, all warps): instructions of each warp}, instructions, cycles of the longest block)];
+    sms: [({(warps, all warps): instructions of each warp}, instructions, cycles in which it drains)];
     alone_cycles: per instruction; first: warps of the fullest SM and of all at the start; demands: a
     dictionary per instruction; stall_shares: of the stall cycles by cause; gpu: parameters by name.
     """
@@ -161,7 +166,7 @@ def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
     last = times.index(max(times))
     cycles = max(times[last], span)
     if gpu["scheduler"] == "gto":
-        cycles = max(cycles, *(n * issue + longest / 2 for _, n, longest in sms), 0)
+        cycles = max(cycles, *(n * issue + drain for _, n, drain in sms), 0)
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):
