@@ -250,7 +250,8 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
       }
     }
     const double waiting = std::max(warps / rate - time, 0.0);
-    if (trips.rate < unbounded) {
+    // Both may be the capacity of one station; rounding does not decide what shows then.
+    if (trips.rate < unbounded * (1 - 1e-9)) {
       divide(waiting, trips.time, shares);
     } else if (bottleneck != StackComponent::base) {
       part(shares, bottleneck) += waiting;

@@ -152,7 +152,7 @@ def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
                 where[shown[name]] += stay(station, rate)
         time = think + sum(stay(station, rate) for station in stations.values())
         waiting = max(warps / rate - time, 0)
-        if rate < free:
+        if rate < free * (1 - 1e-9):
             for name, cycles_of in trip.items():
                 where[shown.get(name, name)] += waiting * cycles_of / sum(trip.values())
         else:
