@@ -31,12 +31,12 @@ REFERENCE = ws.gpu("pascal-mdm").replace(texture_latency=25, issue_width=1)
 
 
 def caches_of(gpu):
-    """The fields that a memory profile depends on."""
+    """Return the fields that a memory profile depends on."""
     return {field: getattr(gpu, field) for field in ws.memory.cache_fields("round_robin")}
 
 
 def stall_shares(profile):
-    """Parts of the stall cycles by cause."""
+    """Return parts of the stall cycles by cause."""
     table = profile.intervals
     stall = table["stall_cycles"].sum()
     return {
