@@ -360,7 +360,7 @@ def test_a_partial_last_wave_takes_its_own_time():
 
 
 def test_the_last_warps_drain_when_the_oldest_go_first():
-    """16 instructions of 2 warps that wait for nothing: 32 issue slots, a quarter of the block's 16 cycles."""
+    """16 instructions of 2 warps that never wait: 32 issue slots, a quarter of the block's 16 cycles."""
     profile = ws.interval_profile(moves(1, warps=2, instructions=16), machine(num_sms=1))
     cycles = {
         scheduler: ws.models.evaluate(
