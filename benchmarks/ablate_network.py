@@ -39,8 +39,11 @@ def burst(gpu: ws.Gpu, demands: _core.Demands, launch: _core.PhaseList) -> float
         (demands.read_misses + demands.write_requests) / p["l2_requests_per_cycle"],
         demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs,
     )
-    longest = max(demands.lsu_cycles, *(launch.first_sms * cycles for cycles in shared))
-    return launch.first_warps * longest / demands.memory_instructions
+    longest = max(
+        launch.first_warps * demands.lsu_cycles,
+        *(launch.first_all_warps * cycles for cycles in shared),
+    )
+    return longest / demands.memory_instructions
 
 
 def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> dict[str, float]:
@@ -48,6 +51,7 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
     profile = ws.interval_profile(kernel, gpu, memory)
     demands = _core.demands_of(kernel._core, memory._core)
     waves, phases = profile._core_waves(gpu), profile._core_phases(gpu)
+    assert phases is not None
     whole = _core.KernelDemand(profile._core, waves, phases, demands)
 
     def cycles(demand: _core.KernelDemand, **changes: float) -> float:
@@ -59,9 +63,9 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
     return {
         "the model": full,
         "waves of equal warps instead of phases": cycles(
-            _core.KernelDemand(profile._core, waves, {}, demands)
+            _core.KernelDemand(profile._core, waves, None, demands)
         ),
-        "equal shares of the issue slots instead of oldest first": cycles(whole, scheduler="lrr"),
+        "no drain of the last warps (oldest first)": cycles(whole, scheduler="lrr"),
         "demands of the representative warp instead of all": cycles(
             _core.KernelDemand(profile._core, waves, phases, None)
         ),
@@ -69,7 +73,7 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
         "no contention for NoC, L2 and DRAM": cycles(
             whole, noc_bandwidth_gbs=1e9, dram_bandwidth_gbs=1e9, l2_requests_per_cycle=1e9
         ),
-        "no burst of first accesses": full - (burst(gpu, demands, phases["gto"]) if active else 0),
+        "no burst of first accesses": full - (burst(gpu, demands, phases) if active else 0),
     }
 
 

@@ -147,37 +147,59 @@ void bind_interval(py::module_& module) {
       },
       py::arg("trace"), py::arg("memory"));
   py::class_<PhaseList>(module, "PhaseList")
+      .def_readonly("instructions", &PhaseList::instructions)
+      .def_readonly("alone_cycles", &PhaseList::alone_cycles)
+      .def_readonly("span", &PhaseList::span)
       .def_readonly("first_warps", &PhaseList::first_warps)
-      .def_readonly("first_sms", &PhaseList::first_sms)
-      .def("columns", [](const PhaseList& list) {
-        const auto column = [&list](double Phase::* member) {
-          return column_of<double>(list.phases, [member](const Phase& p) { return p.*member; });
-        };
-        py::dict result;
-        result["instructions"] = column(&Phase::instructions);
-        result["warp_cycles"] = column(&Phase::warp_cycles);
-        result["warps"] = column(&Phase::warps);
-        result["active_sms"] = column(&Phase::active_sms);
+      .def_readonly("first_all_warps", &PhaseList::first_all_warps)
+      .def("columns",
+           [](const PhaseList& list) {
+             const auto column = [&list](double Phase::* member) {
+               return column_of<double>(list.phases,
+                                        [member](const Phase& p) { return p.*member; });
+             };
+             py::dict result;
+             result["warps"] = column(&Phase::warps);
+             result["all_warps"] = column(&Phase::all_warps);
+             return result;
+           })
+      .def("sms", [](const PhaseList& list) {
+        py::list result;
+        for (const SmWork& sm : list.sms) {
+          result.append(py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles));
+        }
         return result;
       });
   py::class_<KernelWork>(module, "KernelWork")
-      .def(py::init([](const KernelTrace& trace, const Contiguous<double>& latency,
-                       double issue_rate, unsigned num_threads) {
+      .def(py::init([](const KernelTrace& trace, const MemoryProfile& memory,
+                       const Contiguous<double>& latency, double issue_rate, unsigned num_threads) {
              const Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
-             return KernelWork(trace, values, issue_rate, threads_asked_for(num_threads),
-                               python_interrupt());
+             return KernelWork(trace, values, reference_latencies(trace, memory), issue_rate,
+                               threads_asked_for(num_threads), python_interrupt());
            }),
-           py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
+           py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
            py::arg("num_threads") = 0)
       .def(
+          "warps",
+          [](const KernelWork& work) {
+            py::list result;
+            for (const auto& block : work.blocks()) {
+              py::list warps;
+              for (const WarpWork& warp : block) {
+                warps.append(py::make_tuple(warp.instructions, warp.cycles, warp.reference_cycles));
+              }
+              result.append(warps);
+            }
+            return result;
+          })
+      .def(
           "play",
-          [](const KernelWork& work, std::uint32_t num_sms, std::uint32_t blocks_per_sm,
-             bool oldest_first) {
+          [](const KernelWork& work, std::uint32_t num_sms, std::uint32_t blocks_per_sm) {
             const py::gil_scoped_release unlocked;
-            return work.play({num_sms, blocks_per_sm, oldest_first}, python_interrupt());
+            return work.play(num_sms, blocks_per_sm, python_interrupt());
           },
-          py::arg("num_sms"), py::arg("blocks_per_sm"), py::arg("oldest_first") = true);
+          py::arg("num_sms"), py::arg("blocks_per_sm"));
   module.def(
       "build_intervals",
       [](const KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,

@@ -1,4 +1,3 @@
-#include <map>
 #include <optional>
 
 #include "bindings/bindings.h"
@@ -55,14 +54,9 @@ std::string key_of(StackComponent component) { return std::string(name_of(compon
 void bind_model(py::module_& module) {
   py::class_<KernelDemand>(module, "KernelDemand")
       .def(py::init([](const IntervalColumns& intervals, std::vector<Wave> waves,
-                       const std::map<std::string, PhaseList>& phases,
-                       std::optional<Demands> demands) {
-             KernelDemand kernel{&intervals, std::move(waves), {}, demands};
-             for (const auto& [scheduler, list] : phases) {
-               const auto s = enum_of<Scheduler>(scheduler, num_schedulers, "scheduler");
-               kernel.phases[static_cast<std::size_t>(s)] = list;
-             }
-             return kernel;
+                       const std::optional<PhaseList>& phases, std::optional<Demands> demands) {
+             return KernelDemand{&intervals, std::move(waves), phases.value_or(PhaseList{}),
+                                 demands};
            }),
            py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
            py::keep_alive<1, 2>());

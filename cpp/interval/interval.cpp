@@ -92,8 +92,8 @@ double warp_cycles(const ColumnView& warp, const RegisterTable& registers,
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) issue += issue_step;
-    const double ready = scoreboard.ready(registers.sources(row));
-    if (ready > issue + rounding) issue = ready;
+    // Without a threshold, so that no latency makes it shorter.
+    issue = std::max(issue, scoreboard.ready(registers.sources(row)));
     if (warp.active_mask[k] != 0) {
       scoreboard.write(registers.destinations(row), issue + latencies[row]);
     }

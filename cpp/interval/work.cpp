@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 #include "common/error.h"
@@ -13,157 +13,185 @@
 namespace warpstack {
 namespace {
 
-/// The SMs while a launch runs. Time is that of warps without contention for memory.
-class Launcher {
+/// Populations at which a launch is described: the largest, its halves, and 1. What
+/// lies between two of them is divided over both, so that whatever grows with the population does
+/// so here, too.
+class Levels {
  public:
-  Launcher(const std::vector<std::vector<WarpWork>>& blocks, std::uint64_t num_blocks,
-           double issue_rate, const KernelWork::Launch& launch)
-      : blocks_(blocks),
-        num_blocks_(num_blocks),
-        issue_rate_(issue_rate),
-        oldest_first_(launch.oldest_first),
-        sms_(launch.num_sms) {
-    for (std::uint32_t slot = 0; slot < launch.blocks_per_sm; ++slot) {
-      for (Sm& sm : sms_) take_block(sm);
-    }
+  explicit Levels(double most) {
+    for (double level = most; level > 1; level /= 2) levels_.push_back(level);
+    levels_.push_back(1);
   }
 
-  PhaseList run(const InterruptCheck& interrupt) {
-    using Event = std::pair<double, std::size_t>;  // time, SM
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-    double warps = 0;
-    for (std::size_t i = 0; i < sms_.size(); ++i) {
-      if (sms_[i].warps.empty()) continue;
-      ++active_sms_;
-      warps += static_cast<double>(sms_[i].warps.size());
-      events.emplace(plan(sms_[i]), i);
-    }
-    PhaseList result;
-    result.first_sms = static_cast<double>(active_sms_);
-    result.first_warps = active_sms_ > 0 ? warps / result.first_sms : 0;
-    for (std::uint64_t event = 0; !events.empty(); ++event) {
-      if (interrupt && event % 4096 == 0) interrupt();
-      const auto [now, i] = events.top();
-      events.pop();
-      Sm& sm = sms_[i];
-      advance(sm, now);
-      sm.warps[sm.next_done].left = 0;  // whatever rounding left
-      remove_finished(sm);
-      if (!sm.warps.empty()) {
-        events.emplace(plan(sm), i);
-        continue;
+  struct Place {
+    std::size_t upper = 0;
+    double share_of_upper = 1;  ///< the next one has the rest
+  };
+  [[nodiscard]] Place place(double count) const {
+    const auto upper = static_cast<std::size_t>(
+        std::ranges::partition_point(levels_, [&](double level) { return level >= count; }) -
+        levels_.begin());
+    // The first level below `count`; the one before it is the upper one.
+    if (upper == 0) return {0, 1};
+    if (upper == levels_.size() || levels_[upper - 1] == count) return {upper - 1, 1};
+    const double above = levels_[upper - 1];
+    const double below = levels_[upper];
+    return {upper - 1, (count - below) / (above - below)};
+  }
+  [[nodiscard]] std::size_t size() const { return levels_.size(); }
+  double operator[](std::size_t i) const { return levels_[i]; }
+
+ private:
+  std::vector<double> levels_;
+};
+
+/// A change of the warps of an SM.
+struct Change {
+  double time;
+  std::uint32_t sm;
+  double warps;
+};
+
+/// Block slots of the SMs, each with the time at which it is free.
+class Slots {
+ public:
+  Slots(std::uint32_t num_sms, std::uint32_t per_sm, std::uint64_t num_blocks) {
+    // Slots that no block can come to are left out.
+    for (std::uint32_t slot = 0; slot < per_sm; ++slot) {
+      for (std::uint32_t sm = 0; sm < num_sms && free_.size() < num_blocks; ++sm) {
+        free_.emplace(0.0, slot, sm);
       }
-      for (Sm& other : sms_) advance(other, now);
-      --active_sms_;
     }
-    for (const auto& [key, sum] : sums_) {
-      // A mean over the time of SMs.
-      Phase phase = sum.phase;
-      phase.warps /= sum.time;
-      phase.active_sms /= sum.time;
-      result.phases.push_back(phase);
+  }
+  using Slot = std::tuple<double, std::uint32_t, std::uint32_t>;  // time, slot of the SM, SM
+  /// Gives the slot that is free first to a block that takes so long.
+  Slot take(double cycles) {
+    const Slot slot = free_.top();
+    free_.pop();
+    const double end = std::get<0>(slot) + cycles;
+    free_.emplace(end, std::get<1>(slot), std::get<2>(slot));
+    last_ = std::max(last_, end);
+    return slot;
+  }
+  [[nodiscard]] double last() const { return last_; }
+
+ private:
+  std::priority_queue<Slot, std::vector<Slot>, std::greater<>> free_;
+  double last_ = 0;
+};
+
+/// A traced block in sum.
+struct BlockWork {
+  double instructions = 0;
+  double cycles = 0;                            ///< of its longest warp
+  double reference_cycles = 0;                  ///< of its longest warp
+  std::vector<std::pair<double, double>> ends;  ///< reference cycles, warps that take them
+};
+
+BlockWork block_of(const std::vector<WarpWork>& warps) {
+  BlockWork block;
+  std::map<double, double> ends;
+  for (const WarpWork& warp : warps) {
+    block.instructions += warp.instructions;
+    block.cycles = std::max(block.cycles, warp.cycles);
+    block.reference_cycles = std::max(block.reference_cycles, warp.reference_cycles);
+    ends[warp.reference_cycles] += 1;
+  }
+  block.ends.assign(ends.begin(), ends.end());
+  return block;
+}
+
+/// Sums up how long each SM has how many warps.
+class Populations {
+ public:
+  Populations(double most_on_sm, double most_of_all, std::size_t num_sms)
+      : on_sm_(most_on_sm),
+        of_all_(most_of_all),
+        passed_(of_all_.size()),
+        sms_(num_sms, Sm{std::vector<double>(of_all_.size()), {}}) {}
+
+  /// Changes in the order of time.
+  void add(const Change& change) {
+    if (const double cycles = change.time - now_; cycles > 0 && all_ > 0) {
+      const auto [upper, share] = of_all_.place(all_);
+      passed_[upper] += share * cycles;
+      if (share < 1) passed_[upper + 1] += (1 - share) * cycles;
     }
-    return result;
+    now_ = change.time;
+    settle(sms_[change.sm]);
+    sms_[change.sm].warps += change.warps;
+    all_ += change.warps;
+  }
+
+  /// The phases in which there was any time, and the time of each SM in each.
+  void take(double scale, PhaseList& launch) {
+    std::map<std::size_t, std::size_t> phase_of;
+    for (const Sm& sm : sms_) {
+      for (const auto& [key, cycles] : sm.cycles) phase_of.try_emplace(key, 0);
+    }
+    for (auto& [key, phase] : phase_of) {
+      phase = launch.phases.size();
+      const double warps = on_sm_[key % on_sm_.size()];
+      launch.phases.push_back({warps, std::max(of_all_[key / on_sm_.size()], warps)});
+    }
+    for (std::size_t i = 0; i < sms_.size(); ++i) {
+      launch.sms[i].depth.assign(launch.phases.size(), 0);
+      for (const auto& [key, cycles] : sms_[i].cycles) {
+        launch.sms[i].depth[phase_of[key]] = scale * cycles;
+      }
+    }
   }
 
  private:
-  struct Warp {
-    double left;        ///< instructions
-    double alone_rate;  ///< instructions per cycle
-    double rate;
-    std::uint64_t block;
-  };
   struct Sm {
-    std::vector<Warp> warps;    ///< oldest first
-    std::size_t next_done = 0;  ///< position of the warp that will be done first
-    double now = 0;
-  };
-  struct Sum {
-    Phase phase{.warps = 0, .active_sms = 0};
-    double time = 0;  ///< of SMs
+    std::vector<double> passed;  ///< until its last change
+    std::vector<std::pair<std::size_t, double>> cycles;
+    double warps = 0;
   };
 
-  void take_block(Sm& sm) {
-    while (next_block_ < num_blocks_) {
-      const std::uint64_t block = next_block_++;
-      const std::vector<WarpWork>& warps = blocks_[block % blocks_.size()];
-      for (const WarpWork& warp : warps) {
-        sm.warps.push_back({warp.instructions, warp.instructions / warp.cycles, 0, block});
-      }
-      if (!warps.empty()) return;
+  /// Adds what passed since the last change to the sums of the SM.
+  void settle(Sm& sm) {
+    const auto [upper, share] = on_sm_.place(sm.warps);
+    for (std::size_t of_all = 0; of_all < passed_.size(); ++of_all) {
+      const double cycles = passed_[of_all] - sm.passed[of_all];
+      sm.passed[of_all] = passed_[of_all];
+      if (cycles == 0 || sm.warps == 0) continue;
+      const std::size_t key = of_all * on_sm_.size() + upper;
+      at(sm, key) += share * cycles;
+      if (share < 1) at(sm, key + 1) += (1 - share) * cycles;
     }
   }
-
-  /// Shares the issue slots out; returns when the first warp will be done.
-  double plan(Sm& sm) const {
-    double wanted = 0;
-    for (const Warp& warp : sm.warps) wanted += warp.alone_rate;
-    double slots = issue_rate_;
-    const double share = std::min(slots / wanted, 1.0);
-    double next = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < sm.warps.size(); ++i) {
-      Warp& warp = sm.warps[i];
-      warp.rate = oldest_first_ ? std::min(warp.alone_rate, slots) : warp.alone_rate * share;
-      slots -= warp.rate;
-      // What rounding leaves of the slots is none.
-      if (warp.rate < negligible * warp.alone_rate) warp.rate = 0;
-      if (warp.rate > 0 && warp.left / warp.rate < next) {
-        next = warp.left / warp.rate;
-        sm.next_done = i;
-      }
-    }
-    return sm.now + next;
+  static double& at(Sm& sm, std::size_t key) {
+    const auto found = std::ranges::find(sm.cycles, key, &std::pair<std::size_t, double>::first);
+    if (found != sm.cycles.end()) return found->second;
+    return sm.cycles.emplace_back(key, 0.0).second;
   }
 
-  void advance(Sm& sm, double now) {
-    const double cycles = now - sm.now;
-    sm.now = now;
-    if (cycles <= 0 || sm.warps.empty()) return;
-    const auto warps = static_cast<double>(sm.warps.size());
-    const auto active = static_cast<double>(active_sms_);
-    auto& [phase, time] = sums_[{level(active, 1), level(warps, 2)}];
-    time += cycles;
-    phase.warps += cycles * warps;
-    phase.active_sms += cycles * active;
-    for (Warp& warp : sm.warps) {
-      const double done = std::min(warp.rate * cycles, warp.left);
-      warp.left -= done;
-      phase.instructions += done;
-      phase.warp_cycles += done / warp.alone_rate;
-    }
-  }
-
-  void remove_finished(Sm& sm) {
-    std::vector<std::uint64_t> finished;
-    std::erase_if(sm.warps, [&](const Warp& warp) {
-      if (warp.left > negligible) return false;
-      finished.push_back(warp.block);
-      return true;
-    });
-    std::ranges::sort(finished);
-    const auto repeated = std::ranges::unique(finished);
-    finished.erase(repeated.begin(), repeated.end());
-    for (const std::uint64_t block : finished) {
-      if (std::ranges::find(sm.warps, block, &Warp::block) == sm.warps.end()) take_block(sm);
-    }
-  }
-
-  /// Counts that differ by less than an octave / `per_octave` are nearly the same.
-  static int level(double count, int per_octave) {
-    return static_cast<int>(std::lround(per_octave * std::log2(count)));
-  }
-
-  static constexpr double negligible = 1e-9;
-
-  const std::vector<std::vector<WarpWork>>& blocks_;
-  std::uint64_t num_blocks_;
-  double issue_rate_;
-  bool oldest_first_;
+  Levels on_sm_;
+  Levels of_all_;
+  std::vector<double> passed_;  ///< cycles so far at each level of all warps
   std::vector<Sm> sms_;
-  std::uint64_t next_block_ = 0;
-  std::size_t active_sms_ = 0;
-  std::map<std::pair<int, int>, Sum> sums_;
+  double now_ = 0;
+  double all_ = 0;  ///< warps
 };
+
+bool at_least(const SmWork& a, const SmWork& b) {
+  return a.instructions >= b.instructions && a.drain_cycles >= b.drain_cycles &&
+         std::ranges::equal(a.depth, b.depth, std::greater_equal<>());
+}
+
+/// Leaves out SMs that cannot be the last: another one has at least as much of everything.
+void leave_out_dominated(std::vector<SmWork>& sms) {
+  std::vector<SmWork> kept;
+  for (SmWork& sm : sms) {
+    if (std::ranges::any_of(kept, [&](const SmWork& other) { return at_least(other, sm); })) {
+      continue;
+    }
+    std::erase_if(kept, [&](const SmWork& other) { return at_least(sm, other); });
+    kept.push_back(std::move(sm));
+  }
+  sms = std::move(kept);
+}
 
 }  // namespace
 
@@ -224,54 +252,126 @@ Demands Demands::per(double instructions) const {
           dram_read_requests / instructions,  dram_bytes / instructions};
 }
 
-KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
-                       unsigned num_threads, const InterruptCheck& interrupt)
-    : blocks_(trace.blocks().size()),
-      num_blocks_(trace.header().num_blocks()),
-      issue_rate_(issue_rate) {
-  for (const double latency : latencies) {
-    if (!std::isfinite(latency)) throw InputError("a latency is not a finite number of cycles");
+Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& memory) {
+  // Those of GPUMech's Table I, and of MDM's Table III beyond L2.
+  constexpr double normal = 25;
+  constexpr MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
+  ClassLatencies classes;
+  classes.of_class.fill(normal);
+  classes.shared_memory = normal;
+  return latencies(trace, memory, classes, levels);
+}
+
+KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies,
+                       const Latencies& reference, double issue_rate, unsigned num_threads,
+                       const InterruptCheck& interrupt)
+    : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
+  for (const Latencies& given : {latencies, reference}) {
+    for (const double latency : given) {
+      if (!std::isfinite(latency)) throw InputError("a latency is not a finite number of cycles");
+    }
   }
   if (!(issue_rate > 0) || !std::isfinite(issue_rate)) {
     throw InputError("the issue rate is not a positive number");
   }
   // A block's warps are visited in order, by one thread.
-  visit_warps(
-      trace, latencies, issue_rate, num_threads, interrupt,
-      [this](unsigned, const WarpGroup& warp) {
-        blocks_[warp.first.block].push_back({static_cast<double>(warp.instructions), warp.cycles});
-      });
+  visit_warps(trace, reference, 1, num_threads, interrupt, [this](unsigned, const WarpGroup& warp) {
+    blocks_[warp.first.block].push_back({static_cast<double>(warp.instructions), 0, warp.cycles});
+  });
+  std::vector<std::size_t> next(blocks_.size());
+  visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
+              [this, &next](unsigned, const WarpGroup& warp) {
+                const std::size_t block = warp.first.block;
+                blocks_[block][next[block]++].cycles = warp.cycles;
+              });
 }
 
-PhaseList KernelWork::play(const Launch& launch, const InterruptCheck& interrupt) const {
+PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
+                           const InterruptCheck& interrupt) const {
+  std::vector<BlockWork> blocks;
+  double instructions = 0;
+  double cycles = 0;
+  double reference_cycles = 0;
+  double most_warps = 1;
+  for (const auto& warps : blocks_) {
+    blocks.push_back(block_of(warps));
+    for (const WarpWork& warp : warps) {
+      instructions += warp.instructions;
+      cycles += warp.cycles;
+      reference_cycles += warp.reference_cycles;
+    }
+    most_warps = std::max(most_warps, static_cast<double>(warps.size()));
+  }
+  PhaseList launch;
+  if (!(instructions > 0)) return launch;
   // Repeats of the traced blocks differ from each other only at the start and at the end.
   constexpr std::uint64_t rounds = 64;
-  const std::uint64_t resident = std::uint64_t{launch.num_sms} * launch.blocks_per_sm;
+  const std::uint64_t resident = std::uint64_t{num_sms} * blocks_per_sm;
   const std::uint64_t played =
-      std::min(num_blocks_, std::max<std::uint64_t>(blocks_.size(), rounds * resident));
-  PhaseList result = Launcher(blocks_, played, issue_rate_, launch).run(interrupt);
+      std::min(num_blocks_, std::max<std::uint64_t>(blocks.size(), rounds * resident));
   const double scale = static_cast<double>(num_blocks_) / static_cast<double>(played);
-  for (Phase& phase : result.phases) {
-    phase.instructions *= scale;
-    phase.warp_cycles *= scale;
+
+  launch.alone_cycles = cycles / instructions;
+  launch.sms.resize(static_cast<std::size_t>(std::min<std::uint64_t>(num_sms, played)));
+  Slots slots(num_sms, blocks_per_sm, played);
+  Slots alone(num_sms, blocks_per_sm, played);
+  std::vector<Change> changes;
+  for (std::uint64_t b = 0; b < played; ++b) {
+    if (interrupt && b % 4096 == 0) interrupt();
+    const BlockWork& block = blocks[b % blocks.size()];
+    if (block.ends.empty()) continue;
+    alone.take(block.cycles);
+    const auto [start, slot, sm] = slots.take(block.reference_cycles);
+    for (const auto& [after, warps] : block.ends) {
+      changes.push_back({start, sm, warps});
+      changes.push_back({start + after, sm, -warps});
+    }
+    launch.sms[sm].instructions += scale * block.instructions;
+    launch.sms[sm].drain_cycles = std::max(launch.sms[sm].drain_cycles, block.cycles / 2);
+    launch.instructions += scale * block.instructions;
   }
-  return result;
+  launch.span = scale * alone.last();
+  std::ranges::stable_sort(changes, {}, &Change::time);
+  const double most_on_sm = most_warps * blocks_per_sm;
+  Populations populations(most_on_sm, most_on_sm * num_sms, launch.sms.size());
+  std::vector<double> first(launch.sms.size());
+  std::vector<double> there(launch.sms.size());
+  std::vector<double> most(launch.sms.size(), 1);
+  for (const Change& change : changes) {
+    if (change.time == 0) {
+      first[change.sm] += change.warps;
+      launch.first_all_warps += change.warps;
+    }
+    there[change.sm] += change.warps;
+    most[change.sm] = std::max(most[change.sm], there[change.sm]);
+    populations.add(change);
+  }
+  for (std::size_t i = 0; i < most.size(); ++i) launch.sms[i].drain_cycles *= 1 - 1 / most[i];
+  launch.first_warps = std::ranges::max(first);
+  // A mean instruction takes so long on the reference machine.
+  populations.take(scale * instructions / reference_cycles, launch);
+  leave_out_dominated(launch.sms);
+  return launch;
 }
 
 PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> waves,
                     double issue_rate) {
   const double instructions = sum(intervals.instructions);
   const double cycles = instructions / issue_rate + sum(intervals.stall_cycles);
-  PhaseList result;
+  PhaseList launch;
+  launch.alone_cycles = cycles / instructions;
+  SmWork& sm = launch.sms.emplace_back();
   for (const Wave& wave : waves) {
-    const double warps = wave.count * wave.total_warps;
-    result.phases.push_back({warps * instructions, warps * cycles, wave.warps, wave.active_sms});
+    launch.phases.push_back({wave.warps, std::max(wave.total_warps, wave.warps)});
+    sm.depth.push_back(wave.count * instructions);
+    launch.instructions += wave.count * wave.total_warps * instructions;
+    launch.span += wave.count * cycles;
   }
   if (!waves.empty()) {
-    result.first_warps = waves.front().warps;
-    result.first_sms = waves.front().active_sms;
+    launch.first_warps = waves.front().warps;
+    launch.first_all_warps = waves.front().total_warps;
   }
-  return result;
+  return launch;
 }
 
 }  // namespace warpstack

@@ -33,52 +33,67 @@ Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory);
 /// not say.
 Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
 
-/// A part of a kernel's work: what runs while so many SMs have so many unfinished warps.
+/// A population: so many warps share an SM, so many share the GPU.
 struct Phase {
-  double instructions = 0;  ///< warp instructions of all SMs
-  double warp_cycles = 0;   ///< that their warps need for them when each is alone on its SM
-  double warps = 1;         ///< on an SM; a mean
-  double active_sms = 1;    ///< a mean
+  double warps = 1;      ///< on the SM
+  double all_warps = 1;  ///< on all SMs, at least `warps`
 };
 
-/// A launch as it runs.
+/// What one SM does in a launch.
+struct SmWork {
+  /// Of each phase: instructions that every warp of the SM runs in it, one after the other.
+  std::vector<double> depth;
+  double instructions = 0;  ///< of all its warps
+  /// Half of what its longest block takes alone, as far as its warps compete: 1 - 1 / the most
+  /// warps.
+  double drain_cycles = 0;
+};
+
+/// A launch as it runs. Phases, `depth`, `instructions` and the first warps do not depend on any
+/// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
-  double first_warps = 0;  ///< on an SM when the launch starts; a mean
-  double first_sms = 0;    ///< with work then
+  /// SMs that may be the last to end; no SM of the launch has more than one of these of everything.
+  std::vector<SmWork> sms;
+  double instructions = 0;  ///< warp instructions of all SMs
+  double alone_cycles = 0;  ///< per instruction of a warp alone on its SM; a mean
+  double span = 0;          ///< cycles of the launch if no warp held another one up
+  double first_warps = 0;   ///< on the fullest SM when the launch starts
+  double first_all_warps = 0;
 };
 
 /// One warp alone on an SM.
 struct WarpWork {
   double instructions = 0;
-  double cycles = 0;  ///< at least instructions / issue rate
+  double cycles = 0;            ///< at least instructions / issue rate
+  double reference_cycles = 0;  ///< on the reference machine
 };
+
+/// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who
+/// runs beside whom. A memory instruction has the mean over its miss events.
+Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& memory);
 
 /// The warps of a kernel, block by block: enough to play the launch on any number of SMs.
 class KernelWork {
  public:
-  /// Runs the interval algorithm over every warp. Uses `num_threads` threads; the result does not
-  /// depend on their number. Throws InputError unless the latencies are finite.
-  KernelWork(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
-             unsigned num_threads = 1, const InterruptCheck& interrupt = {});
+  /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
+  /// reference machine, which issues an instruction per cycle. Uses `num_threads` threads; the
+  /// result does not depend on their number. Throws InputError unless the latencies are finite.
+  KernelWork(const KernelTrace& trace, const Latencies& latencies, const Latencies& reference,
+             double issue_rate, unsigned num_threads = 1, const InterruptCheck& interrupt = {});
 
-  struct Launch {
-    std::uint32_t num_sms = 1;
-    std::uint32_t blocks_per_sm = 1;
-    /// The issue slots of an SM go to the oldest warps first; else all get the same share.
-    bool oldest_first = true;
-  };
-  /// Plays the launch: blocks go to SMs as slots get free; a warp runs as fast as alone while its
-  /// SM has issue slots for it. Contention for memory slows all warps alike, so that it changes
-  /// how long a phase lasts but not what runs in it. Blocks that were not traced run like those
-  /// that were; of very many only some, which stand for all. Phases with nearly as many warps and
-  /// SMs are put together; they are in the order of active SMs and warps.
-  [[nodiscard]] PhaseList play(const Launch& launch, const InterruptCheck& interrupt = {}) const;
+  /// Plays the launch in the time of the reference machine: each block takes the slot that is free
+  /// first; of slots that are free at the same time the SMs get one each in turn. Blocks that were
+  /// not traced run like those that were; of very many only some, which stand for all.
+  [[nodiscard]] PhaseList play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
+                               const InterruptCheck& interrupt = {}) const;
+
+  /// The traced blocks: warps that have instructions.
+  [[nodiscard]] const std::vector<std::vector<WarpWork>>& blocks() const { return blocks_; }
 
  private:
-  std::vector<std::vector<WarpWork>> blocks_;  ///< traced ones; warps that have instructions
-  std::uint64_t num_blocks_;                   ///< of the launch
-  double issue_rate_;
+  std::vector<std::vector<WarpWork>> blocks_;
+  std::uint64_t num_blocks_;  ///< of the launch
 };
 
 /// The phases of a launch in waves of warps like the one with these intervals.

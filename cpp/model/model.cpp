@@ -265,9 +265,8 @@ ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const 
   const Demands demands = kernel_.demands ? *kernel_.demands
                                           : demands_of(intervals_, parameters.l1_request_bytes,
                                                        parameters.l2_request_bytes);
-  const PhaseList& played = kernel_.phases[static_cast<std::size_t>(parameters.scheduler)];
-  if (!played.phases.empty()) {
-    return model_.of_launch(played, demands, stall_share_, parameters);
+  if (!kernel_.phases.phases.empty()) {
+    return model_.of_launch(kernel_.phases, demands, stall_share_, parameters);
   }
   return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands,
                           stall_share_, parameters);

@@ -44,8 +44,8 @@ std::string_view name_of(StackComponent component);
 struct KernelDemand {
   const IntervalColumns* intervals = nullptr;
   std::vector<Wave> waves;
-  /// For the warpstack model, by scheduler; without phases they are those of the waves.
-  std::array<PhaseList, num_schedulers> phases;
+  /// For the warpstack model; without phases they are those of the waves.
+  PhaseList phases;
   /// For the warpstack model; without them they are those of the intervals.
   std::optional<Demands> demands;
 };

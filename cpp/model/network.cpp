@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace warpstack {
 namespace {
@@ -41,8 +42,8 @@ double& part(Stack& stack, StackComponent component) {
   return stack[static_cast<std::size_t>(component)];
 }
 
-/// The stations that a warp instruction visits while so many SMs run so many warps each. What all
-/// SMs share serves the requests of all.
+/// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
+/// many the GPU.
 Stations stations_of(const Demands& demands, double warps, double sms, const ModelParameters& gpu) {
   const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
   const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
@@ -102,8 +103,9 @@ struct Burst {
 
 Burst first_burst(const Demands& demands, const PhaseList& launch, const ModelParameters& gpu) {
   Burst burst;
-  if (demands.memory_instructions == 0) return burst;
-  const Stations stations = stations_of(demands, launch.first_warps, launch.first_sms, gpu);
+  if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
+  const Stations stations =
+      stations_of(demands, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   for (std::size_t k = lsu; k < num_resources; ++k) {
     const double cycles =
         launch.first_warps * stations[k].capacity_cycles / demands.memory_instructions;
@@ -148,10 +150,10 @@ double network_rate(double customers, double think, std::span<const Station> sta
   // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole. With
   // a queue at that station only the equation is quadratic; its root lies above the root of h, so
   // that Newton's method comes down to that without a step too far.
-  const double rest = alone - demands[first];
-  const double b = alone + customers * poles[first];
+  const double queued = customers * poles[first];
+  const double apart = alone - queued;
   double rate =
-      2 * customers / (b + std::sqrt(std::max(b * b - 4 * rest * poles[first] * customers, 0.0)));
+      2 * customers / (alone + queued + std::sqrt(apart * apart + 4 * demands[first] * queued));
   constexpr int most_steps = 64;
   for (int step = 0; step < most_steps; ++step) {
     double time = think;
@@ -172,33 +174,69 @@ double network_rate(double customers, double think, std::span<const Station> sta
 ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
                              const std::array<double, num_stall_causes>& stall_shares,
                              const ModelParameters& parameters) {
-  constexpr std::array<StackComponent, num_stall_causes> components = {
-      StackComponent::dep, StackComponent::l1, StackComponent::l2, StackComponent::dram};
   const double issue_cycles = 1 / parameters.issue_rate;
-  ModelResult result;
-  double sm_cycles = 0;
-  RoundTrips trips;
-  double sms_of_trips = 0;
-  for (const Phase& phase : launch.phases) {
-    if (!(phase.instructions > 0)) continue;
-    const double warps = std::max(phase.warps, 1.0);
-    const double think = std::max(phase.warp_cycles / phase.instructions - issue_cycles, 0.0);
-    const double sms = std::max(phase.active_sms, 1.0);
-    const Stations stations = stations_of(demands, warps, sms, parameters);
-    const double unbounded = network_rate(warps, think, stations);
-    // They depend on the SMs alone, which most phases have in common.
-    if (sms != sms_of_trips) trips = round_trips(demands, stations, parameters);
-    sms_of_trips = sms;
-    const double rate = std::min(unbounded, trips.rate);
-
-    // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
-    Stack shares{};
+  const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
+  Stack stalls{};  // a warp's time alone per instruction, by cause
+  {
+    constexpr std::array<StackComponent, num_stall_causes> components = {
+        StackComponent::dep, StackComponent::l1, StackComponent::l2, StackComponent::dram};
     double other = 0;
     for (std::size_t c = 0; c < num_stall_causes; ++c) {
-      part(shares, components[c]) = think * stall_shares[c];
+      part(stalls, components[c]) = think * stall_shares[c];
       other += stall_shares[c];
     }
-    part(shares, StackComponent::dep) += think * std::max(1 - other, 0.0);
+    part(stalls, StackComponent::dep) += think * std::max(1 - other, 0.0);
+  }
+
+  struct Solution {
+    double sms = 0;
+    Stations stations;
+    double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
+    double rate = 0;
+    RoundTrips trips;
+  };
+  std::vector<Solution> solutions(launch.phases.size());
+  for (std::size_t p = 0; p < launch.phases.size(); ++p) {
+    const double warps = std::max(launch.phases[p].warps, 1.0);
+    const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
+    Solution& solution = solutions[p];
+    solution.stations = stations_of(demands, warps, sms, parameters);
+    solution.unbounded = network_rate(warps, think, solution.stations);
+    // They depend on the SMs alone, which several phases have in common.
+    solution.sms = sms;
+    const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
+    solution.trips =
+        known != &solution ? known->trips : round_trips(demands, solution.stations, parameters);
+    solution.rate = std::min(solution.unbounded, solution.trips.rate);
+  }
+
+  // The launch ends with its last SM.
+  const SmWork* last = nullptr;
+  double in_phases = 0;
+  double draining = 0;
+  for (const SmWork& sm : launch.sms) {
+    double cycles = 0;
+    for (std::size_t p = 0; p < solutions.size(); ++p) {
+      cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+    }
+    if (!last || cycles > in_phases) {
+      last = &sm;
+      in_phases = cycles;
+    }
+    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles);
+  }
+  ModelResult result;
+  if (!last) return result;
+  double cycles = std::max(in_phases, launch.span);
+  if (parameters.scheduler == Scheduler::gto) cycles = std::max(cycles, draining);
+
+  for (std::size_t p = 0; p < solutions.size(); ++p) {
+    const double warps = std::max(launch.phases[p].warps, 1.0);
+    const double instructions = last->depth[p] * warps;
+    if (instructions == 0) continue;
+    const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
+    // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
+    Stack shares = stalls;
     double time = think;
     double busiest = 0;
     StackComponent bottleneck = StackComponent::base;
@@ -212,31 +250,24 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
       }
     }
     const double waiting = std::max(warps / rate - time, 0.0);
-    if (trips.rate < unbounded) {
+    // Both may be the capacity of one station; rounding does not decide what shows then.
+    if (trips.rate < unbounded * (1 - 1e-9)) {
       divide(waiting, trips.time, shares);
     } else if (bottleneck != StackComponent::base) {
       part(shares, bottleneck) += waiting;
     }
-    Stack stack{};
-    part(stack, StackComponent::base) = issue_cycles;
-    divide(std::max(1 / rate - issue_cycles, 0.0), shares, stack);
-
-    double cycles = 0;
-    for (std::size_t c = 0; c < num_stack_components; ++c) {
-      result.stack[c] += phase.instructions * stack[c];
-      cycles += phase.instructions * stack[c];
-    }
-    sm_cycles += cycles;
-    result.cycles += cycles / sms;
-    result.warp_instructions += phase.instructions;
+    part(result.stack, StackComponent::base) += instructions * issue_cycles;
+    divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
+    result.sm_instructions += instructions;
   }
+  // Warps that are alone wait for their own results.
+  divide(cycles - in_phases, stalls, result.stack);
   const Burst burst = first_burst(demands, launch, parameters);
-  result.cycles += burst.cycles;
-  sm_cycles += burst.cycles * launch.first_sms;
-  part(result.stack, burst.shown) += burst.cycles * launch.first_sms;
-  for (double& component : result.stack) component /= result.warp_instructions;
-  result.cpi = sm_cycles / result.warp_instructions;
-  result.sm_instructions = result.cycles / result.cpi;
+  part(result.stack, burst.shown) += burst.cycles;
+  result.cycles = cycles + burst.cycles;
+  result.warp_instructions = launch.instructions;
+  for (double& component : result.stack) component /= result.sm_instructions;
+  result.cpi = result.cycles / result.sm_instructions;
   return result;
 }
 

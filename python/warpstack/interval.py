@@ -114,7 +114,7 @@ class IntervalProfile:
         self.name = name
         self.representative = representative
         self.num_instructions = num_instructions
-        self._played: dict[int, dict[str, _core.PhaseList]] = {}
+        self._played: dict[int, _core.PhaseList] = {}
 
     @classmethod
     def from_arrays(
@@ -285,22 +285,22 @@ class IntervalProfile:
         )
 
     def phases(self, gpu: GpuLike) -> pd.DataFrame:
-        """Play the launch: how much of the kernel runs while how many warps and SMs are at work.
+        """Play the launch: how long how many warps and SMs are at work.
 
-        Blocks go to SMs as slots get free; a warp runs as fast as alone on its SM while there are
-        issue slots for it (``docs/warpstack-model.md``).
+        Blocks go to SMs as slots get free, in the time of a reference machine whose latencies are the
+        same for every GPU (``docs/warpstack-model.md``).
 
         Parameters
         ----------
         gpu
-            SMs and scheduler; the rest is that of the profile.
+            The number of SMs; the rest is that of the profile.
 
         Returns
         -------
         DataFrame
-            One row per phase: ``instructions`` (warp instructions of all SMs), ``warp_cycles`` that
-            their warps need for them, each alone on its SM, ``warps`` per SM and ``active_sms``
-            (means; phases in which both are nearly the same are one row).
+            One row per phase: ``depth`` (instructions that each warp of the SM with most work runs in
+            it, one after the other), ``warps`` on that SM, ``all_warps`` on all SMs, and
+            ``active_sms``, how many such SMs these make.
 
         Raises
         ------
@@ -309,37 +309,40 @@ class IntervalProfile:
         """
         if self._source is None or isinstance(self._launch, tuple):
             raise InputError("a hand-made profile has no thread blocks to play; see waves()")
-        gpu = as_gpu(gpu)
-        scheduler = "gto" if gpu.scheduler == "oldest" else gpu.scheduler
-        return pd.DataFrame(self._core_phases(gpu)[scheduler].columns())
+        launch = self._core_phases(as_gpu(gpu))
+        assert launch is not None
+        table = pd.DataFrame(launch.columns())
+        fullest = max((depth for depth, _, _ in launch.sms()), key=sum)
+        table.insert(0, "depth", fullest)
+        table["active_sms"] = table["all_warps"] / table["warps"]
+        return table[table["depth"] > 0].reset_index(drop=True)
 
     @cached_property
     def _work(self) -> _core.KernelWork:
         source = self._source
         assert source is not None
         return _core.KernelWork(
-            source.kernel._core, source.latencies, source.issue_width, source.num_threads
+            source.kernel._core,
+            source.memory,
+            source.latencies,
+            source.issue_width,
+            source.num_threads,
         )
 
-    def _core_phases(self, gpu: Gpu) -> dict[str, _core.PhaseList]:
+    def _core_phases(self, gpu: Gpu) -> _core.PhaseList | None:
         launch = self._launch
         if self._source is None or isinstance(launch, tuple):
-            return {}
+            return None
         key = gpu.num_sms
         if key not in self._played:
-            self._played = {
-                key: {
-                    name: self._work.play(key, launch.blocks_per_sm, oldest_first)
-                    for name, oldest_first in (("gto", True), ("lrr", False))
-                }
-            }
+            self._played = {key: self._work.play(key, launch.blocks_per_sm)}
         return self._played[key]
 
     def _core_kernel(self, gpu: Gpu, model: str) -> _core.KernelDemand:
         """Return what a model reads of the kernel."""
         waves = self._core_waves(gpu)
         if self._source is None or not _core.reads_phases(model):
-            return _core.KernelDemand(self._core, waves, {}, None)
+            return _core.KernelDemand(self._core, waves, None, None)
         source = self._source
         demands = _core.demands_of(source.kernel._core, source.memory)
         return _core.KernelDemand(self._core, waves, self._core_phases(gpu), demands)

@@ -1,75 +1,78 @@
-"""Plain definition of the warpstack model: phases by small steps of time, rates by bisection."""
+"""Plain definition of the warpstack model: a launch block by block, rates by bisection."""
 
+import itertools
 import math
 
 CAUSES = ("dep", "l1", "l2", "dram")
 
 
-def play(blocks, num_blocks, issue_rate, num_sms, blocks_per_sm, oldest_first=True):
-    """Play a launch; blocks: [[(instructions, cycles alone)]] of the traced ones.
+def play(blocks, num_blocks, num_sms, blocks_per_sm):
+    """Play a launch; blocks: [[(instructions, cycles alone, reference cycles)]] of the traced ones.
 
-    Returns {(level of active SMs, level of warps): [instructions, warp cycles, warps, active SMs]}.
+    Returns {SM: {(warps, all warps): instructions of each warp}}, {SM: (instructions, cycles in
+    which it drains)}, cycles per instruction alone, span, and the first warps of the fullest SM and of all.
     """
-    waiting = [[list(warp) for warp in blocks[b % len(blocks)]] for b in range(num_blocks)]
-    waiting = [block for block in waiting if block]
-    sms = [[] for _ in range(num_sms)]  # resident blocks: [[instructions left, alone rate, done]]
-
-    def launch(sm):
-        if waiting:
-            sm.append([[n, n / cycles] for n, cycles in waiting.pop(0)])
-
-    for _ in range(blocks_per_sm):
-        for sm in sms:
-            launch(sm)
-    sums = {}
-    while any(sms):
-        active = sum(bool(sm) for sm in sms)
-        rates = []
-        for sm in sms:
-            slots, of_sm = issue_rate, []
-            wanted = sum(warp[1] for block in sm for warp in block)
-            for block in sm:
-                for _, alone in block:
-                    share = min(alone, slots) if oldest_first else alone * min(slots / wanted, 1)
-                    slots -= share if oldest_first else 0
-                    of_sm.append(0.0 if share < 1e-9 * alone else share)
-            rates.append(of_sm)
-        # All SMs go on to the time at which the next warp anywhere is done.
-        step = min(
-            warp[0] / rate
-            for sm, of_sm in zip(sms, rates, strict=True)
-            for warp, rate in zip([w for block in sm for w in block], of_sm, strict=True)
-            if rate > 0
+    warps = [warp for block in blocks for warp in block]
+    issued = sum(n for n, _, _ in warps)
+    scale = issued / sum(reference for _, _, reference in warps)
+    resident, totals = [], {}
+    free = [(0.0, slot, sm) for slot in range(blocks_per_sm) for sm in range(num_sms)]
+    alone = [0.0] * len(free)
+    for block in (blocks[b % len(blocks)] for b in range(num_blocks)):
+        if not block:
+            continue
+        slot = min(free)
+        free[free.index(slot)] = (slot[0] + max(w[2] for w in block), *slot[1:])
+        alone[alone.index(min(alone))] += max(w[1] for w in block)
+        resident += [(slot[0], slot[0] + reference, slot[2]) for _, _, reference in block]
+        n, longest = totals.get(slot[2], (0, 0))
+        totals[slot[2]] = (
+            n + sum(w[0] for w in block),
+            max(longest, max(w[1] for w in block)),
         )
-        for sm, of_sm in zip(sms, rates, strict=True):
-            warps = [warp for block in sm for warp in block]
-            if not warps:
-                continue
-            key = (round_half_up(math.log2(active)), round_half_up(2 * math.log2(len(warps))))
-            entry = sums.setdefault(key, [0, 0, 0, 0, 0])
-            for warp, rate in zip(warps, of_sm, strict=True):
-                done = min(rate * step, warp[0])
-                warp[0] -= done
-                entry[0] += done
-                entry[1] += done / warp[1]
-            entry[2] += step * len(warps)
-            entry[3] += step * active
-            entry[4] += step
-        for sm in sms:
-            for block in list(sm):
-                block[:] = [warp for warp in block if warp[0] > 1e-9 * max(warp[0], 1)]
-                if not block:
-                    sm.remove(block)
-                    launch(sm)
-    return {
-        key: [n, cycles, warps / time, active / time]
-        for key, (n, cycles, warps, active, time) in sorted(sums.items())
-    }
+    most = max(map(len, blocks)) * blocks_per_sm
+    of_sm, of_all = levels(most), levels(most * num_sms)
+    times = sorted({time for start, end, _ in resident for time in (start, end)})
+    depth = {sm: {} for sm in totals}
+    for now, later in itertools.pairwise(times):
+        there = [sm for start, end, sm in resident if start <= now < end]
+        for sm in set(there):
+            for w, share in between(of_sm, there.count(sm)):
+                for v, other_share in between(of_all, len(there)):
+                    key = (w, max(w, v))
+                    cycles = share * other_share * (later - now)
+                    depth[sm][key] = depth[sm].get(key, 0) + cycles * scale
+    first = [sm for start, _, sm in resident if start == 0]
+    fullest = max(first.count(sm) for sm in first)
+    drains = {}
+    for sm, (n, longest) in totals.items():
+        at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
+        drains[sm] = (n, longest / 2 * (1 - 1 / at_once))
+    return (
+        depth,
+        drains,
+        sum(w[1] for w in warps) / issued,
+        max(alone),
+        (fullest, len(first)),
+    )
 
 
-def round_half_up(value):
-    """Round halves away from zero, as C does."""
-    return math.floor(value + 0.5)
+def levels(most):
+    """Populations from the largest down, each half of the one before, and 1."""
+    found = [most]
+    while found[-1] / 2 > 1:
+        found.append(found[-1] / 2)
+    return found + ([1] if found[-1] > 1 else [])
+
+
+def between(of_levels, count):
+    """Return the levels beside a count with their shares of it."""
+    above = min(level for level in of_levels if level >= count)
+    if above == count:
+        return [(above, 1)]
+    below = max(level for level in of_levels if level < count)
+    share = (count - below) / (above - below)
+    return [(above, share), (below, 1 - share)]
 
 
 def network_rate(customers, think, stations):
@@ -89,7 +92,7 @@ def network_rate(customers, think, stations):
     low, high = 0.0, min(bound, customers / time(0))
     if high * time(high) <= customers:
         return high
-    for _ in range(200):
+    for _ in range(80):
         middle = (low + high) / 2
         if middle * time(middle) > customers:
             high = middle
@@ -98,89 +101,96 @@ def network_rate(customers, think, stations):
     return low
 
 
-def predict(phases, first, demands, stall_shares, gpu):
-    """Return (cycles, IPC, stack per instruction of an SM).
+def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
+    """Return (cycles, stack per instruction of the SM that ends last).
 
-    phases: [(instructions, warp cycles, warps, active SMs)]; first: warps per SM and active SMs at the
-    start; demands: a dictionary per instruction; stall_shares: of the stall cycles by cause; gpu:
-    the parameters by name.
+    sms: [({(warps, all warps): instructions of each warp}, instructions, cycles in which it drains)];
+    alone_cycles: per instruction; first: warps of the fullest SM and of all at the start; demands: a
+    dictionary per instruction; stall_shares: of the stall cycles by cause; gpu: parameters by name.
     """
     noc = gpu["clock_ghz"] / gpu["noc_bandwidth_gbs"]
-    dram = gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     issue = 1 / gpu["issue_width"]
     shown = {"lsu": "l1", "send": "noc", "receive": "noc", "request": "noc", "reply": "noc"}
     shown |= {"l2": "l2", "dram": "queue"}
-    total, cycles, stack = 0, 0, dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
-    for n, warp_cycles, warps, sms in phases:
-        warps, sms = max(warps, 1), max(sms, 1)
-        think = max(warp_cycles / n - issue, 0)
-        d = demands
-        control = d["read_misses"] * gpu["noc_control_bytes"]
-        shared = {
-            "request": (d["write_bytes"] + control) * noc,
-            "reply": d["read_bytes"] * noc,
-            "l2": (d["read_misses"] + d["write_requests"]) / gpu["l2_requests_per_cycle"],
-            "dram": d["dram_bytes"] * dram,
-        }
-        stations = {"issue": (issue, issue, warps)}
-        stations["lsu"] = (d["lsu_cycles"], d["lsu_cycles"], warps)
-        port = gpu["noc_sm_bytes_per_cycle"]
-        if port:
-            stations["send"] = ((d["write_bytes"] + control) / port,) * 2 + (warps,)
-            stations["receive"] = (d["read_bytes"] / port,) * 2 + (warps,)
-        stations |= {name: (s, s * sms, warps * sms) for name, s in shared.items()}
+    think = max(alone_cycles - issue, 0)
+    d, port = demands, gpu["noc_sm_bytes_per_cycle"]
+    sent = d["write_bytes"] + d["read_misses"] * gpu["noc_control_bytes"]
+    own = {"issue": issue, "lsu": d["lsu_cycles"]}
+    if port:
+        own |= {"send": sent / port, "receive": d["read_bytes"] / port}
+    shared = {
+        "request": sent * noc,
+        "reply": d["read_bytes"] * noc,
+        "l2": (d["read_misses"] + d["write_requests"]) / gpu["l2_requests_per_cycle"],
+        "dram": d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"],
+    }
+    stalls = {cause: think * stall_shares[cause] for cause in CAUSES}
+    stalls["dep"] += think * max(1 - sum(stall_shares.values()), 0)
+
+    def solve(warps, all_warps):
+        """Return (cycles per instruction of a warp, of these by cause what is not issue)."""
+        ratio = all_warps / warps
+        stations = {name: (s, s, warps) for name, s in own.items()}
+        stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
         free = network_rate(warps, think, list(stations.values()))
         rate, trip = free, {}
         if d["read_misses"] > 0:
-            m = d["read_misses"]
+            m, mshrs = d["read_misses"], gpu["l1_mshrs"]
             latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
-            mshrs = gpu["l1_mshrs"]
             inner = {
-                name: (stations[name][0] / m, stations[name][1] / m, mshrs)
-                for name in ("send", "receive")
-                if name in stations
+                name: (s / m, s / m, mshrs)
+                for name, s in own.items()
+                if name in ("send", "receive")
             }
-            inner |= {name: (s / m, s * sms / m, mshrs * sms) for name, s in shared.items()}
-            misses = network_rate(gpu["l1_mshrs"], latency, list(inner.values()))
+            inner |= {name: (s / m, s * ratio / m, mshrs * ratio) for name, s in shared.items()}
+            misses = network_rate(mshrs, latency, list(inner.values()))
             rate = min(free, misses / m)
             trip = {"mshr": latency} | {k: stay(s, misses) for k, s in inner.items()}
-        where = dict.fromkeys(stack, 0.0)
-        for cause in CAUSES:
-            where[cause] += think * stall_shares[cause]
-        where["dep"] += think * max(1 - sum(stall_shares.values()), 0)
-        time = think
+        where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0) | stalls
         for name, station in stations.items():
-            time += stay(station, rate)
             if name != "issue":
                 where[shown[name]] += stay(station, rate)
+        time = think + sum(stay(station, rate) for station in stations.values())
         waiting = max(warps / rate - time, 0)
-        if rate < free:
+        if rate < free * (1 - 1e-9):
             for name, cycles_of in trip.items():
-                share = waiting * cycles_of / sum(trip.values())
-                where[shown.get(name, name)] += share
+                where[shown.get(name, name)] += waiting * cycles_of / sum(trip.values())
         else:
             busiest = max(stations, key=lambda name: stations[name][1])
             if busiest != "issue":
                 where[shown[busiest]] += waiting
-        hidden = max(1 / rate - issue, 0)
-        stack["base"] += n * issue
-        for part, value in where.items():
+        return warps / rate, where
+
+    solved = {key: solve(*key) for sm in sms for key in sm[0]}
+    times = [sum(n * solved[key][0] for key, n in sm[0].items()) for sm in sms]
+    last = times.index(max(times))
+    cycles = max(times[last], span)
+    if gpu["scheduler"] == "gto":
+        cycles = max(cycles, *(n * issue + drain for _, n, drain in sms), 0)
+    stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
+
+    def divide(value, where):
+        for part, share in where.items():
             if sum(where.values()) > 0:
-                stack[part] += n * hidden * value / sum(where.values())
+                stack[part] += value * share / sum(where.values())
             elif part == "dep":
-                stack[part] += n * hidden
-        cycles += n / rate / sms
-        total += n
-    if demands["memory_instructions"]:
-        warps, sms = first
-        bursts = {"lsu": warps * demands["lsu_cycles"]}
-        bursts |= {name: warps * stations[name][1] for name in ("send", "receive") if port}
-        bursts |= {name: warps * sms * s for name, s in shared.items()}
+                stack[part] += value
+
+    instructions = 0
+    for (warps, all_warps), depth in sms[last][0].items():
+        time, where = solved[warps, all_warps]
+        stack["base"] += depth * warps * issue
+        divide(depth * max(time - warps * issue, 0), where)
+        instructions += depth * warps
+    divide(cycles - times[last], stalls)
+    if d["memory_instructions"]:
+        bursts = {name: first[0] * s for name, s in own.items() if name != "issue"}
+        bursts |= {name: first[1] * s for name, s in shared.items()}
         slowest = max(bursts, key=bursts.get)
-        burst = bursts[slowest] / demands["memory_instructions"]
+        burst = bursts[slowest] / d["memory_instructions"]
         cycles += burst
-        stack[shown[slowest]] += burst * sms
-    return cycles, total / cycles, {part: value / total for part, value in stack.items()}
+        stack[shown[slowest]] += burst
+    return cycles, {part: value / instructions for part, value in stack.items()}
 
 
 def stay(station, rate):
