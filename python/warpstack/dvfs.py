@@ -11,6 +11,7 @@ import pandas as pd
 
 from warpstack import models as model_stage
 from warpstack._core import __version__
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.interval import interval_profile, representative_warp
@@ -55,6 +56,7 @@ class CrispCounters:
                 raise InputError(f"CRISP: {name} = {value!r} is not a number of cycles")
 
     @classmethod
+    @checked
     def of(cls, result: SimulationResult) -> CrispCounters:
         """Read the counters of a simulation: means over the SMs with work."""
         sms = max(result.active_sms, 1)
@@ -85,6 +87,7 @@ class CrispCounters:
     def _critical(self) -> float:
         return min(self.load_critical, max(self.cycles - self.store_stall, 0.0))
 
+    @checked
     def relative_time(self, clock_ratio: float) -> float:
         """Return the time at another frequency, in that at the nominal one.
 
@@ -115,6 +118,7 @@ class CrispCounters:
         return (loads + rest) / self.cycles
 
 
+@checked
 def dvfs(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,

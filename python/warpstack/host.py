@@ -20,6 +20,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.io import parquet
@@ -58,6 +59,7 @@ class Run:
         return "; ".join(parts)
 
 
+@checked
 def trace_program(
     command: Sequence[str],
     output: str | os.PathLike[str],

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.cluster.vq import vq
 
 from warpstack import _core
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
@@ -96,6 +97,7 @@ class IntervalProfile:
         Warp instructions that a prediction accounts for; None: those of the waves.
     """
 
+    @checked
     def __init__(
         self,
         core: _core.IntervalColumns,
@@ -117,6 +119,7 @@ class IntervalProfile:
         self._played: dict[int, dict[str, _core.PhaseList]] = {}
 
     @classmethod
+    @checked
     def from_arrays(
         cls,
         *,
@@ -269,6 +272,7 @@ class IntervalProfile:
     def __len__(self) -> int:
         return len(self._core)
 
+    @checked
     def waves(self, gpu: GpuLike) -> list[Wave]:
         """Return the waves in which a GPU runs the launch, whole ones first."""
         if isinstance(self._launch, tuple):
@@ -284,6 +288,7 @@ class IntervalProfile:
             launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
         )
 
+    @checked
     def phases(self, gpu: GpuLike) -> pd.DataFrame:
         """Play the launch: how much of the kernel runs while how many warps and SMs are at work.
 
@@ -352,6 +357,7 @@ class IntervalProfile:
         )
 
 
+@checked
 def warp_groups(
     kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, num_threads: int = 0
 ) -> pd.DataFrame:
@@ -382,6 +388,7 @@ def warp_groups(
     return pd.DataFrame(found)
 
 
+@checked
 def representative_warp(
     kernel: KernelTrace, selection: str = "clustering", *, num_threads: int = 0
 ) -> tuple[int, int]:
@@ -459,6 +466,7 @@ def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[
     return int(members[np.argmin(distance)])
 
 
+@checked
 def interval_profile(
     kernel: KernelTrace,
     gpu: GpuLike,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 
 __all__ = [
@@ -39,6 +40,7 @@ class PercentageError(NamedTuple):
     excluded: int
 
 
+@checked
 def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return the mean absolute error, in the unit of the values.
 
@@ -63,6 +65,7 @@ def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise
     return float(np.abs(p - r).mean()) if p.size else np.nan
 
 
+@checked
 def mape(
     predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise"
 ) -> PercentageError:
@@ -98,6 +101,7 @@ def mape(
     return PercentageError(value, int((~used).sum()))
 
 
+@checked
 def nrmse(
     predicted: npt.ArrayLike, reference: npt.ArrayLike, *, by: str = "mean", nan: str = "raise"
 ) -> float:
@@ -131,6 +135,7 @@ def nrmse(
     return float(np.sqrt(np.square(p - r).mean())) / divisor if divisor else np.nan
 
 
+@checked
 def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return Pearson's correlation coefficient (cache paper, Section 5.2).
 
@@ -158,6 +163,7 @@ def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "r
     return float(np.clip(np.dot(p, r) / np.sqrt(np.dot(p, p) * np.dot(r, r)), -1, 1))
 
 
+@checked
 def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean.
 
@@ -187,6 +193,7 @@ def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "
     return pearson(*(pd.Series(values).rank().to_numpy() for values in (p, r)))
 
 
+@checked
 def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return the geometric mean of the ratios of prediction to reference.
 
@@ -220,6 +227,7 @@ def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str 
     return float(np.exp(np.mean(np.log(p[used]) - np.log(r[used])))) if used.any() else np.nan
 
 
+@checked
 def error_table(
     predicted: pd.DataFrame,
     reference: pd.DataFrame,

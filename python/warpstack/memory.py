@@ -12,6 +12,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
@@ -59,6 +60,7 @@ class MemoryProfile:
     that hold among them.
     """
 
+    @checked
     def __init__(
         self,
         core: _core.MemoryProfile,
@@ -208,6 +210,7 @@ class MemorySystem:
         If the order is unknown, or the cache geometry is impossible.
     """
 
+    @checked
     def __init__(
         self,
         gpu: GpuLike,
@@ -227,6 +230,7 @@ class MemorySystem:
             )
             self._core = _core.MemorySystem(config, threads)
 
+    @checked
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
 
@@ -278,6 +282,7 @@ def simulate_caches(
     num_threads: int = ...,
     progress: bool = ...,
 ) -> list[MemoryProfile]: ...
+@checked
 def simulate_caches(
     kernel: KernelTrace | App,
     gpu: GpuLike,
@@ -342,6 +347,7 @@ def simulate_caches(
     return profiles
 
 
+@checked
 def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     """Return how many thread blocks of the kernel an SM holds at once.
 

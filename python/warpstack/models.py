@@ -13,6 +13,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
@@ -93,6 +94,7 @@ def names() -> list[str]:
     return [*_core.model_names(), *_registered]
 
 
+@checked
 def register(
     name: str,
     cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]],
@@ -133,6 +135,7 @@ def register(
     _registered[name] = _Registered(cycles, frozenset(used))
 
 
+@checked
 def unregister(name: str) -> None:
     """Remove a model that `register` added.
 
@@ -179,6 +182,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
     }
 
 
+@checked
 def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
     """Evaluate one model.
 
@@ -339,6 +343,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     return wanted
 
 
+@checked
 def predict(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
@@ -428,6 +433,7 @@ def predict(
     return pd.DataFrame(rows)
 
 
+@checked
 def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     """Add the kernels of an application up, per GPU and model.
 
@@ -480,6 +486,7 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
 _STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 
 
+@checked
 def fields_used(models: str | Iterable[str]) -> set[str]:
     """Return the fields of `Gpu` that a prediction with these models depends on."""
     used = set(_STAGE_FIELDS)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
@@ -73,6 +74,7 @@ class KernelBuilder:
     12
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -119,6 +121,7 @@ class KernelBuilder:
         """Number of each thread in its block, shape (1, threads per block)."""
         return np.arange(self._threads)[np.newaxis, :]
 
+    @checked
     def instruction(
         self,
         opcode: str,
@@ -154,6 +157,7 @@ class KernelBuilder:
         self._declared[declared.row] = declared
         return declared
 
+    @checked
     def issue(
         self,
         instruction: Instruction,
@@ -202,6 +206,7 @@ class KernelBuilder:
         addresses = None if address is None else self._per_warp("address", address, np.uint64)
         self._steps.append((instruction.row, issued, mask, addresses))
 
+    @checked
     def emit(
         self,
         opcode: str,
@@ -283,6 +288,7 @@ def _threads_of(warps_per_block: int) -> int:
     return as_integer("warps_per_block", warps_per_block, 1, 32) * WARP_SIZE
 
 
+@checked
 def strided(
     gs: int,
     iterations: int = 16,
@@ -349,6 +355,7 @@ def strided(
     return k.build()
 
 
+@checked
 def stream(
     loads: int = 1, blocks: int = 448, warps_per_block: int = 8, *, base: int = DEFAULT_BASE
 ) -> KernelTrace:
@@ -371,6 +378,7 @@ def stream(
     return k.build()
 
 
+@checked
 def gather(
     loads: int = 4,
     blocks: int = 448,

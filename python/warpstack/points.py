@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from warpstack.arguments import value_text
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.models import STACK_COMPONENTS
@@ -20,6 +21,7 @@ _WEIGHTED = ["cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
 _LAUNCH = ("kernel", "name", "trace_digest")
 
 
+@checked
 def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     """Add the kernels up at each point of a sweep, per model and application.
 
@@ -97,6 +99,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     return totals
 
 
+@checked
 def speedups(
     table: pd.DataFrame, baseline: Mapping[str, Any], *, model: str | None = None
 ) -> pd.DataFrame:

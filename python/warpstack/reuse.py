@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import betainc
 
 from warpstack import _core
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import GpuLike, as_gpu
 from warpstack.memory import occupancy
@@ -75,6 +76,7 @@ class ReuseProfile:
     0.3333333333333333
     """
 
+    @checked
     def __init__(
         self,
         accesses: int,
@@ -98,6 +100,7 @@ class ReuseProfile:
         self.by_kind = dict(by_kind or {})
 
     @classmethod
+    @checked
     def from_lines(
         cls, lines: npt.ArrayLike, *, rate: float = 1.0, batches: int = 16, seed: int = 0
     ) -> ReuseProfile:
@@ -146,6 +149,7 @@ class ReuseProfile:
         """Whether every line was followed."""
         return not self._batches
 
+    @checked
     def hit_rate(self, size_lines: npt.ArrayLike) -> _F64:
         """Hit rate of fully associative LRU caches: the share of distances below the size.
 
@@ -170,6 +174,7 @@ class ReuseProfile:
         sizes = _sizes(size_lines)
         return np.asarray(np.maximum(self._fully_associative(self._histogram, sizes), 0))
 
+    @checked
     def hit_rate_error(self, size_lines: npt.ArrayLike) -> _F64:
         """Return the standard error of `hit_rate`, in its shape: 0 when the profile is exact.
 
@@ -182,6 +187,7 @@ class ReuseProfile:
         sizes = _sizes(size_lines)
         return _standard_error([self._fully_associative(b, sizes) for b in self._batches], sizes)
 
+    @checked
     def sdcm(self, ways: npt.ArrayLike, lines: npt.ArrayLike) -> _F64:
         """Hit rate of set-associative LRU caches by the stack distance-based cache model.
 
@@ -211,6 +217,7 @@ class ReuseProfile:
         pairs = _geometry(ways, lines)
         return np.asarray(np.maximum(self._sdcm(self._histogram, *pairs), 0))
 
+    @checked
     def sdcm_error(self, ways: npt.ArrayLike, lines: npt.ArrayLike) -> _F64:
         """Return the standard error of `sdcm` from sampling, as `hit_rate_error` does."""
         pairs = _geometry(ways, lines)
@@ -257,6 +264,7 @@ class ReuseProfile:
         return f"<ReuseProfile of {self.accesses:,} accesses to {self.cold:,.0f} lines, {what}>"
 
 
+@checked
 def reuse_profile(
     kernel_or_lines: KernelTrace | npt.ArrayLike,
     gpu: GpuLike | None = None,
@@ -308,6 +316,7 @@ def reuse_profile(
     return _from_core(core, rate=rate, line_bytes=stream["line_bytes"], kinds=True)
 
 
+@checked
 def line_stream(
     kernel: KernelTrace,
     gpu: GpuLike,
@@ -358,6 +367,7 @@ def line_stream(
     ]
 
 
+@checked
 def stack_distances(lines: npt.ArrayLike) -> _I64:
     """Return the exact LRU stack distance of each access (cache paper, Table 1).
 
@@ -385,6 +395,7 @@ def stack_distances(lines: npt.ArrayLike) -> _I64:
     return _core.stack_distances(_line_array(lines)).view(np.int64)
 
 
+@checked
 def cache_family(
     lines: npt.ArrayLike, *, sets: Sequence[int] | npt.ArrayLike, max_ways: int
 ) -> pd.DataFrame:
@@ -456,6 +467,7 @@ class PptGpuMem:
     l2: ReuseProfile
 
 
+@checked
 def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
     """Estimate cache hits and traffic as PPT-GPU-Mem does, the baseline of the cache paper.
 

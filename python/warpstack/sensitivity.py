@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack.arguments import shown
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.expressions import Expression
 from warpstack.gpu import GpuLike, as_gpu, check_value_fields
@@ -20,6 +21,7 @@ __all__ = ["one_at_a_time", "sobol_indices", "swings"]
 _RESAMPLES = 200
 
 
+@checked
 def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     """Return the points for `swings`: the GPU as it is, then one field changed at a time.
 
@@ -57,6 +59,7 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     return [base, *({**base, field: value} for field, value, _ in changed if value != base[field])]
 
 
+@checked
 def swings(
     table: pd.DataFrame, metric: str = "ipc", *, baseline: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
@@ -119,6 +122,7 @@ def swings(
     return result.sort_values("swing", ascending=False, kind="stable", ignore_index=True)
 
 
+@checked
 def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     """Return the shares of a metric's variance that each axis causes, alone and in all.
 

@@ -25,6 +25,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.arguments import as_integer, shown, value_text
+from warpstack.checked import checked
 from warpstack.cluster import check_client, run_on_cluster
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
@@ -62,6 +63,7 @@ _INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
 _NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
 
 
+@checked
 def sweep(
     app_or_kernels: Apps,
     gpu: GpuLike,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError, TraceWarning
 
 __all__ = ["App", "KernelTrace"]
@@ -30,6 +31,7 @@ class KernelTrace:
     into Python unless asked for.
     """
 
+    @checked
     def __init__(self, core: _core.KernelTrace) -> None:
         self._core = core
         self._header = core.header
@@ -136,6 +138,7 @@ class KernelTrace:
         """Sum of the active lanes of all issued warp instructions."""
         return self._core.num_thread_instructions()
 
+    @checked
     def dpki(self, line_bytes: int = 128) -> float:
         """Divergent loads per kilo-instruction.
 
@@ -165,6 +168,7 @@ class KernelTrace:
         for position in range(self._core.num_traced_blocks):
             yield self._core.block_warps(position)
 
+    @checked
     def warp(self, block: int, warp: int) -> dict[str, np.ndarray[Any, Any]]:
         """Return the columns of one warp.
 
@@ -280,6 +284,7 @@ class App:
         If `kernels` are not kernels.
     """
 
+    @checked
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
         if isinstance(kernels, KernelTrace):
             raise InputError("App: expected a sequence of kernels, got one; write App([kernel])")
@@ -310,6 +315,7 @@ class App:
     def __getitem__(self, index: int) -> KernelTrace:
         return self._kernels[index]
 
+    @checked
     def select(self, launch_ids: int | Iterable[int | range] | Launches) -> App:
         """Return an application of some launches only, in their order here.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from warpstack import measures
+from warpstack.checked import checked
 from warpstack.errors import InputError, UnmatchedWarning
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
@@ -37,6 +38,7 @@ NO_PREDICTION = "no prediction"
 Reference = str | os.PathLike[str] | pd.DataFrame
 
 
+@checked
 def validate(
     predictions: pd.DataFrame,
     reference: Reference | Sequence[Reference],
@@ -138,6 +140,7 @@ def is_additive(metric: str) -> bool:
     return metric in _ADDITIVE or metric.endswith("_sectors")
 
 
+@checked
 def validation_errors(
     table: pd.DataFrame, by: str | None = None, *, pairs: str = "kernel"
 ) -> pd.DataFrame:

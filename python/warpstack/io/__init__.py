@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpstack.arguments import as_integer, as_path, printable
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
@@ -48,6 +49,7 @@ WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not Non
 _registered: dict[str, Format] = {}
 
 
+@checked
 def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], App]) -> None:
     """Add a reader of trace files, which `load` of this process then knows.
 
@@ -79,6 +81,7 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     _registered[name] = Format(name, matches, select)
 
 
+@checked
 def unregister(name: str) -> None:
     """Remove a format that `register` added.
 
@@ -92,6 +95,7 @@ def unregister(name: str) -> None:
     del _registered[name]
 
 
+@checked
 def load(
     path: str | os.PathLike[str],
     *,
@@ -151,6 +155,7 @@ def load(
     )
 
 
+@checked
 def save(
     app: App | KernelTrace,
     path: str | os.PathLike[str],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Union
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 
 __all__ = ["Expression", "Transactions", "is_coalesced", "symbols", "transactions"]
@@ -26,10 +27,12 @@ class Expression:
     stands for a value that differs between threads in an unknown way.
     """
 
+    @checked
     def __init__(self, terms: Mapping[_Monomial, Fraction | int] | None = None) -> None:
         self.terms = {m: Fraction(c) for m, c in (terms or {}).items() if c}
 
     @classmethod
+    @checked
     def of(cls, value: _Term) -> Expression:
         """Return the value as an expression.
 
@@ -93,6 +96,7 @@ class Expression:
         """Whether threads may see different values of it."""
         return any(name in (THREAD, "ty", "tz") or name.startswith("?") for name in self.names)
 
+    @checked
     def substitute(self, values: Mapping[str, _Term]) -> Expression:
         """Put values in the place of names."""
         result = Expression()
@@ -119,6 +123,7 @@ class Expression:
         return " + ".join(text(*term) for term in sorted(self.terms.items())) or "0"
 
 
+@checked
 def symbols(names: str) -> Any:
     """Return an expression per name, or one alone: ``tx, ty, a = symbols("tx ty a")``.
 
@@ -147,6 +152,7 @@ def _starts_are_aligned(index: Expression) -> bool:
     )
 
 
+@checked
 def is_coalesced(index: _Term, size: int) -> bool:
     """Tell whether a warp's accesses are coalesced below compute capability 1.3 (Algorithm 1).
 
@@ -189,6 +195,7 @@ class Transactions:
         return self.count == 1
 
 
+@checked
 def transactions(index: _Term, size: int) -> Transactions:
     """Count memory transactions from compute capability 1.3 on (Algorithm 2).
 

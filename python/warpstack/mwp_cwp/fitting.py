@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import Machine, as_machine
@@ -33,6 +34,7 @@ _POINTS = 9
 _ROUNDS = 24
 
 
+@checked
 def microbenchmark(
     name: str,
     *,
@@ -87,6 +89,7 @@ class Fit:
     error_percent: float
 
 
+@checked
 def fit(
     measurements: Mapping[str, tuple[KernelDescription, float]], gpu: Machine | Gpu | str
 ) -> Fit:

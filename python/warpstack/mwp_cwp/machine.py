@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, as_gpu
 
@@ -75,6 +76,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_numbers(self, f"machine {self.name}", least_above=0)
 
+    @checked
     def replace(self, **changes: Any) -> Machine:
         """Return a copy with some fields changed.
 
@@ -93,6 +95,7 @@ class Machine:
                 raise InputError(f"machine {self.name}: there is no field {name}{hint}")
         return replace(self, **changes)
 
+    @checked
     def active_blocks_per_sm(
         self, threads_per_block: int, registers_per_thread: int = 0, shared_memory_bytes: int = 0
     ) -> int:
@@ -121,6 +124,7 @@ class Machine:
         return blocks
 
     @classmethod
+    @checked
     def from_gpu(cls, gpu: Gpu | str) -> Machine:
         """Derive the parameters from a description of a GPU with caches.
 
@@ -204,6 +208,7 @@ def machines() -> list[str]:
     return list(_MACHINES)
 
 
+@checked
 def machine(name: str) -> Machine:
     """Return one of the paper's GPUs.
 
@@ -217,6 +222,7 @@ def machine(name: str) -> Machine:
     return _MACHINES[name]
 
 
+@checked
 def as_machine(gpu: Machine | Gpu | str) -> Machine:
     """Return the machine itself, the paper's GPU of that name, or what `from_gpu` derives."""
     if isinstance(gpu, Machine):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import WARP_SIZE, Machine, Number, as_machine, check_numbers
@@ -93,6 +94,7 @@ class KernelDescription:
         """Instructions of a warp (#Total_insts)."""
         return self.comp_insts + self.mem_insts
 
+    @checked
     def replace(self, **changes: Any) -> KernelDescription:
         """Return a copy with some fields changed."""
         known = {f.name for f in fields(self)}
@@ -102,6 +104,7 @@ class KernelDescription:
         return replace(self, **changes)
 
     @classmethod
+    @checked
     def of_paths(cls, paths: Iterable[KernelDescription]) -> KernelDescription:
         """Sum the paths that a divergent warp runs one after another (Section 6.3).
 
@@ -213,6 +216,7 @@ def _over(above: npt.ArrayLike, below: npt.ArrayLike, otherwise: float) -> Any:
     return np.divide(above, below, out=out, where=below > 0)
 
 
+@checked
 def predict(
     kernel: KernelDescription, gpu: Machine | Gpu | str, *, mwp: npt.ArrayLike | None = None
 ) -> Estimate:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.expressions import Expression
 from warpstack.gpu import Gpu, GpuLike
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _EDGE = "#222222"
 
 
+@checked
 def axis_stacks(
     table: pd.DataFrame,
     axis: str,
@@ -120,6 +122,7 @@ def axis_stacks(
     return ax
 
 
+@checked
 def curves(
     table: pd.DataFrame,
     axis: str,
@@ -196,6 +199,7 @@ def curves(
     return ax
 
 
+@checked
 def speedup(
     table: pd.DataFrame,
     axis: str,
@@ -247,6 +251,7 @@ def speedup(
     return result
 
 
+@checked
 def heat_map(
     table: pd.DataFrame,
     x: str,
@@ -328,6 +333,7 @@ def heat_map(
     return ax
 
 
+@checked
 def bottlenecks(
     table: pd.DataFrame,
     x: str,
@@ -410,6 +416,7 @@ def bottlenecks(
 _DARK = ("l2", "dram", "mshr")
 
 
+@checked
 def pareto(
     table: pd.DataFrame,
     cost: str,
@@ -504,6 +511,7 @@ def pareto(
     return ax
 
 
+@checked
 def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray[Any, Any]:
     """Return which points no other point beats: at most its cost, at least its metric, not both equal.
 
@@ -531,6 +539,7 @@ def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray
     return kept
 
 
+@checked
 def sensitivity(
     table: pd.DataFrame,
     metric: str = "ipc",

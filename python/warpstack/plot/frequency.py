@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = "osD^vP*"
 
 
+@checked
 def dvfs(
     table: pd.DataFrame,
     ax: Axes | None = None,

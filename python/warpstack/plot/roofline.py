@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _COLUMNS = (
 )
 
 
+@checked
 def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Draw kernels under the roofs of L1, L2 and DRAM.
 

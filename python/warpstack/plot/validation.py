@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
 
 
+@checked
 def errors(
     table: pd.DataFrame,
     ax: Axes | None = None,
@@ -130,6 +132,7 @@ def errors(
     return ax
 
 
+@checked
 def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Draw predicted against measured values on logarithmic axes, with the line where they agree.
 

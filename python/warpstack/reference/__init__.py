@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.arguments import as_path, printable
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.io.common import reading
 from warpstack.reference import ncu, nvprof, tables
@@ -59,6 +60,7 @@ DIALECTS: Sequence[Dialect] = (
 )
 
 
+@checked
 def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read results of a simulator or counters of a profiler from a CSV file.
 

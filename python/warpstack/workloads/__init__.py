@@ -23,6 +23,7 @@ import pandas as pd
 
 from warpstack import cuda
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.cuda import DeviceArray
 from warpstack.errors import InputError
 from warpstack.folders import data_folder
@@ -72,23 +73,28 @@ class Session:
     The traces of all launches are in `traces`, in order; empty without `trace`.
     """
 
+    @checked
     def __init__(self, module: cuda.Module, *, trace: bool) -> None:
         self._module = module
         self._trace = trace
         self.traces: list[KernelTrace] = []
 
+    @checked
     def array(self, x: npt.ArrayLike) -> DeviceArray:
         """Return a device array with a copy of `x`; `numpy.asarray` copies it back."""
         return self._module.device.array(x)
 
+    @checked
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
         """Return a device array of zeros."""
         return self._module.device.zeros(shape, dtype)
 
+    @checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
         """Return a ``__constant__`` or ``__device__`` variable of the kernels as a device array."""
         return self._module.symbol(name, dtype)
 
+    @checked
     def launch(
         self,
         kernel: str,
@@ -144,6 +150,7 @@ class Workload:
     #: Relative and absolute tolerance by output; outputs without one agree exactly.
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    @checked
     def parameters(self, size: str | Parameters) -> Parameters:
         """Return the parameters of a size by name, or of ``small`` with some replaced.
 
@@ -187,6 +194,7 @@ def names() -> list[str]:
     return sorted(_modules())
 
 
+@checked
 def get(name: str) -> Workload:
     """Return a workload by name.
 
@@ -198,6 +206,7 @@ def get(name: str) -> Workload:
     return _find(name)[1]
 
 
+@checked
 def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
@@ -226,6 +235,7 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     return App(session.traces, name)
 
 
+@checked
 def run(
     name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
@@ -247,6 +257,7 @@ def run(
     return workload.run(session, parameters, inputs)
 
 
+@checked
 def check(
     name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
 ) -> None:
@@ -269,6 +280,7 @@ def check(
     compare(workload, outputs, workload.reference(parameters, inputs))
 
 
+@checked
 def compare(workload: Workload, outputs: Arrays, expected: Arrays) -> None:
     """Compare outputs of a workload with those expected.
 
