@@ -94,11 +94,16 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def checked_fields(instance: object) -> None:
-    """Hold the fields of a dataclass to their annotations; for its ``__post_init__``."""
+    """Hold the fields of a dataclass to their annotations; for its ``__post_init__``.
+
+    NaN is a number there: results have it where a rate has no value.
+    """
     own = type(instance)
     known = _fields_of(own)
     for name, wanted in known.items():
         value = getattr(instance, name)
+        if isinstance(value, float) and math.isnan(value) and wanted is _PLAIN[float]:
+            continue
         plain = _value(f"{own.__name__}: {name}", wanted, value)
         if plain is not value:
             object.__setattr__(instance, name, plain)

@@ -11,8 +11,8 @@ import pandas as pd
 
 from warpstack import models as model_stage
 from warpstack._core import __version__
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.interval import interval_profile, representative_warp
 from warpstack.memory import MemorySystem
@@ -51,9 +51,10 @@ class CrispCounters:
     store_stall: float
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         for name, value in vars(self).items():
             if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"CRISP: {name} = {value!r} is not a number of cycles")
+                raise InputError(f"CRISP: {name} = {shown(value)} is not a number of cycles")
 
     @classmethod
     @checked
@@ -107,7 +108,7 @@ class CrispCounters:
         """
         if not 0 < clock_ratio <= 1:
             raise InputError(
-                f"CRISP: clock ratio {clock_ratio!r} is not above 0 and at most 1; take the highest "
+                f"CRISP: clock ratio {shown(clock_ratio)} is not above 0 and at most 1; take the highest "
                 "frequency for the nominal one"
             )
         if not self.cycles:
@@ -239,8 +240,8 @@ def _clocks(gpu: Gpu, clocks_ghz: Iterable[float]) -> list[float]:
     try:
         given = [float(clock) for clock in clocks_ghz]
     except (TypeError, ValueError):
-        raise InputError(f"clocks_ghz = {clocks_ghz!r} is not a list of numbers") from None
+        raise InputError(f"clocks_ghz = {shown(clocks_ghz)} is not a list of numbers") from None
     for clock in given:
         if not (math.isfinite(clock) and clock > 0):
-            raise InputError(f"clocks_ghz: {clock!r} GHz is not a positive clock")
+            raise InputError(f"clocks_ghz: {shown(clock)} GHz is not a positive clock")
     return list(dict.fromkeys([float(gpu.clock_ghz), *given]))

@@ -18,6 +18,8 @@ A malformed trace, an impossible configuration, an unknown name. The message say
 field and value, and what to do. A subclass of `ValueError`.
 """
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 120
 #: More names than this do not help who reads the message.
 _MOST_LISTED = 40
 
@@ -37,7 +39,7 @@ class UnmatchedWarning(UserWarning):
 def shown(value: object) -> str:
     """Return a value as short text of one line for a message, without addresses of memory."""
     try:
-        text = reprlib.repr(value)
+        text = _SHORT.repr(value)
     except Exception:  # a repr is anyone's code, and Python prints no number of thousands of digits
         return f"a {type(value).__name__} that cannot be printed"
     if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):

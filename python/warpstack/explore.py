@@ -377,7 +377,8 @@ def _steps(
         if values is None:
             if isinstance(own, bool) or not isinstance(own, (int, float)) or own == 0:
                 raise InputError(
-                    f"fields: {field} = {own!r} needs values to choose from: fields={{{field!r}: [...]}}"
+                    f"fields: {field} = {shown(own)} needs values to choose from: "
+                    f"fields={{{shown(field)}: [...]}}"
                 )
             values = [own * factor for factor in _FACTORS]
             if is_whole(field):

@@ -789,8 +789,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
         if isinstance(entry, dict):
             if set(entry) - {"value", "source"} or "value" not in entry:
                 raise InputError(
-                    f"{where}: {field}: expected {{value: ..., source: ...}}, got "
-                    f"{shown(entry)}"
+                    f"{where}: {field}: expected {{value: ..., source: ...}}, got {shown(entry)}"
                 )
             sources[field] = str(entry.get("source", ""))
             entry = entry["value"]

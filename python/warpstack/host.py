@@ -20,7 +20,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
-from warpstack.checked import checked
+from warpstack.checked import checked, checked_fields
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.io import parquet
@@ -45,6 +45,9 @@ class Run:
     instructions: int  # warp instructions in the traces
     status: int  # of the program; negative: the signal that ended it
     errors: tuple[str, ...]  # what makes its results or traces incomplete
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
     def problem(self) -> str:
         """Return what went wrong in one sentence; empty if nothing did."""

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy.cluster.vq import vq
 
 from warpstack import _core
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
     MemoryProfile,
@@ -57,6 +57,9 @@ class Wave:
     warps: float
     active_sms: float
     total_warps: float
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
     def _to_core(self) -> _core.Wave:
         return _core.Wave(self.count, self.warps, self.active_sms, self.total_warps)
@@ -180,7 +183,7 @@ class IntervalProfile:
             try:
                 array = np.asarray(values, dtype=float)
             except (TypeError, ValueError):
-                raise InputError(f"{field} = {values!r} is not a list of numbers") from None
+                raise InputError(f"{field} = {shown(values)} is not a list of numbers") from None
             if array.ndim > 1 or array.size not in (1, count):
                 raise InputError(
                     f"{field} has the shape {array.shape} where others have {count} entries"
@@ -231,7 +234,7 @@ class IntervalProfile:
             except TypeError:
                 good = False
             if not good:
-                raise InputError(f"{field} = {number!r} is not a number of at least 1")
+                raise InputError(f"{field} = {shown(number)} is not a number of at least 1")
         core = _core.IntervalColumns(
             {
                 "instructions": issued,
@@ -419,7 +422,7 @@ def representative_warp(
         If the selection is unknown or no warp has an instruction.
     """
     if selection not in SELECTIONS:
-        raise InputError(f"selection = {selection!r} is not one of {', '.join(SELECTIONS)}")
+        raise InputError(f"selection = {shown(selection)} is not one of {', '.join(SELECTIONS)}")
     groups = warp_groups(kernel, num_threads=num_threads)
     ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
     if selection == "max":
@@ -511,7 +514,7 @@ def interval_profile(
         If an argument is unknown, or a thread block does not fit on an SM.
     """
     if misses not in MISS_SOURCES:
-        raise InputError(f"misses = {misses!r} is not one of {', '.join(MISS_SOURCES)}")
+        raise InputError(f"misses = {shown(misses)} is not one of {', '.join(MISS_SOURCES)}")
     if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
         raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
     gpu = as_gpu(gpu)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 
 __all__ = [
     "PercentageError",
@@ -127,7 +127,7 @@ def nrmse(
         As `mae`, or if `by` is neither.
     """
     if by not in ("mean", "range"):
-        raise InputError(f"by = {by!r} is no normalisation; give 'mean' or 'range'")
+        raise InputError(f"by = {shown(by)} is no normalisation; give 'mean' or 'range'")
     p, r = _pairs(predicted, reference, nan)
     if not p.size:
         return np.nan
@@ -265,13 +265,13 @@ def error_table(
         if not table.index.is_unique:
             twice = table.index[table.index.duplicated()][0]
             raise InputError(
-                f"{name}: the row {twice!r} occurs twice; set an index of unique labels"
+                f"{name}: the row {shown(twice)} occurs twice; set an index of unique labels"
             )
     lone = predicted.index.symmetric_difference(reference.index, sort=False)
     if len(lone):
         having = "predicted" if lone[0] in predicted.index else "reference"
         raise InputError(
-            f"only {having} has the row {lone[0]!r} ({len(lone)} rows are on one side only); give both "
+            f"only {having} has the row {shown(lone[0])} ({len(lone)} rows are on one side only); give both "
             "the same rows"
         )
     if columns is None:
@@ -284,12 +284,12 @@ def error_table(
         for name, table in (("predicted", predicted), ("reference", reference)):
             if column not in table.columns:
                 raise InputError(
-                    f"{name} has no column {column!r}; it has {', '.join(map(str, table.columns))}"
+                    f"{name} has no column {shown(column)}; it has {', '.join(map(str, table.columns))}"
                 )
         try:
             p, r = _pairs(predicted[column].reindex(reference.index), reference[column], nan)
         except InputError as error:
-            raise InputError(f"column {column!r}: {error}") from None
+            raise InputError(f"column {shown(column)}: {error}") from None
         percentage = mape(p, r)
         rows.append(
             {
@@ -309,7 +309,7 @@ def error_table(
 def _pairs(predicted: npt.ArrayLike, reference: npt.ArrayLike, nan: str) -> tuple[_F64, _F64]:
     """Check the arrays and return the pairs to compare."""
     if nan not in ("raise", "omit"):
-        raise InputError(f"nan = {nan!r} is no policy; give 'raise' or 'omit'")
+        raise InputError(f"nan = {shown(nan)} is no policy; give 'raise' or 'omit'")
     p, r = (_values(*v) for v in (("predicted", predicted), ("reference", reference)))
     if p.shape != r.shape:
         raise InputError(

@@ -12,8 +12,8 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
@@ -179,8 +179,11 @@ class BlockSchedule:
     first_occupancy_only: bool = False
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         if self.policy not in BLOCK_POLICIES:
-            raise InputError(f"policy = {self.policy!r} is not one of {', '.join(BLOCK_POLICIES)}")
+            raise InputError(
+                f"policy = {shown(self.policy)} is not one of {', '.join(BLOCK_POLICIES)}"
+            )
         as_integer("seed", self.seed, 0, 2**64 - 1)
 
 
@@ -427,7 +430,7 @@ def memory_config(
     blocks = blocks or BlockSchedule()
     if access_order not in ACCESS_ORDERS:
         raise InputError(
-            f"access_order = {access_order!r} is not one of {', '.join(ACCESS_ORDERS)}"
+            f"access_order = {shown(access_order)} is not one of {', '.join(ACCESS_ORDERS)}"
         )
     return {
         "num_sms": gpu.num_sms,

@@ -13,8 +13,8 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -77,6 +77,9 @@ class Prediction:
     cpi: float
     cpi_stack: dict[str, float]
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
 
 @dataclass(frozen=True)
 class _Registered:
@@ -123,13 +126,13 @@ def register(
         If the name is taken or no word, or a field is none.
     """
     if not isinstance(name, str) or not name.isidentifier() or name == "all":
-        raise InputError(f"register: name = {name!r} is no name for a model; give one word")
+        raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
     if name in names():
         raise InputError(
             f"register: there is a model {name} already; unregister it or rename yours"
         )
     if not callable(cycles):
-        raise InputError(f"register: cycles = {cycles!r} is no function")
+        raise InputError(f"register: cycles = {shown(cycles)} is no function")
     used = Gpu.fields() if fields is None else list(fields)
     check_value_fields(used, f"register: fields of {name}")
     _registered[name] = _Registered(cycles, frozenset(used))
@@ -145,7 +148,7 @@ def unregister(name: str) -> None:
         If it did not add one of this name.
     """
     if name not in _registered:
-        raise InputError(f"unregister: no model {name!r} was registered")
+        raise InputError(f"unregister: no model {shown(name)} was registered")
     del _registered[name]
 
 
@@ -161,7 +164,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
         for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
             if part not in total:
                 raise InputError(
-                    f"model {model}: {part!r} is no component of a CPI stack; those are "
+                    f"model {model}: {shown(part)} is no component of a CPI stack; those are "
                     f"{', '.join(STACK_COMPONENTS)}"
                 )
             if not (math.isfinite(cycles) and cycles >= 0):
@@ -335,7 +338,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     for model in wanted:
         if model not in names():
             raise InputError(
-                f"unknown model {model!r}; the models are {', '.join(names())}, or all"
+                f"unknown model {shown(model)}; the models are {', '.join(names())}, or all"
             )
     for model in wanted:
         if wanted.count(model) > 1:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
 
@@ -37,6 +37,9 @@ class Instruction:
     row: int
     pc: int
     opcode: str
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
 
 class KernelBuilder:
@@ -275,7 +278,7 @@ def _numbers(what: str, value: int | Iterable[int], at_least: int, at_most: int)
 def _dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
     given = _numbers(what, value, 1, _MOST)
     if not 1 <= len(given) <= 3:
-        raise InputError(f"{what} = {value!r} has {len(given)} numbers; expected one to three")
+        raise InputError(f"{what} = {shown(value)} has {len(given)} numbers; expected one to three")
     x, y, z = given + [1] * (3 - len(given))
     return (x, y, z)
 
@@ -409,7 +412,9 @@ def gather(
     base = as_integer("base", base, 0, _MOST_BASE)
     k = KernelBuilder("gather", grid=blocks, block=_threads_of(warps_per_block))
     if not isinstance(footprint_mib, numbers.Real) or not 2**-18 <= footprint_mib <= 2**28:
-        raise InputError(f"footprint_mib = {footprint_mib!r} is no size from 4 bytes to 256 TiB")
+        raise InputError(
+            f"footprint_mib = {shown(footprint_mib)} is no size from 4 bytes to 256 TiB"
+        )
     elements = int(footprint_mib * 2**20) // 4
     rng = np.random.default_rng(as_integer("seed", seed, 0, 2**64 - 1))
     index_bytes = 4 * k.thread.size * loads

@@ -16,8 +16,8 @@ import pandas as pd
 from scipy.special import betainc
 
 from warpstack import _core
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import GpuLike, as_gpu
 from warpstack.memory import occupancy
 from warpstack.trace import App, KernelTrace
@@ -466,6 +466,9 @@ class PptGpuMem:
     l1: ReuseProfile
     l2: ReuseProfile
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
 
 @checked
 def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
@@ -604,7 +607,7 @@ def _stream_config(
         )
     gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
-        raise InputError(f"level = {level!r} is no cache; give 'l1' or 'l2'")
+        raise InputError(f"level = {shown(level)} is no cache; give 'l1' or 'l2'")
     if filtered and level == "l1":
         raise InputError("filtered: nothing is in front of L1; give level='l2'")
     if line_bytes is None:
@@ -624,9 +627,11 @@ def _check_sampling(rate: float, batches: int, seed: int) -> None:
     # The core checks rate and batches as numbers; here is what would not reach it.
     for name, value, limit in (("batches", batches, 2**32), ("seed", seed, 2**64)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < limit:
-            raise InputError(f"{name} = {value!r} is not a whole number from 0 to {limit - 1}")
+            raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")
     if not isinstance(rate, (int, float, np.integer, np.floating)):
-        raise InputError(f"rate = {rate!r} is no number; give the share of the lines to follow")
+        raise InputError(
+            f"rate = {shown(rate)} is no number; give the share of the lines to follow"
+        )
 
 
 def _line_array(lines: npt.ArrayLike) -> _U64:
@@ -649,7 +654,7 @@ def _whole(name: str, values: npt.ArrayLike, lowest: int) -> _I64:
     """Return whole numbers of at least `lowest`."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or array.size == 0:
-        raise InputError(f"{name} = {values!r} is not a whole number of at least {lowest}")
+        raise InputError(f"{name} = {shown(values)} is not a whole number of at least {lowest}")
     bad = ~(array >= lowest) | (array >= 2.0**63)
     if array.dtype.kind == "f":
         bad |= array != np.floor(array)

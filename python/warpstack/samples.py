@@ -234,7 +234,7 @@ class _Axis:
             raise InputError(f"{where}: {field} is no number; give a list of choices")
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
-                raise InputError(f"{where}: {bound!r} is not a number")
+                raise InputError(f"{where}: {shown(bound)} is not a number")
             # Compared as it is: float() of a larger whole number is an error.
             if isinstance(bound, int) and abs(bound) > sys.float_info.max:
                 raise InputError(f"{where}: expected finite numbers, the lower one first")

@@ -91,7 +91,7 @@ def swings(
     base = {a: plain(totals[a].iloc[0]) for a in axes} if baseline is None else dict(baseline)
     for axis in base:
         if axis not in axes_of(totals):
-            raise InputError(f"baseline: {axis!r} is no axis of this sweep")
+            raise InputError(f"baseline: {shown(axis)} is no axis of this sweep")
     check_fixed(totals, list(base), "baseline")
     rows = []
     for model, group in totals.groupby("model", sort=False):

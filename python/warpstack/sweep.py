@@ -184,7 +184,7 @@ class Options:
             ("access_order", self.access_order, ACCESS_ORDERS),
         ):
             if value not in choices:
-                raise InputError(f"{name} = {value!r} is not one of {', '.join(choices)}")
+                raise InputError(f"{name} = {shown(value)} is not one of {', '.join(choices)}")
         threshold = self.merge_threshold
         if (
             not isinstance(threshold, numbers.Real)
@@ -260,7 +260,7 @@ class Design:
         kernels = {}
         for name, app in by_name.items():
             if not isinstance(name, str):
-                raise InputError(f"the name of an application, {name!r}, is not text")
+                raise InputError(f"the name of an application, {shown(name)}, is not text")
             kernels[name] = kernels_of(app)
             if not kernels[name]:
                 what = f"the application {name}" if name else "the application"
@@ -405,7 +405,7 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
         values = {}
         for name, given in axes.items():
             if isinstance(given, str) or not isinstance(given, Iterable):
-                raise InputError(f"axes: {name} = {given!r} is not a list of values")
+                raise InputError(f"axes: {name} = {shown(given)} is not a list of values")
             values[name] = list(given)
             if not values[name]:
                 raise InputError(f"axes: {name} has no values")
@@ -423,7 +423,7 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
     for number, point in enumerate(points):
         if not isinstance(point, Mapping):
             raise InputError(
-                f"axes: point {number} = {point!r} is not a mapping of fields to values"
+                f"axes: point {number} = {shown(point)} is not a mapping of fields to values"
             )
         if not fields.keys() >= point.keys():
             check_value_fields(point, f"axes: point {number}")

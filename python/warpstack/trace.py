@@ -16,7 +16,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack.arguments import as_integer
 from warpstack.checked import checked
-from warpstack.errors import InputError, TraceWarning
+from warpstack.errors import InputError, TraceWarning, shown
 
 __all__ = ["App", "KernelTrace"]
 
@@ -236,7 +236,7 @@ class Launches:
             If it is none of these, or chooses nothing.
         """
         if isinstance(kernels, str):
-            raise InputError(f"kernels = {kernels!r}: expected launch numbers such as [1, 4]")
+            raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")
         parts: Iterable[Any] = (kernels,)
         if not isinstance(kernels, range):
             with contextlib.suppress(TypeError):
@@ -298,7 +298,7 @@ class App:
             if not isinstance(kernel, KernelTrace):
                 raise InputError(f"App: expected kernels, got {type(kernel).__name__}")
         if not isinstance(name, str):
-            raise InputError(f"App: name = {name!r} is not text")
+            raise InputError(f"App: name = {shown(name)} is not text")
         self.name = name
 
     @property

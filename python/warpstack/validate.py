@@ -13,7 +13,7 @@ import pandas as pd
 
 from warpstack import measures
 from warpstack.checked import checked
-from warpstack.errors import InputError, UnmatchedWarning
+from warpstack.errors import InputError, UnmatchedWarning, shown
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
 from warpstack.reference.common import plain_name
@@ -102,9 +102,9 @@ def validate(
     [0.1, -0.1]
     """
     if match not in _MATCHING:
-        raise InputError(f"match = {match!r} is none of {', '.join(_MATCHING)}")
+        raise InputError(f"match = {shown(match)} is none of {', '.join(_MATCHING)}")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
-        raise InputError(f"clock_ghz = {clock_ghz!r} is no clock")
+        raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
     known = _references(reference)
     predicted = _predictions(predictions, known)
     rows: list[dict[str, Any]] = []
@@ -173,9 +173,9 @@ def validation_errors(
     """
     levels = ("app", "suite", "class")
     if by is not None and by not in levels:
-        raise InputError(f"by = {by!r} is none of {', '.join(levels)}")
+        raise InputError(f"by = {shown(by)} is none of {', '.join(levels)}")
     if pairs not in ("kernel", "app"):
-        raise InputError(f"pairs = {pairs!r} is neither kernel nor app")
+        raise InputError(f"pairs = {shown(pairs)} is neither kernel nor app")
     needed = ("source", *_CONFIGURATION, *levels, "metric", "predicted", "measured", "status")
     for column in needed:
         if not isinstance(table, pd.DataFrame) or column not in table:
@@ -312,7 +312,7 @@ class _Conversion:
         try:
             return math.nan if pd.isna(value) else float(value)
         except (TypeError, ValueError):
-            raise InputError(f"{self.metric} = {value!r} is not a number") from None
+            raise InputError(f"{self.metric} = {shown(value)} is not a number") from None
 
     def _clock(self) -> float:
         if self._clock_ghz is None:
@@ -324,7 +324,7 @@ class _Conversion:
                 self._clock_ghz = gpu(name).clock_ghz
             else:
                 raise InputError(
-                    f"the clock of the GPU {name!r} is not known, which turns times into cycles; give "
+                    f"the clock of the GPU {shown(name)} is not known, which turns times into cycles; give "
                     "clock_ghz"
                 )
         return self._clock_ghz
@@ -478,7 +478,7 @@ def _labels(
         return table[column].where(~missing, table["app"].map(lambda app: known.get(app, "")))
     unknown = sorted(set(given) - set(table["app"]))
     if unknown:
-        raise InputError(f"{parameter}: there is no application {unknown[0]!r}")
+        raise InputError(f"{parameter}: there is no application {shown(unknown[0])}")
     return table["app"].map(lambda app: given.get(app, ""))
 
 

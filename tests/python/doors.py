@@ -158,6 +158,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Gpu, name="g", description="", **g.gpu.values(), sources={}, unused_options=())
     add(ws.Gpu.replace, self=g.gpu, **g.gpu.values())
     add(ws.Gpu.fields)
+    add(ws.Gpu.ranges)
     add(ws.Gpu.values, self=g.gpu)
     add(ws.Gpu.from_file, path=g.yaml)
     add(ws.Gpu.from_gpgpusim, path=g.config, name="g")

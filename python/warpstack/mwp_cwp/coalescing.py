@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Union
 
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 
 __all__ = ["Expression", "Transactions", "is_coalesced", "symbols", "transactions"]
 
@@ -44,7 +44,7 @@ class Expression:
         if isinstance(value, Expression):
             return value
         if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
-            raise InputError(f"{value!r} is neither an index expression nor a whole number")
+            raise InputError(f"{shown(value)} is neither an index expression nor a whole number")
         return cls({(): value})
 
     def __add__(self, other: _Term) -> Expression:
@@ -189,6 +189,9 @@ class Transactions:
     count: int
     size_bytes: int
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     @property
     def is_coalesced(self) -> bool:
         """Whether one transaction has all of it (footnote 8)."""
@@ -220,7 +223,7 @@ def transactions(index: _Term, size: int) -> Transactions:
     index = Expression.of(index)
     result_size = {1: 32, 2: 64, 4: 128, 8: 128, 16: 128}.get(size)
     if result_size is None:
-        raise InputError(f"size = {size!r} is not 1, 2, 4, 8 or 16 bytes")
+        raise InputError(f"size = {shown(size)} is not 1, 2, 4, 8 or 16 bytes")
     increment = index.step().constant
     unknown = any(name.startswith("?") for name in index.names)
     if increment is None or unknown:

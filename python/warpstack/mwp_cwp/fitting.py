@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import Machine, as_machine
 from warpstack.mwp_cwp.model import KernelDescription, predict
@@ -54,7 +54,7 @@ def microbenchmark(
     """
     if name not in MICROBENCHMARKS:
         raise InputError(
-            f"there is no micro-benchmark {name!r}; they are {', '.join(MICROBENCHMARKS)}"
+            f"there is no micro-benchmark {shown(name)}; they are {', '.join(MICROBENCHMARKS)}"
         )
     memory, computation = MICROBENCHMARKS[name]
     return KernelDescription(
@@ -87,6 +87,9 @@ class Fit:
     machine: Machine
     table: pd.DataFrame
     error_percent: float
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
 
 @checked
@@ -122,7 +125,7 @@ def fit(
     machine = as_machine(gpu)
     for name, (_, cpi) in measurements.items():
         if not (np.isfinite(cpi) and cpi > 0):
-            raise InputError(f"fit: the CPI of {name}, {cpi!r}, is not positive")
+            raise InputError(f"fit: the CPI of {name}, {shown(cpi)}, is not positive")
     kernels = [kernel for kernel, _ in measurements.values()]
     measured = np.array([float(cpi) for _, cpi in measurements.values()])
     wanted = ["dram_latency"]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack.arguments import as_integer
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, as_gpu
 
 __all__ = ["Machine", "Number", "as_machine", "machine", "machines"]
@@ -74,6 +74,7 @@ class Machine:
     shared_memory_per_sm: Number = 16384
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         check_numbers(self, f"machine {self.name}", least_above=0)
 
     @checked
@@ -166,7 +167,7 @@ def check_numbers(value: Any, where: str, *, least_above: float | None = None) -
         good = np.isfinite(array) & (array > 0 if least_above is not None else array >= 0)
         if isinstance(content, bool) or not good.all():
             least = "positive" if least_above is not None else "at least 0"
-            raise InputError(f"{where}: {field.name} = {content!r} is not a number {least}")
+            raise InputError(f"{where}: {field.name} = {shown(content)} is not a number {least}")
 
 
 #: Table 3 (SMs, processor clock, bandwidth, compute capability) and Table 6 (the memory parameters;
@@ -218,7 +219,9 @@ def machine(name: str) -> Machine:
         If there is none of that name (the message lists them).
     """
     if name not in _MACHINES:
-        raise InputError(f"there is no machine {name!r}; the machines are {', '.join(_MACHINES)}")
+        raise InputError(
+            f"there is no machine {shown(name)}; the machines are {', '.join(_MACHINES)}"
+        )
     return _MACHINES[name]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import WARP_SIZE, Machine, Number, as_machine, check_numbers
 
@@ -70,6 +70,7 @@ class KernelDescription:
     name: str = "hand-made"
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         where = f"kernel {self.name}"
         check_numbers(self, where)
         positive = ("threads_per_block", "num_blocks", "active_blocks_per_sm", "uncoal_per_mw")
@@ -80,8 +81,8 @@ class KernelDescription:
             raise InputError(f"{where}: there are no instructions; nothing to predict")
         if np.any(np.asarray(self.independent_mem_insts) > np.asarray(self.mem_insts)):
             raise InputError(
-                f"{where}: independent_mem_insts = {self.independent_mem_insts!r} is more than the "
-                f"memory instructions, {self.mem_insts!r}"
+                f"{where}: independent_mem_insts = {shown(self.independent_mem_insts)} is more than the "
+                f"memory instructions, {shown(self.mem_insts)}"
             )
 
     @property
@@ -197,6 +198,9 @@ class Estimate:
     cpi: Number
     cpi_with_synch: Number
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row per configuration, in C order of the arrays, and a column per value."""
         values = np.broadcast_arrays(*(getattr(self, f.name) for f in fields(self)))
@@ -290,7 +294,7 @@ def predict(
     else:
         found = np.asarray(mwp, dtype=float)
         if not (found > 0).all():
-            raise InputError(f"mwp = {mwp!r} is not positive")
+            raise InputError(f"mwp = {shown(mwp)} is not positive")
 
     mem_cycles = mem_l_uncoal * k.uncoal_mem_insts + mem_l_coal * k.coal_mem_insts  # 18
     comp_cycles = np.asarray(machine.issue_cycles) * k.m_factor * total_insts  # 31

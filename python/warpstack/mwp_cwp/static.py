@@ -119,14 +119,16 @@ class _Flow:
         for what, given in (("trip_counts", trips), ("executions", counts)):
             for name, value in given.items():
                 if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):
-                    raise InputError(f"{self.where}: {what}: {name} = {value!r} is not a count")
+                    raise InputError(
+                        f"{self.where}: {what}: {name} = {shown(value)} is not a count"
+                    )
         result = [1.0] * len(self.body)
         for head, members in self.loops.items():
             name = self.name(head)
             if name not in trips:
                 raise InputError(
                     f"{self.where}: how often does the loop at {name} (line "
-                    f"{self.body[head]['line']}) run? Give trip_counts={{{name!r}: ...}}"
+                    f"{self.body[head]['line']}) run? Give trip_counts={{{shown(name)}: ...}}"
                 )
             for i in members:
                 result[i] *= trips[name]

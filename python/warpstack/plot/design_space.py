@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.expressions import Expression
 from warpstack.gpu import Gpu, GpuLike
 from warpstack.models import STACK_COMPONENTS
@@ -73,7 +73,7 @@ def axis_stacks(
         base = totals[(totals["model"] == normalise_to) & (totals[axis] == values[0])]
         if base.empty:
             raise InputError(
-                f"normalise_to = {normalise_to!r} has no point with {axis} = {values[0]}; "
+                f"normalise_to = {shown(normalise_to)} has no point with {axis} = {values[0]}; "
                 f"there are {', '.join(models)}"
             )
         unit = float(base["cpi"].iloc[0])
@@ -581,7 +581,7 @@ def sensitivity(
     import matplotlib.pyplot as plt
 
     if method not in ("swing", "sobol"):
-        raise InputError(f"method = {method!r} is neither swing nor sobol")
+        raise InputError(f"method = {shown(method)} is neither swing nor sobol")
     if method == "sobol" and baseline is not None:
         raise InputError("baseline: Sobol indices have none; leave it out")
     found = swings(table, metric, baseline=baseline) if method == "swing" else None
@@ -676,10 +676,12 @@ def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
     models = _models(totals)
     if model is None and len(models) > 1:
         raise InputError(
-            f"the table has the models {', '.join(models)}; choose one: model={models[0]!r}"
+            f"the table has the models {', '.join(models)}; choose one: model={shown(models[0])}"
         )
     if model is not None and model not in models:
-        raise InputError(f"model = {model!r} is not in the table; there are {', '.join(models)}")
+        raise InputError(
+            f"model = {shown(model)} is not in the table; there are {', '.join(models)}"
+        )
     return totals if model is None else totals[totals["model"] == model]
 
 

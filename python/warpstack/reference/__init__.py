@@ -22,7 +22,7 @@ import pandas as pd
 
 from warpstack.arguments import as_path, printable
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.io.common import reading
 from warpstack.reference import ncu, nvprof, tables
 from warpstack.reference.common import Line, Section
@@ -124,7 +124,7 @@ def _sections(lines: list[Line], dialect: Dialect, where: str) -> list[Section]:
         if any(d.matches(line.cells) for d in family):
             twice = [c for c in line.cells if c and line.cells.count(c) > 1]
             if twice:
-                raise line.error(f"the column {twice[0]!r} appears twice")
+                raise line.error(f"the column {shown(twice[0])} appears twice")
             sections.append(Section(line.cells, []))
             continue
         header = sections[-1].header

@@ -23,9 +23,9 @@ import pandas as pd
 
 from warpstack import cuda
 from warpstack.arguments import as_integer
-from warpstack.checked import checked
+from warpstack.checked import checked, checked_fields
 from warpstack.cuda import DeviceArray
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.folders import data_folder
 from warpstack.trace import App, KernelTrace
 
@@ -150,6 +150,9 @@ class Workload:
     #: Relative and absolute tolerance by output; outputs without one agree exactly.
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     @checked
     def parameters(self, size: str | Parameters) -> Parameters:
         """Return the parameters of a size by name, or of ``small`` with some replaced.
@@ -162,7 +165,7 @@ class Workload:
         if isinstance(size, str):
             if size not in self.sizes:
                 raise InputError(
-                    f"{self.name} has no size {size!r}{_near(size, self.sizes)}; its sizes are "
+                    f"{self.name} has no size {shown(size)}{_near(size, self.sizes)}; its sizes are "
                     + ", ".join(self.sizes)
                 )
             return types.MappingProxyType(dict(self.sizes[size]))
@@ -175,7 +178,7 @@ class Workload:
         for name, value in size.items():
             if name not in values:
                 raise InputError(
-                    f"{self.name} has no parameter {name!r}{_near(str(name), values)}; its parameters "
+                    f"{self.name} has no parameter {shown(name)}{_near(str(name), values)}; its parameters "
                     f"are {', '.join(values)}"
                 )
             values[name] = as_integer(f"{self.name}: {name}", value, 1, _MOST)
@@ -358,7 +361,7 @@ def _find(name: str) -> tuple[str, Workload]:
         raise InputError(f"expected the name of a workload, got {type(name).__name__}")
     if name not in known:
         raise InputError(
-            f"there is no workload {name!r}{_near(name, known)}; the workloads are "
+            f"there is no workload {shown(name)}{_near(name, known)}; the workloads are "
             + ", ".join(sorted(known))
         )
     return known[name]
