@@ -64,8 +64,9 @@ def as_path(what: str, value: str | os.PathLike[str]) -> Path:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text that can be encoded: bytes that are not UTF-8 appear as ``\xff``."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    r"""Return a path as text of one line that can be encoded: other bytes appear as ``\xff``."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def printable_text(text: str) -> str:

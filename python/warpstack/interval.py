@@ -12,10 +12,12 @@ import pandas as pd
 from scipy.cluster.vq import vq
 
 from warpstack import _core
+from warpstack.arguments import as_integer
 from warpstack.checked import checked, checked_fields
 from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
+    MOST_THREADS,
     MemoryProfile,
     MemorySystem,
     cache_fields,
@@ -386,7 +388,9 @@ def warp_groups(
     """
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
     found = _core.group_warps(
-        kernel._core, np.asarray(values, dtype=float), num_threads=num_threads
+        kernel._core,
+        np.asarray(values, dtype=float),
+        num_threads=as_integer("num_threads", num_threads, 0, MOST_THREADS),
     )
     return pd.DataFrame(found)
 

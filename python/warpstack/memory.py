@@ -26,7 +26,8 @@ ACCESS_ORDERS = ("round_robin", "greedy")
 GREEDY_ORDER_FIELDS = frozenset({"l1_mshrs", "noc_queue_entries"})
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
-_MOST_THREADS = 255
+#: Of one call.
+MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
 CACHE_FIELDS = frozenset(
@@ -226,7 +227,7 @@ class MemorySystem:
         self.gpu = gpu = as_gpu(gpu)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
-        threads = as_integer("num_threads", num_threads, 0, _MOST_THREADS)
+        threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
         with named_memory_error(gpu):
             config = memory_config(
                 gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits

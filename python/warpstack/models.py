@@ -25,6 +25,7 @@ from warpstack.interval import (
 )
 from warpstack.memory import CACHE_FIELDS, MemorySystem
 from warpstack.progress import progress_bar
+from warpstack.tables import checked_table
 from warpstack.trace import App, KernelTrace, kernels_of
 
 __all__ = [
@@ -465,6 +466,13 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     if missing or predictions.empty:
         what = f"have no column {missing[0]}" if missing else "have no rows"
         raise InputError(f"the predictions {what}; expected the rows of predict")
+    predictions = checked_table(
+        "predictions",
+        predictions,
+        positive=("instructions", "cycles"),
+        numbers=("cpi", *_STACK_COLUMNS),
+        texts=keys,
+    )
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
         weight = group["instructions"] / group["instructions"].sum()

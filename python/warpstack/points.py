@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from warpstack.arguments import value_text
+from warpstack.arguments import printable_text, value_text
 from warpstack.checked import checked
 from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.models import STACK_COMPONENTS
+from warpstack.tables import checked_table
 
 __all__ = ["point_totals", "speedups"]
 
@@ -60,7 +63,20 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     rows = _without_failures(table)
     if rows.empty:
         raise InputError("there are no points to look at" + _first_error(table))
+    rows = checked_table(
+        "table",
+        rows,
+        positive=("instructions", "cycles"),
+        numbers=_WEIGHTED,
+        texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
+    ).reset_index(drop=True)
+    for name in ("point", *(name for name in ("kernel",) if name in rows)):
+        if not rows[name].map(lambda value: isinstance(value, (int, str, np.integer))).all():
+            raise InputError(f"table: the column {name} has values that are not whole numbers")
     axes = axes_of(rows)
+    for axis in axes:
+        if not rows[axis].map(_is_plain).all():
+            raise InputError(f"table: the axis {axis} has values that are neither numbers nor text")
     # Values of points that failed may have been of other kinds.
     rows = rows.assign(**{axis: rows[axis].infer_objects() for axis in axes})
     keys = ["point", *axes, *(name for name in ("app", "gpu") if name in rows), "model"]
@@ -151,6 +167,12 @@ def speedups(
         absent = own[int(base.isna().to_numpy().argmax())]
         raise InputError(f"baseline: there is no point of {', '.join(map(str, absent))}")
     return totals.assign(speedup=performance.to_numpy() / base.to_numpy())
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return printable_text(value) == value
+    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
 
 
 def axes_of(table: pd.DataFrame) -> list[str]:

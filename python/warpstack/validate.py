@@ -17,6 +17,7 @@ from warpstack.errors import InputError, UnmatchedWarning, shown
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
 from warpstack.reference.common import plain_name
+from warpstack.tables import checked_table
 
 __all__ = ["MD_THRESHOLD_DPKI", "validate", "validation_errors"]
 
@@ -27,6 +28,8 @@ MD_THRESHOLD_DPKI = 10.0
 _CONFIGURATION = ("gpu", "gpu_changes", "model")
 #: Columns that both sides must agree in when both have them.
 _COMMON = ("app", "change", "gpu", "gpu_changes")
+#: Columns of text.
+_TEXTS = ("app", "suite", "class", "change", "name", "gpu", "gpu_changes")
 _MATCHING = ("auto", "number", "order")
 #: Metrics whose values for kernels add up to that of their application.
 _ADDITIVE = ("cycles", "time_s", "instructions")
@@ -105,8 +108,8 @@ def validate(
         raise InputError(f"match = {shown(match)} is none of {', '.join(_MATCHING)}")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
         raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
-    known = _references(reference)
-    predicted = _predictions(predictions, known)
+    known = _references(reference, metric)
+    predicted = _predictions(predictions, known, metric)
     rows: list[dict[str, Any]] = []
     for source, references in known.groupby("source", sort=False):
         # Columns that a source lacks are missing in all its rows, not empty.
@@ -176,10 +179,12 @@ def validation_errors(
         raise InputError(f"by = {shown(by)} is none of {', '.join(levels)}")
     if pairs not in ("kernel", "app"):
         raise InputError(f"pairs = {shown(pairs)} is neither kernel nor app")
-    needed = ("source", *_CONFIGURATION, *levels, "metric", "predicted", "measured", "status")
-    for column in needed:
+    texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
+    compared = ("predicted", "measured")
+    for column in (*texts, *compared):
         if not isinstance(table, pd.DataFrame) or column not in table:
             raise InputError(f"there is no column {column}; expected the result of validate")
+    table = checked_table("table", table, perhaps=compared, texts=texts).reset_index(drop=True)
     keys = ["source", *_CONFIGURATION, *([by] if by else [])]
     rows = []
     for values, group in table.groupby(keys, sort=False, dropna=False):
@@ -218,7 +223,15 @@ def validation_errors(
 # --- both sides ---------------------------------------------------------------------------------
 
 
-def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
+def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return a table whose columns have values of their kinds, or say which row has another."""
+    numbers = {"cycles", "time_s", "launches", "dpki", metric} - {"kernel"}
+    return checked_table(
+        what, table, perhaps=("kernel", *sorted(numbers)), texts=("model", "source", *_TEXTS)
+    )
+
+
+def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
     """Return all references as one table with the columns that matching reads."""
     parts = [reference] if isinstance(reference, str | os.PathLike | pd.DataFrame) else reference
     tables = []
@@ -234,7 +247,7 @@ def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
             raise InputError("the reference has no column kernel")
         if table.empty:
             raise InputError("the reference has no rows")
-        tables.append(table)
+        tables.append(_columns("reference", table, metric))
     if not tables:
         raise InputError("there is no reference")
     known = pd.concat(tables, ignore_index=True)
@@ -245,7 +258,7 @@ def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
     return known
 
 
-def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
     if not isinstance(predictions, pd.DataFrame):
         raise InputError(
             f"expected the DataFrame of warpstack.predict, got {type(predictions).__name__}"
@@ -254,7 +267,7 @@ def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame
         raise InputError("the predictions have no column kernel; expected the rows of predict")
     if predictions.empty:
         raise InputError("there are no predictions to validate")
-    table = predictions.reset_index(drop=True).copy()
+    table = _columns("predictions", predictions, metric).reset_index(drop=True).copy()
     if "model" not in table:
         table["model"] = "prediction"
     for column in ("kernel", "launches"):
@@ -268,7 +281,7 @@ def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame
 def _texts(table: pd.DataFrame) -> pd.DataFrame:
     """Fill in the columns of text, empty where unknown, and shorten the names of kernels."""
     table = table.copy()
-    for column in ("app", "suite", "class", "change", "name", "gpu", "gpu_changes"):
+    for column in _TEXTS:
         if column in table:
             values = table[column].astype(object)
             table[column] = values.where(values.notna(), "").astype(str)
