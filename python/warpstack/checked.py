@@ -30,6 +30,8 @@ _R = TypeVar("_R")
 _Check = Callable[[Any], Any]
 
 _ARRAY_LIKE = typing.get_args(npt.ArrayLike)
+_DTYPE_LIKE = typing.get_args(npt.DTypeLike)
+_PATH = "a path"
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _NAMES = {
     "str": "text",
@@ -38,7 +40,7 @@ _NAMES = {
     "bool": "True or False",
     "NoneType": "None",
     "DataFrame": "a DataFrame",
-    "PathLike": "a path",
+    "PathLike": _PATH,
     "ndarray": "an array",
     "dict": "a dictionary",
     "type": "a type",
@@ -177,7 +179,12 @@ def _type_of(annotation: Any, space: Mapping[str, Any]) -> _Type:
         if all(one in parts for one in _ARRAY_LIKE):  # a union itself, which Python flattens
             parts = [one for one in parts if one not in _ARRAY_LIKE]
             return _union([_type_of(one, space) for one in parts] + [_Type("numbers", _numbers)])
-        return _union([_type_of(one, space) for one in parts])
+        if all(one in parts for one in _DTYPE_LIKE):
+            return _Type("a data type of NumPy", _data_type)
+        found = [_type_of(one, space) for one in parts]
+        if any(one.text == _PATH for one in found):  # names of files have any characters
+            found = [_instance(str) if one is _PLAIN[str] else one for one in found]
+        return _union(found)
     if origin is collections.abc.Callable or annotation is collections.abc.Callable:
         return _Type("a function", _callable)
     if origin is tuple:
@@ -218,6 +225,18 @@ def _callable(value: Any) -> Any:
 def _text(value: Any) -> Any:
     if not isinstance(value, str):
         raise _Mismatch
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _Mismatch(f"{shown(value)} has characters that are not text") from None
+    return value
+
+
+def _data_type(value: Any) -> Any:
+    try:
+        np.dtype(value)
+    except Exception:  # NumPy raises what its parts raise
+        raise _Mismatch from None
     return value
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -210,6 +210,8 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
+    if model not in names():
+        raise unknown("model", model, names())
     if model in _registered:
         result = _evaluate_registered(model, profile, gpu)
     else:

@@ -91,6 +91,8 @@ def changed(base: ws.Gpu, changes: dict[str, Any]) -> ws.Gpu | None:
 
 
 def assert_one_line(error: Exception) -> None:
+    if "is not done after max_cycles" in str(error):  # says what each warp waits for
+        return
     assert "\n" not in str(error)
     assert len(str(error)) < 1000
 
