@@ -438,7 +438,9 @@ def _workloads(arguments: argparse.Namespace) -> None:
 
 def _gpus(arguments: argparse.Namespace) -> None:
     if arguments.fields:
-        table = pd.DataFrame({"field": Gpu.fields().keys(), "meaning": Gpu.fields().values()})
+        meanings, ranges = Gpu.fields(), Gpu.ranges()
+        columns = {"field": meanings.keys(), "meaning": meanings.values(), "range": ranges.values()}
+        table = pd.DataFrame(columns)
     elif arguments.name:
         one = gpu(arguments.name)
         values = one.values()
@@ -461,7 +463,11 @@ def _gpus(arguments: argparse.Namespace) -> None:
                 "description": [g.description for g in every],
             }
         )
-    _print(arguments, table, left=("name", "description", "field", "meaning", "value", "source"))
+    _print(
+        arguments,
+        table,
+        left=("name", "description", "field", "meaning", "range", "value", "source"),
+    )
 
 
 # --- what the commands share --------------------------------------------------------------------

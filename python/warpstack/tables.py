@@ -95,7 +95,7 @@ def _numbers(what: str, column: pd.Series, least: float, missing: bool) -> pd.Se
         is_number = column.map(_is_number)
         if not is_number.all():
             raise _wrong(what, column, ~is_number, "a number")
-        plain = column.astype(float)
+        plain = column.map(lambda value: np.nan if pd.isna(value) else float(value)).astype(float)
     values = plain.to_numpy(dtype=float)
     if not missing and np.isnan(values).any():
         raise _wrong(what, column, np.isnan(values), "a number")
@@ -108,7 +108,9 @@ def _numbers(what: str, column: pd.Series, least: float, missing: bool) -> pd.Se
 def _is_number(value: object) -> bool:
     if value is None or value is pd.NA:
         return True
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) < 2**1000
 
 
 def _texts(what: str, column: pd.Series) -> pd.Series:

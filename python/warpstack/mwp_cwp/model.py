@@ -76,7 +76,9 @@ class KernelDescription:
         positive = ("threads_per_block", "num_blocks", "active_blocks_per_sm", "uncoal_per_mw")
         for field in (*positive, "coal_per_mw", "load_bytes_per_warp", "m_factor"):
             if not np.all(np.asarray(getattr(self, field)) > 0):
-                raise InputError(f"{where}: {field} = {getattr(self, field)!r} is not positive")
+                raise InputError(
+                    f"{where}: {field} = {shown(getattr(self, field))} is not positive"
+                )
         if not np.all(np.asarray(self.total_insts) > 0):
             raise InputError(f"{where}: there are no instructions; nothing to predict")
         if np.any(np.asarray(self.independent_mem_insts) > np.asarray(self.mem_insts)):
