@@ -60,6 +60,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
             raise InputError(
                 f"there is no column {column}; expected the DataFrame of warpstack.sweep"
             )
+    table = checked_table("table", table, texts=("error",))
     rows = _without_failures(table)
     if rows.empty:
         raise InputError("there are no points to look at" + _first_error(table))
@@ -71,7 +72,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
         texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
     ).reset_index(drop=True)
     for name in ("point", *(name for name in ("kernel",) if name in rows)):
-        if not rows[name].map(lambda value: isinstance(value, (int, str, np.integer))).all():
+        if not rows[name].map(lambda value: isinstance(value, (int, np.integer))).all():
             raise InputError(f"table: the column {name} has values that are not whole numbers")
     axes = axes_of(rows)
     for axis in axes:
