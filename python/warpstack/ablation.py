@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.memory import MemorySystem
 from warpstack.progress import progress_bar
@@ -15,6 +16,7 @@ __all__ = ["VARIANTS", "ablate"]
 VARIANTS = ("Final", "L1NonSec", "L2NonSec", "NoL1Filter", "NoAdaptL1")
 
 
+@checked
 def ablate(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import operator
 import os
-import reprlib
 from pathlib import Path
 
 import numpy as np
 
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["as_integer", "as_path", "printable", "shown", "value_text"]
+__all__ = ["as_integer", "as_path", "printable", "printable_text", "shown", "value_text"]
+
+
+#: No system takes a longer one.
+_LONGEST_PATH = 4096
 
 
 def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
@@ -20,14 +23,14 @@ def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
     Raises
     ------
     InputError
-        If it is none (booleans and floats are none) or out of range.
+        If it is not one (booleans and floats are not) or out of range.
     """
     if isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{what} = {value!r} is not a whole number")
+        raise InputError(f"{what} = {shown(value)} is not a whole number")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(f"{what} = {value!r} is not a whole number") from None
+        raise InputError(f"{what} = {shown(value)} is not a whole number") from None
     if not at_least <= number <= at_most:
         raise InputError(f"{what} = {shown(number)} is outside {at_least} to {at_most}")
     return number
@@ -46,29 +49,29 @@ def as_path(what: str, value: str | os.PathLike[str]) -> Path:
     except TypeError:
         text = None
     if not isinstance(text, str):
-        raise InputError(f"{what}: expected a path, got {type(value).__name__}")
+        raise not_a(what, "a path", value)
+    if len(text) > _LONGEST_PATH:
+        raise InputError(f"{what}: {shown(text)} has {len(text)} characters, too many for a path")
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError:
         encoded = b"\0"
     if b"\0" in encoded:
-        raise InputError(f"{what}: {text!a} is no file name")
+        raise InputError(f"{what}: {text[:80]!a} is no file name")
     if not text:
         raise InputError(f"{what}: the path is empty")
     return Path(text)
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text that can be encoded: bytes that are not UTF-8 appear as ``\xff``."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    r"""Return a path as text of one line that can be encoded: other bytes appear as ``\xff``."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def shown(value: object) -> str:
-    """Return a value as short text for a message. Python prints no number of thousands of digits."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} too long to print"
+def printable_text(text: str) -> str:
+    r"""Return text such that any encoding of Unicode has it: what no character is as ``\udc80``."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def value_text(value: object) -> str:

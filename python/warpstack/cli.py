@@ -39,6 +39,7 @@ from warpstack.roofline import roofline
 from warpstack.stage_cache import StageCache, default_folder, is_off
 from warpstack.sweep import sweep
 from warpstack.sweep_file import SweepFile, launches_of_text
+from warpstack.tables import check_csv_numbers, checked_table
 from warpstack.trace import App
 from warpstack.validate import validate, validation_errors
 
@@ -46,6 +47,8 @@ DEFAULT_GPU = "pascal-mdm"
 #: The models that MDM compares (Table V).
 DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
 DVFS_MODELS = ("gpumech", "mdm")
+#: Columns of text in what predict and simulate print.
+_TEXT_COLUMNS = ("gpu_changes", "name", "gpu", "app", "change", "model")
 _VALIDATION_TEXTS = (
     "source",
     "app",
@@ -349,7 +352,9 @@ def _trace_program(arguments: argparse.Namespace) -> None:
 
 def _validate(arguments: argparse.Namespace) -> None:
     _check_picture(arguments.plot)
-    predictions = pd.concat([_predictions(path) for path in arguments.predictions])
+    predictions = pd.concat(
+        [_predictions(path, arguments.metric) for path in arguments.predictions]
+    )
     if arguments.app is not None:
         predictions["app"] = arguments.app
     table = validate(
@@ -386,7 +391,7 @@ def _validate(arguments: argparse.Namespace) -> None:
         _draw_validation(table, Path(arguments.plot))
 
 
-def _predictions(path: str) -> pd.DataFrame:
+def _predictions(path: str, metric: str) -> pd.DataFrame:
     """Read what ``predict`` or ``simulate`` printed with ``--csv`` or ``--json``."""
     place = as_path("predictions", path)
     where = printable(place)
@@ -401,14 +406,14 @@ def _predictions(path: str) -> pd.DataFrame:
                 [{k: v for k, v in r.items() if not isinstance(v, dict)} for r in records]
             )
         else:
-            table = pd.read_csv(io.BytesIO(text))
+            table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
     if "kernel" not in table:
         raise InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
-    for column in ("gpu_changes", "name", "gpu", "app", "change"):
-        if column in table:
-            table[column] = table[column].fillna("").astype(str)
+    numbers = [name for name in ("kernel", metric, "cycles", "instructions") if name in table]
+    check_csv_numbers(where, table, numbers, lines=text.lstrip()[:1] != b"[")
+    table = checked_table(where, table, texts=_TEXT_COLUMNS)
     return table
 
 
@@ -443,7 +448,9 @@ def _workloads(arguments: argparse.Namespace) -> None:
 
 def _gpus(arguments: argparse.Namespace) -> None:
     if arguments.fields:
-        table = pd.DataFrame({"field": Gpu.fields().keys(), "meaning": Gpu.fields().values()})
+        meanings, ranges = Gpu.fields(), Gpu.ranges()
+        columns = {"field": meanings.keys(), "meaning": meanings.values(), "range": ranges.values()}
+        table = pd.DataFrame(columns)
     elif arguments.name:
         one = gpu(arguments.name)
         values = one.values()
@@ -466,7 +473,11 @@ def _gpus(arguments: argparse.Namespace) -> None:
                 "description": [g.description for g in every],
             }
         )
-    _print(arguments, table, left=("name", "description", "field", "meaning", "value", "source"))
+    _print(
+        arguments,
+        table,
+        left=("name", "description", "field", "meaning", "range", "value", "source"),
+    )
 
 
 # --- what the commands share --------------------------------------------------------------------

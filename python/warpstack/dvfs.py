@@ -11,7 +11,8 @@ import pandas as pd
 
 from warpstack import models as model_stage
 from warpstack._core import __version__
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.interval import interval_profile, representative_warp
 from warpstack.memory import MemorySystem
@@ -50,11 +51,13 @@ class CrispCounters:
     store_stall: float
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         for name, value in vars(self).items():
             if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"CRISP: {name} = {value!r} is not a number of cycles")
+                raise InputError(f"CRISP: {name} = {shown(value)} is not a number of cycles")
 
     @classmethod
+    @checked
     def of(cls, result: SimulationResult) -> CrispCounters:
         """Read the counters of a simulation: means over the SMs with work."""
         sms = max(result.active_sms, 1)
@@ -85,6 +88,7 @@ class CrispCounters:
     def _critical(self) -> float:
         return min(self.load_critical, max(self.cycles - self.store_stall, 0.0))
 
+    @checked
     def relative_time(self, clock_ratio: float) -> float:
         """Return the time at another frequency, in that at the nominal one.
 
@@ -104,7 +108,7 @@ class CrispCounters:
         """
         if not 0 < clock_ratio <= 1:
             raise InputError(
-                f"CRISP: clock ratio {clock_ratio!r} is not above 0 and at most 1; take the highest "
+                f"CRISP: clock ratio {shown(clock_ratio)} is not above 0 and at most 1; take the highest "
                 "frequency for the nominal one"
             )
         if not self.cycles:
@@ -115,6 +119,7 @@ class CrispCounters:
         return (loads + rest) / self.cycles
 
 
+@checked
 def dvfs(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
@@ -235,8 +240,8 @@ def _clocks(gpu: Gpu, clocks_ghz: Iterable[float]) -> list[float]:
     try:
         given = [float(clock) for clock in clocks_ghz]
     except (TypeError, ValueError):
-        raise InputError(f"clocks_ghz = {clocks_ghz!r} is not a list of numbers") from None
+        raise InputError(f"clocks_ghz = {shown(clocks_ghz)} is not a list of numbers") from None
     for clock in given:
         if not (math.isfinite(clock) and clock > 0):
-            raise InputError(f"clocks_ghz: {clock!r} GHz is not a positive clock")
+            raise InputError(f"clocks_ghz: {shown(clock)} GHz is not a positive clock")
     return list(dict.fromkeys([float(gpu.clock_ghz), *given]))

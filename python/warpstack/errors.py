@@ -1,5 +1,12 @@
 """Errors and warnings that users of the package may want to catch."""
 
+from __future__ import annotations
+
+import difflib
+import re
+import reprlib
+from collections.abc import Iterable
+
 from warpstack._core import InputError
 
 __all__ = ["DamageWarning", "InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
@@ -10,6 +17,11 @@ InputError.__doc__ = """Input that its author can correct.
 A malformed trace, an impossible configuration, an unknown name. The message says which file, line,
 field and value, and what to do. A subclass of `ValueError`.
 """
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 120
+#: More names than this do not help who reads the message.
+_MOST_LISTED = 40
 
 
 class DamageWarning(UserWarning):
@@ -26,3 +38,43 @@ class UnusedOptionWarning(UserWarning):
 
 class UnmatchedWarning(UserWarning):
     """Predictions without a reference, or references without a prediction."""
+
+
+def shown(value: object) -> str:
+    """Return a value as short text of one line for a message, without addresses of memory."""
+    try:
+        text = _SHORT.repr(value)
+    except Exception:  # a repr is anyone's code, and Python prints no number of thousands of digits
+        return f"a {type(value).__name__} that cannot be printed"
+    if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):
+        return with_article(type(value).__name__)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with its indefinite article."""
+    return f"{'an' if noun[:1] in 'AEIOaeio' else 'a'} {noun}"
+
+
+def not_a(what: str, expected: str, value: object, remedy: str = "") -> InputError:
+    """Return the error of a value of a wrong kind: what it is, what was expected, what came."""
+    simple = value is None or isinstance(value, (str, bytes, bool, int, float, complex))
+    got = shown(value) if simple else with_article(type(value).__name__)
+    return InputError(f"{what}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else ""))
+
+
+def not_one_of(what: str, value: object, choices: Iterable[object]) -> InputError:
+    """Return the error of a value outside a short list of choices."""
+    listed = ", ".join(map(str, choices))
+    return InputError(f"{what} = {shown(value)} is not one of {listed}")
+
+
+def unknown(what: str, name: object, known: Iterable[str], remedy: str = "") -> InputError:
+    """Return the error of a name that nothing has, with the nearest name that something has."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name)[:200], names, n=1) if isinstance(name, str) else []
+    listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
+    parts = [f"there is no {what} {shown(name)}"]
+    parts += [f"did you mean {near[0]}?"] if near else []
+    parts.append(remedy or f"there are {listed or 'none'}")
+    return InputError("; ".join(parts))

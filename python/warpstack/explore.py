@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.arguments import shown
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.interval import (
@@ -63,6 +64,7 @@ class Explorer:
         If a model is unknown or there is no kernel.
     """
 
+    @checked
     def __init__(
         self,
         app_or_kernel: App | KernelTrace,
@@ -88,6 +90,7 @@ class Explorer:
         """Names of the models."""
         return list(self._models)
 
+    @checked
     def predict(self, **changes: Any) -> pd.DataFrame:
         """Return what the models say of the GPU with some fields changed.
 
@@ -129,6 +132,7 @@ class Explorer:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    @checked
     def is_fast(self, field: str) -> bool:
         """Return whether a change of the field leaves the caches as they are."""
         return field not in CACHE_FIELDS
@@ -152,6 +156,7 @@ class Explorer:
         return profiles
 
 
+@checked
 def explore(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
@@ -372,7 +377,8 @@ def _steps(
         if values is None:
             if isinstance(own, bool) or not isinstance(own, (int, float)) or own == 0:
                 raise InputError(
-                    f"fields: {field} = {own!r} needs values to choose from: fields={{{field!r}: [...]}}"
+                    f"fields: {field} = {shown(own)} needs values to choose from: "
+                    f"fields={{{shown(field)}: [...]}}"
                 )
             values = [own * factor for factor in _FACTORS]
             if is_whole(field):

@@ -10,14 +10,13 @@ import math
 import numbers
 import os
 import re
-import reprlib
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
-from warpstack.arguments import as_path, printable, shown
-from warpstack.errors import InputError
+from warpstack.arguments import as_path, printable, printable_text, shown
+from warpstack.errors import InputError, not_a, unknown
 from warpstack.folders import data_folder
 from warpstack.yaml_file import read_mapping
 
@@ -26,9 +25,18 @@ __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
 _FOLDER = data_folder("gpus")
 
-#: More than any value means; sums and products of such values are finite still.
-_MOST = 1e15
-_MOST_INTEGER = 2**31 - 1
+#: What values can be by unit where a field has no range of its own: far beyond what anybody builds,
+#: and so that sums, products and quotients of them stay finite. "": counts.
+_RANGES: dict[str, tuple[float, float]] = {
+    "": (0, 2**20),
+    "GHz": (1e-3, 1e3),
+    "GB/s": (1e-3, 1e9),
+    "cycles": (0, 1e6),
+    "KiB": (0, 2**36),
+    "bytes": (0, 2**20),
+}
+#: Less than this, and not 0, nothing is that can be 0: cycles, KiB, bytes per cycle.
+_LEAST_PART = 1e-6
 #: Lines of all caches together that a simulation can hold: 3 GiB of state.
 _MOST_LINES = 2**26
 
@@ -42,11 +50,18 @@ def _number(
     doc: str,
     unit: str = "",
     *,
-    at_least: float = 0,
-    at_most: float = _MOST,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    or_zero: bool = False,
     default: Any = dataclasses.MISSING,
 ) -> Any:
-    limits = {"at_least": at_least, "at_most": at_most}
+    """Return a field for a number of a range; `or_zero`: or 0, which has a meaning of its own."""
+    least, most = _RANGES[unit]
+    limits = {
+        "at_least": least if at_least is None else at_least,
+        "at_most": most if at_most is None else at_most,
+        "or_zero": or_zero,
+    }
     metadata = {"doc": doc, "unit": unit, **limits, "choices": None}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -97,8 +112,8 @@ class Gpu:
     description: str = ""
 
     num_sms: int = _number("streaming multiprocessors", at_least=1, at_most=65536)
-    clock_ghz: float = _number("SM clock", "GHz", at_least=1e-6, at_most=1000)
-    issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-6)
+    clock_ghz: float = _number("SM clock", "GHz")
+    issue_width: float = _number("warp instructions per cycle per SM", at_least=1e-3, at_most=1024)
     scheduler: str = _choice(
         "warp scheduler: greedy then oldest, loose round robin, or oldest first (which the models take "
         "for greedy then oldest)",
@@ -113,13 +128,15 @@ class Gpu:
     )
 
     warps_per_sm: int = _number("warp slots per SM", at_least=1)
-    threads_per_sm: int = _number("resident threads per SM", at_least=1)
+    threads_per_sm: int = _number("resident threads per SM", at_least=1, at_most=2**25)
     blocks_per_sm: int = _number("resident thread blocks per SM", at_least=1)
-    registers_per_sm: int = _number("32-bit registers per SM", at_least=1)
+    registers_per_sm: int = _number("32-bit registers per SM", at_least=1, at_most=2**30)
     register_allocation_unit: int = _number(
         "registers of a warp are rounded up to a multiple of this", at_least=1, default=256
     )
-    shared_memory_kib_per_sm: float = _number("shared memory for thread blocks, per SM", "KiB")
+    shared_memory_kib_per_sm: float = _number(
+        "shared memory for thread blocks, per SM", "KiB", at_most=2**24
+    )
     shared_memory_allocation_bytes: int = _number(
         "shared memory of a block is rounded up to a multiple of this",
         "bytes",
@@ -130,7 +147,7 @@ class Gpu:
         "shared memory that the system adds to each block that uses some", "bytes", default=0
     )
 
-    l1_size_kib: float = _number("L1 data cache per SM", "KiB", at_least=1e-6)
+    l1_size_kib: float = _number("L1 data cache per SM", "KiB", at_least=1 / 32)
     l1_ways: int = _number("L1 associativity", at_least=1)
     l1_line_bytes: int = _number("L1 line", "bytes", at_least=32)
     l1_sector_bytes: int = _number(
@@ -196,13 +213,13 @@ class Gpu:
         default=2,
     )
 
-    l2_size_kib: float = _number("L2 cache, all slices together", "KiB", at_least=1e-6)
+    l2_size_kib: float = _number("L2 cache, all slices together", "KiB", at_least=1 / 32)
     l2_ways: int = _number("L2 associativity", at_least=1)
     l2_line_bytes: int = _number("L2 line", "bytes", at_least=32)
     l2_sector_bytes: int = _number(
         "L2 fill unit; equal to the line: not sectored", "bytes", at_least=32
     )
-    l2_slices: int = _number("L2 slices", at_least=1)
+    l2_slices: int = _number("L2 slices", at_least=1, at_most=65536)
     l2_slice_interleave_bytes: int = _number(
         "consecutive addresses in one slice", "bytes", at_least=32, default=256
     )
@@ -211,6 +228,7 @@ class Gpu:
         "clock of L2 and the NoC where they have their own: l2_latency is then constant in time when "
         "the SM clock changes; 0: they run on the SM clock",
         "GHz",
+        or_zero=True,
         default=0,
     )
     l2_write_policy: str = _choice(
@@ -240,9 +258,7 @@ class Gpu:
     )
 
     dram_latency: float = _number("what a DRAM access adds to an L2 hit", "cycles")
-    noc_bandwidth_gbs: float = _number(
-        "between all SMs and L2, one direction", "GB/s", at_least=1e-6
-    )
+    noc_bandwidth_gbs: float = _number("between all SMs and L2, one direction", "GB/s")
     noc_sm_bytes_per_cycle: float = _number(
         "what one SM can send and receive per cycle of l2_clock_ghz; 0: no limit of its own",
         "bytes",
@@ -254,12 +270,15 @@ class Gpu:
         at_most=4096,
         default=8,
     )
-    dram_bandwidth_gbs: float = _number("of all channels", "GB/s", at_least=1e-6)
+    dram_bandwidth_gbs: float = _number("of all channels", "GB/s")
     dram_channels: int = _number(
         "DRAM channels, each of as many L2 slices; 0: one per slice", at_most=65536, default=0
     )
     dram_clock_ghz: float = _number(
-        "clock at whose edges DRAM transfers start; 0: the clock of L2", "GHz", default=0
+        "clock at whose edges DRAM transfers start; 0: the clock of L2",
+        "GHz",
+        or_zero=True,
+        default=0,
     )
     dram_queue_entries: int = _number(
         "requests that wait for a DRAM channel", at_least=1, at_most=1 << 20, default=64
@@ -309,10 +328,16 @@ class Gpu:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for text, kind in (("sources", Mapping), ("changes", Mapping), ("unused_options", tuple)):
+            if not isinstance(getattr(self, text), kind):
+                expected = "a tuple" if kind is tuple else "a dictionary"
+                raise not_a(f"GPU {text}", expected, getattr(self, text))
         for text in ("name", "description"):
             value = getattr(self, text)
             if not isinstance(value, str):
-                raise InputError(f"GPU {text} = {reprlib.repr(value)} is not text")
+                raise InputError(f"GPU {text} = {shown(value)} is not text")
+            if printable_text(value) != value or (text == "name" and not value.isprintable()):
+                raise InputError(f"GPU {text} = {shown(value)} has characters that are not text")
         for field in _value_fields():
             object.__setattr__(
                 self, field.name, _checked(field, getattr(self, field.name), self.name)
@@ -324,9 +349,9 @@ class Gpu:
         lines += self.l2_size_kib * 1024 / self.l2_line_bytes
         if lines > _MOST_LINES:
             raise InputError(
-                f"GPU {self.name}: num_sms = {self.num_sms} times l1_size_kib = {self.l1_size_kib:g}, and "
-                f"l2_size_kib = {self.l2_size_kib:g}, are {lines:.3g} cache lines; at most "
-                f"{_MOST_LINES} can be simulated"
+                f"GPU {shown_name(self.name)}: num_sms = {self.num_sms} times l1_size_kib = "
+                f"{self.l1_size_kib:g}, and l2_size_kib = {self.l2_size_kib:g}, are {lines:.3g} "
+                f"cache lines; at most {_MOST_LINES} can be simulated"
             )
         for level, slices, interleave in (
             ("l1", 1, self.l1_line_bytes),
@@ -336,7 +361,7 @@ class Gpu:
             ways, line, sector = (
                 getattr(self, f"{level}_{part}") for part in ("ways", "line_bytes", "sector_bytes")
             )
-            where = f"GPU {self.name}"
+            where = f"GPU {shown_name(self.name)}"
             if line % 32 or line > 256:
                 raise InputError(
                     f"{where}: {level}_line_bytes = {line} is not a multiple of 32 up to 256"
@@ -366,18 +391,18 @@ class Gpu:
             ways = getattr(self, f"{level}_ways")
             if getattr(self, f"{level}_replacement") == "plru" and ways & (ways - 1):
                 raise InputError(
-                    f"GPU {self.name}: {level}_ways = {ways} is not a power of two, which "
+                    f"GPU {shown_name(self.name)}: {level}_ways = {ways} is not a power of two, which "
                     f"{level}_replacement = plru needs"
                 )
         if self.dram_channels and self.l2_slices % self.dram_channels:
             raise InputError(
-                f"GPU {self.name}: dram_channels = {self.dram_channels} does not divide l2_slices = "
-                f"{self.l2_slices}"
+                f"GPU {shown_name(self.name)}: dram_channels = {self.dram_channels} does not divide "
+                f"l2_slices = {self.l2_slices}"
             )
         self._check_carve_outs()
 
     def _check_carve_outs(self) -> None:
-        where = f"GPU {self.name}"
+        where = f"GPU {shown_name(self.name)}"
         unified, carve_outs = self.unified_l1_kib, self.shared_memory_carve_outs_kib
         if bool(unified) != bool(carve_outs):
             raise InputError(
@@ -439,7 +464,7 @@ class Gpu:
         >>> ws.gpu("pascal-mdm").replace(clock_ghz=2.8).dram_latency
         440.0
         """
-        check_field_names(changes, f"GPU {self.name}")
+        check_field_names(changes, f"GPU {shown_name(self.name)}")
         changed = dataclasses.replace(self, **changes)
         noted: dict[str, Any] = {}
         if "name" not in changes:
@@ -487,6 +512,11 @@ class Gpu:
         return {
             name: doc + (f" [{units[name]}]" if units[name] else "") for name, doc in docs.items()
         }
+
+    @classmethod
+    def ranges(cls) -> dict[str, str]:
+        """Return what the value of each field can be, as text, by field name."""
+        return {f.name: range_text(f) for f in _value_fields()}
 
     def values(self) -> dict[str, Any]:
         """Return every value by field name, without name, description and sources."""
@@ -607,13 +637,14 @@ def check_field_names(names: Iterable[str], where: str) -> None:
     known = [f.name for f in _value_fields()] + ["name", "description"]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
+            text = printable_text(name)[:80] if isinstance(name, str) else shown(name)
+            near = difflib.get_close_matches(text, known, n=1)
             hint = (
                 f"; did you mean {near[0]}?"
                 if near
                 else "; `warpstack gpus --fields` lists the fields"
             )
-            raise InputError(f"{where}: there is no field {name}{hint}")
+            raise InputError(f"{where}: there is no field {text}{hint}")
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:
@@ -641,18 +672,36 @@ def _short(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+def range_text(field: dataclasses.Field[Any]) -> str:
+    """Return what the value of a field can be, as text: ``0, or 0.001 to 1000 GHz``."""
+    limits = field.metadata
+    if limits["choices"] is not None:
+        return ", ".join(limits["choices"])
+    if limits.get("several"):
+        return f"0 to {_short(_RANGES['KiB'][1])} {limits['unit']} each"
+    unit = f" {limits['unit']}" if limits["unit"] else ""
+    zero = "0, or " if limits["or_zero"] else ""
+    return f"{zero}{_short(limits['at_least'])} to {_short(limits['at_most'])}{unit}"
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a GPU for a message: short, and such that any encoding has it."""
+    name = printable_text(name)
+    return name if len(name) <= 80 else f"{name[:80]}..."
+
+
 def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
     """Return the value in its field's type, or raise `InputError`."""
     choices = field.metadata["choices"]
     # Most values are right: their messages need not be made, which would take longer than the rest.
     plain = choices is None and not field.metadata.get("several")
     if plain and type(value) is (int if field.type == "int" else float):
-        most = _MOST_INTEGER if field.type == "int" else _MOST
-        if field.metadata.get("at_least", most) <= value <= min(field.metadata["at_most"], most):
+        limits = field.metadata
+        if max(limits["at_least"], _LEAST_PART) <= value <= limits["at_most"]:
             return value
     elif choices is not None and type(value) is str and value in choices:
         return value
-    where = f"GPU {gpu_name}: {field.name} = {shown(value)}"
+    where = f"GPU {shown_name(gpu_name)}: {field.name} = {shown(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{where} is not one of {', '.join(choices)}")
@@ -661,20 +710,25 @@ def _checked(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> Any:
         return _checked_numbers(value, where)
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise InputError(f"{where} is not a number")
+    least, most = field.metadata["at_least"], field.metadata["at_most"]
+    span = f"the range is {range_text(field)}"
     try:
         number = float(value)
     except OverflowError:
-        raise InputError(f"{where} is too large") from None
+        raise InputError(f"{where} is too large; {span}") from None
     if not math.isfinite(number):
-        raise InputError(f"{where} is not finite")
-    if number < field.metadata["at_least"]:
-        raise InputError(f"{where} is less than {field.metadata['at_least']:g}")
+        raise InputError(f"{where} is not finite; {span}")
     whole = field.type == "int"
+    if number == 0 and (least <= 0 or field.metadata["or_zero"]):
+        return 0 if whole else 0.0  # a negative zero would be another digest
+    if number < least:
+        raise InputError(f"{where} is less than {least:g}; {span}")
+    if number < _LEAST_PART:
+        raise InputError(f"{where} is less than {_LEAST_PART:g} and not 0; {span}")
     if whole and number != int(number):
-        raise InputError(f"{where} is not a whole number")
-    most = min(field.metadata["at_most"], _MOST_INTEGER if whole else _MOST)
+        raise InputError(f"{where} is not a whole number; {span}")
     if number > most:
-        raise InputError(f"{where} is too large; the most is {_short(most)}")
+        raise InputError(f"{where} is too large; the most is {_short(most)}; {span}")
     return int(number) if whole else number
 
 
@@ -686,9 +740,9 @@ def _checked_numbers(value: Any, where: str) -> tuple[float, ...]:
         found = sorted({float(number) for number in value})
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where} is not a list of numbers") from None
-    if not all(0 <= number <= _MOST for number in found):
+    if not all(number == 0 or _LEAST_PART <= number <= _RANGES["KiB"][1] for number in found):
         raise InputError(f"{where} has numbers that are negative, too large or not finite")
-    return tuple(found)
+    return tuple(abs(number) for number in found)
 
 
 def value_of_text(field: str, text: Any) -> Any:
@@ -735,8 +789,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
         if isinstance(entry, dict):
             if set(entry) - {"value", "source"} or "value" not in entry:
                 raise InputError(
-                    f"{where}: {field}: expected {{value: ..., source: ...}}, got "
-                    f"{reprlib.repr(entry)}"
+                    f"{where}: {field}: expected {{value: ..., source: ...}}, got {shown(entry)}"
                 )
             sources[field] = str(entry.get("source", ""))
             entry = entry["value"]
@@ -789,12 +842,9 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     >>> ws.gpu("pascal-mdm").l1_mshrs
     128
     """
-    if not isinstance(name_or_path, (str, os.PathLike)):
-        raise InputError(
-            "expected the name of a GPU or the path of a description, got "
-            f"{type(name_or_path).__name__}"
-        )
-    text = os.fspath(name_or_path)
+    text = os.fspath(name_or_path) if isinstance(name_or_path, (str, os.PathLike)) else None
+    if not isinstance(text, str):
+        raise not_a("gpu", "the name of a GPU or the path of a description", name_or_path)
     if text.endswith(_YAML_ENDINGS):
         return _read_yaml(as_path("GPU description", name_or_path))
     if text.endswith(".config"):
@@ -803,11 +853,12 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
         return read_config(as_path("GPGPU-Sim configuration", name_or_path), None)
     if text in gpus():
         return _named(text)
-    near = difflib.get_close_matches(text, gpus(), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise InputError(
-        f"there is no GPU {text!r}{hint}; the descriptions are {', '.join(gpus())}, "
-        "or give the path of a .yaml or gpgpusim.config file"
+    raise unknown(
+        "GPU",
+        text,
+        gpus(),
+        f"the descriptions are {', '.join(gpus())}, or give the path of a .yaml or gpgpusim.config "
+        "file",
     )
 
 
@@ -822,8 +873,5 @@ def as_gpu(gpu_or_name: GpuLike) -> Gpu:
     if isinstance(gpu_or_name, Gpu):
         return gpu_or_name
     if not isinstance(gpu_or_name, (str, os.PathLike)):
-        raise InputError(
-            "expected a Gpu, the name of one or the path of a description, got "
-            f"{type(gpu_or_name).__name__}"
-        )
+        raise not_a("gpu", "a Gpu, the name of one or the path of a description", gpu_or_name)
     return gpu(gpu_or_name)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
+from warpstack.checked import checked, checked_fields
 from warpstack.errors import InputError
 from warpstack.files import temporary_folder
 from warpstack.gpu import Gpu
@@ -45,6 +46,9 @@ class Run:
     status: int  # of the program; negative: the signal that ended it
     errors: tuple[str, ...]  # what makes its results or traces incomplete
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     def problem(self) -> str:
         """Return what went wrong in one sentence; empty if nothing did."""
         parts = []
@@ -58,6 +62,7 @@ class Run:
         return "; ".join(parts)
 
 
+@checked
 def trace_program(
     command: Sequence[str],
     output: str | os.PathLike[str],

@@ -12,9 +12,12 @@ import pandas as pd
 from scipy.cluster.vq import vq
 
 from warpstack import _core
-from warpstack.errors import InputError
+from warpstack.arguments import as_integer
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
+    MOST_THREADS,
     MemoryProfile,
     MemorySystem,
     cache_fields,
@@ -57,6 +60,9 @@ class Wave:
     active_sms: float
     total_warps: float
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     def _to_core(self) -> _core.Wave:
         return _core.Wave(self.count, self.warps, self.active_sms, self.total_warps)
 
@@ -96,6 +102,7 @@ class IntervalProfile:
         Warp instructions that a prediction accounts for; None: those of the waves.
     """
 
+    @checked
     def __init__(
         self,
         core: _core.IntervalColumns,
@@ -117,6 +124,7 @@ class IntervalProfile:
         self._played: dict[int, _core.PhaseList] = {}
 
     @classmethod
+    @checked
     def from_arrays(
         cls,
         *,
@@ -177,7 +185,7 @@ class IntervalProfile:
             try:
                 array = np.asarray(values, dtype=float)
             except (TypeError, ValueError):
-                raise InputError(f"{field} = {values!r} is not a list of numbers") from None
+                raise InputError(f"{field} = {shown(values)} is not a list of numbers") from None
             if array.ndim > 1 or array.size not in (1, count):
                 raise InputError(
                     f"{field} has the shape {array.shape} where others have {count} entries"
@@ -228,7 +236,7 @@ class IntervalProfile:
             except TypeError:
                 good = False
             if not good:
-                raise InputError(f"{field} = {number!r} is not a number of at least 1")
+                raise InputError(f"{field} = {shown(number)} is not a number of at least 1")
         core = _core.IntervalColumns(
             {
                 "instructions": issued,
@@ -269,6 +277,7 @@ class IntervalProfile:
     def __len__(self) -> int:
         return len(self._core)
 
+    @checked
     def waves(self, gpu: GpuLike) -> list[Wave]:
         """Return the waves in which a GPU runs the launch, whole ones first."""
         if isinstance(self._launch, tuple):
@@ -284,6 +293,7 @@ class IntervalProfile:
             launch.num_blocks, launch.warps_per_block, launch.blocks_per_sm, gpu.num_sms
         )
 
+    @checked
     def phases(self, gpu: GpuLike) -> pd.DataFrame:
         """Play the launch: how long how many warps and SMs are at work.
 
@@ -355,6 +365,7 @@ class IntervalProfile:
         )
 
 
+@checked
 def warp_groups(
     kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, num_threads: int = 0
 ) -> pd.DataFrame:
@@ -380,11 +391,14 @@ def warp_groups(
     """
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
     found = _core.group_warps(
-        kernel._core, np.asarray(values, dtype=float), num_threads=num_threads
+        kernel._core,
+        np.asarray(values, dtype=float),
+        num_threads=as_integer("num_threads", num_threads, 0, MOST_THREADS),
     )
     return pd.DataFrame(found)
 
 
+@checked
 def representative_warp(
     kernel: KernelTrace, selection: str = "clustering", *, num_threads: int = 0
 ) -> tuple[int, int]:
@@ -415,7 +429,7 @@ def representative_warp(
         If the selection is unknown or no warp has an instruction.
     """
     if selection not in SELECTIONS:
-        raise InputError(f"selection = {selection!r} is not one of {', '.join(SELECTIONS)}")
+        raise InputError(f"selection = {shown(selection)} is not one of {', '.join(SELECTIONS)}")
     groups = warp_groups(kernel, num_threads=num_threads)
     ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
     if selection == "max":
@@ -462,6 +476,7 @@ def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[
     return int(members[np.argmin(distance)])
 
 
+@checked
 def interval_profile(
     kernel: KernelTrace,
     gpu: GpuLike,
@@ -506,7 +521,7 @@ def interval_profile(
         If an argument is unknown, or a thread block does not fit on an SM.
     """
     if misses not in MISS_SOURCES:
-        raise InputError(f"misses = {misses!r} is not one of {', '.join(MISS_SOURCES)}")
+        raise InputError(f"misses = {shown(misses)} is not one of {', '.join(MISS_SOURCES)}")
     if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
         raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
     gpu = as_gpu(gpu)

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 
 __all__ = [
     "PercentageError",
@@ -39,6 +40,7 @@ class PercentageError(NamedTuple):
     excluded: int
 
 
+@checked
 def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return the mean absolute error, in the unit of the values.
 
@@ -63,6 +65,7 @@ def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise
     return float(np.abs(p - r).mean()) if p.size else np.nan
 
 
+@checked
 def mape(
     predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise"
 ) -> PercentageError:
@@ -98,6 +101,7 @@ def mape(
     return PercentageError(value, int((~used).sum()))
 
 
+@checked
 def nrmse(
     predicted: npt.ArrayLike, reference: npt.ArrayLike, *, by: str = "mean", nan: str = "raise"
 ) -> float:
@@ -123,7 +127,7 @@ def nrmse(
         As `mae`, or if `by` is neither.
     """
     if by not in ("mean", "range"):
-        raise InputError(f"by = {by!r} is no normalisation; give 'mean' or 'range'")
+        raise InputError(f"by = {shown(by)} is no normalisation; give 'mean' or 'range'")
     p, r = _pairs(predicted, reference, nan)
     if not p.size:
         return np.nan
@@ -131,6 +135,7 @@ def nrmse(
     return float(np.sqrt(np.square(p - r).mean())) / divisor if divisor else np.nan
 
 
+@checked
 def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return Pearson's correlation coefficient (cache paper, Section 5.2).
 
@@ -158,6 +163,7 @@ def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "r
     return float(np.clip(np.dot(p, r) / np.sqrt(np.dot(p, p) * np.dot(r, r)), -1, 1))
 
 
+@checked
 def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean.
 
@@ -187,6 +193,7 @@ def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "
     return pearson(*(pd.Series(values).rank().to_numpy() for values in (p, r)))
 
 
+@checked
 def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
     """Return the geometric mean of the ratios of prediction to reference.
 
@@ -220,6 +227,7 @@ def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str 
     return float(np.exp(np.mean(np.log(p[used]) - np.log(r[used])))) if used.any() else np.nan
 
 
+@checked
 def error_table(
     predicted: pd.DataFrame,
     reference: pd.DataFrame,
@@ -257,13 +265,13 @@ def error_table(
         if not table.index.is_unique:
             twice = table.index[table.index.duplicated()][0]
             raise InputError(
-                f"{name}: the row {twice!r} occurs twice; set an index of unique labels"
+                f"{name}: the row {shown(twice)} occurs twice; set an index of unique labels"
             )
     lone = predicted.index.symmetric_difference(reference.index, sort=False)
     if len(lone):
         having = "predicted" if lone[0] in predicted.index else "reference"
         raise InputError(
-            f"only {having} has the row {lone[0]!r} ({len(lone)} rows are on one side only); give both "
+            f"only {having} has the row {shown(lone[0])} ({len(lone)} rows are on one side only); give both "
             "the same rows"
         )
     if columns is None:
@@ -276,12 +284,12 @@ def error_table(
         for name, table in (("predicted", predicted), ("reference", reference)):
             if column not in table.columns:
                 raise InputError(
-                    f"{name} has no column {column!r}; it has {', '.join(map(str, table.columns))}"
+                    f"{name} has no column {shown(column)}; it has {', '.join(map(str, table.columns))}"
                 )
         try:
             p, r = _pairs(predicted[column].reindex(reference.index), reference[column], nan)
         except InputError as error:
-            raise InputError(f"column {column!r}: {error}") from None
+            raise InputError(f"column {shown(column)}: {error}") from None
         percentage = mape(p, r)
         rows.append(
             {
@@ -301,7 +309,7 @@ def error_table(
 def _pairs(predicted: npt.ArrayLike, reference: npt.ArrayLike, nan: str) -> tuple[_F64, _F64]:
     """Check the arrays and return the pairs to compare."""
     if nan not in ("raise", "omit"):
-        raise InputError(f"nan = {nan!r} is no policy; give 'raise' or 'omit'")
+        raise InputError(f"nan = {shown(nan)} is no policy; give 'raise' or 'omit'")
     p, r = (_values(*v) for v in (("predicted", predicted), ("reference", reference)))
     if p.shape != r.shape:
         raise InputError(

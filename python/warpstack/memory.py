@@ -12,7 +12,8 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
@@ -25,7 +26,8 @@ ACCESS_ORDERS = ("round_robin", "greedy")
 GREEDY_ORDER_FIELDS = frozenset({"l1_mshrs", "noc_queue_entries"})
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
-_MOST_THREADS = 255
+#: Of one call.
+MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
 CACHE_FIELDS = frozenset(
@@ -59,6 +61,7 @@ class MemoryProfile:
     that hold among them.
     """
 
+    @checked
     def __init__(
         self,
         core: _core.MemoryProfile,
@@ -177,8 +180,11 @@ class BlockSchedule:
     first_occupancy_only: bool = False
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         if self.policy not in BLOCK_POLICIES:
-            raise InputError(f"policy = {self.policy!r} is not one of {', '.join(BLOCK_POLICIES)}")
+            raise InputError(
+                f"policy = {shown(self.policy)} is not one of {', '.join(BLOCK_POLICIES)}"
+            )
         as_integer("seed", self.seed, 0, 2**64 - 1)
 
 
@@ -208,6 +214,7 @@ class MemorySystem:
         If the order is unknown, or the cache geometry is impossible.
     """
 
+    @checked
     def __init__(
         self,
         gpu: GpuLike,
@@ -220,13 +227,14 @@ class MemorySystem:
         self.gpu = gpu = as_gpu(gpu)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
-        threads = as_integer("num_threads", num_threads, 0, _MOST_THREADS)
+        threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
         with named_memory_error(gpu):
             config = memory_config(
                 gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
             )
             self._core = _core.MemorySystem(config, threads)
 
+    @checked
     def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
 
@@ -278,6 +286,7 @@ def simulate_caches(
     num_threads: int = ...,
     progress: bool = ...,
 ) -> list[MemoryProfile]: ...
+@checked
 def simulate_caches(
     kernel: KernelTrace | App,
     gpu: GpuLike,
@@ -342,6 +351,7 @@ def simulate_caches(
     return profiles
 
 
+@checked
 def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     """Return how many thread blocks of the kernel an SM holds at once.
 
@@ -421,7 +431,7 @@ def memory_config(
     blocks = blocks or BlockSchedule()
     if access_order not in ACCESS_ORDERS:
         raise InputError(
-            f"access_order = {access_order!r} is not one of {', '.join(ACCESS_ORDERS)}"
+            f"access_order = {shown(access_order)} is not one of {', '.join(ACCESS_ORDERS)}"
         )
     return {
         "num_sms": gpu.num_sms,

@@ -13,7 +13,8 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown, unknown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -24,6 +25,7 @@ from warpstack.interval import (
 )
 from warpstack.memory import CACHE_FIELDS, MemorySystem
 from warpstack.progress import progress_bar
+from warpstack.tables import checked_table
 from warpstack.trace import App, KernelTrace, kernels_of
 
 __all__ = [
@@ -76,6 +78,9 @@ class Prediction:
     cpi: float
     cpi_stack: dict[str, float]
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
 
 @dataclass(frozen=True)
 class _Registered:
@@ -93,6 +98,7 @@ def names() -> list[str]:
     return [*_core.model_names(), *_registered]
 
 
+@checked
 def register(
     name: str,
     cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]],
@@ -121,18 +127,19 @@ def register(
         If the name is taken or no word, or a field is none.
     """
     if not isinstance(name, str) or not name.isidentifier() or name == "all":
-        raise InputError(f"register: name = {name!r} is no name for a model; give one word")
+        raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
     if name in names():
         raise InputError(
             f"register: there is a model {name} already; unregister it or rename yours"
         )
     if not callable(cycles):
-        raise InputError(f"register: cycles = {cycles!r} is no function")
+        raise InputError(f"register: cycles = {shown(cycles)} is no function")
     used = Gpu.fields() if fields is None else list(fields)
     check_value_fields(used, f"register: fields of {name}")
     _registered[name] = _Registered(cycles, frozenset(used))
 
 
+@checked
 def unregister(name: str) -> None:
     """Remove a model that `register` added.
 
@@ -142,7 +149,7 @@ def unregister(name: str) -> None:
         If it did not add one of this name.
     """
     if name not in _registered:
-        raise InputError(f"unregister: no model {name!r} was registered")
+        raise InputError(f"unregister: no model {shown(name)} was registered")
     del _registered[name]
 
 
@@ -158,7 +165,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
         for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
             if part not in total:
                 raise InputError(
-                    f"model {model}: {part!r} is no component of a CPI stack; those are "
+                    f"model {model}: {shown(part)} is no component of a CPI stack; those are "
                     f"{', '.join(STACK_COMPONENTS)}"
                 )
             if not (math.isfinite(cycles) and cycles >= 0):
@@ -179,6 +186,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
     }
 
 
+@checked
 def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
     """Evaluate one model.
 
@@ -202,6 +210,8 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
+    if model not in names():
+        raise unknown("model", model, names())
     if model in _registered:
         result = _evaluate_registered(model, profile, gpu)
     else:
@@ -331,7 +341,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     for model in wanted:
         if model not in names():
             raise InputError(
-                f"unknown model {model!r}; the models are {', '.join(names())}, or all"
+                f"unknown model {shown(model)}; the models are {', '.join(names())}, or all"
             )
     for model in wanted:
         if wanted.count(model) > 1:
@@ -339,6 +349,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     return wanted
 
 
+@checked
 def predict(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
@@ -428,6 +439,7 @@ def predict(
     return pd.DataFrame(rows)
 
 
+@checked
 def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     """Add the kernels of an application up, per GPU and model.
 
@@ -456,6 +468,13 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     if missing or predictions.empty:
         what = f"have no column {missing[0]}" if missing else "have no rows"
         raise InputError(f"the predictions {what}; expected the rows of predict")
+    predictions = checked_table(
+        "predictions",
+        predictions,
+        positive=("instructions", "cycles"),
+        numbers=("cpi", *_STACK_COLUMNS),
+        texts=keys,
+    )
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
         weight = group["instructions"] / group["instructions"].sum()
@@ -480,6 +499,7 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
 _STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 
 
+@checked
 def fields_used(models: str | Iterable[str]) -> set[str]:
     """Return the fields of `Gpu` that a prediction with these models depends on."""
     used = set(_STAGE_FIELDS)

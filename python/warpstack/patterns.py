@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.storage import default_budget
 from warpstack.trace import KernelTrace
 
@@ -36,6 +37,9 @@ class Instruction:
     row: int
     pc: int
     opcode: str
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
 
 class KernelBuilder:
@@ -73,6 +77,7 @@ class KernelBuilder:
     12
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -119,6 +124,7 @@ class KernelBuilder:
         """Number of each thread in its block, shape (1, threads per block)."""
         return np.arange(self._threads)[np.newaxis, :]
 
+    @checked
     def instruction(
         self,
         opcode: str,
@@ -154,6 +160,7 @@ class KernelBuilder:
         self._declared[declared.row] = declared
         return declared
 
+    @checked
     def issue(
         self,
         instruction: Instruction,
@@ -202,6 +209,7 @@ class KernelBuilder:
         addresses = None if address is None else self._per_warp("address", address, np.uint64)
         self._steps.append((instruction.row, issued, mask, addresses))
 
+    @checked
     def emit(
         self,
         opcode: str,
@@ -270,7 +278,7 @@ def _numbers(what: str, value: int | Iterable[int], at_least: int, at_most: int)
 def _dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
     given = _numbers(what, value, 1, _MOST)
     if not 1 <= len(given) <= 3:
-        raise InputError(f"{what} = {value!r} has {len(given)} numbers; expected one to three")
+        raise InputError(f"{what} = {shown(value)} has {len(given)} numbers; expected one to three")
     x, y, z = given + [1] * (3 - len(given))
     return (x, y, z)
 
@@ -283,6 +291,7 @@ def _threads_of(warps_per_block: int) -> int:
     return as_integer("warps_per_block", warps_per_block, 1, 32) * WARP_SIZE
 
 
+@checked
 def strided(
     gs: int,
     iterations: int = 16,
@@ -349,6 +358,7 @@ def strided(
     return k.build()
 
 
+@checked
 def stream(
     loads: int = 1, blocks: int = 448, warps_per_block: int = 8, *, base: int = DEFAULT_BASE
 ) -> KernelTrace:
@@ -371,6 +381,7 @@ def stream(
     return k.build()
 
 
+@checked
 def gather(
     loads: int = 4,
     blocks: int = 448,
@@ -401,7 +412,9 @@ def gather(
     base = as_integer("base", base, 0, _MOST_BASE)
     k = KernelBuilder("gather", grid=blocks, block=_threads_of(warps_per_block))
     if not isinstance(footprint_mib, numbers.Real) or not 2**-18 <= footprint_mib <= 2**28:
-        raise InputError(f"footprint_mib = {footprint_mib!r} is no size from 4 bytes to 256 TiB")
+        raise InputError(
+            f"footprint_mib = {shown(footprint_mib)} is no size from 4 bytes to 256 TiB"
+        )
     elements = int(footprint_mib * 2**20) // 4
     rng = np.random.default_rng(as_integer("seed", seed, 0, 2**64 - 1))
     index_bytes = 4 * k.thread.size * loads

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import reprlib
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from warpstack.arguments import value_text
-from warpstack.errors import InputError
+from warpstack.arguments import printable_text, value_text
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.models import STACK_COMPONENTS
+from warpstack.tables import checked_table
 
 __all__ = ["point_totals", "speedups"]
 
@@ -20,6 +23,7 @@ _WEIGHTED = ["cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
 _LAUNCH = ("kernel", "name", "trace_digest")
 
 
+@checked
 def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     """Add the kernels up at each point of a sweep, per model and application.
 
@@ -56,10 +60,24 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
             raise InputError(
                 f"there is no column {column}; expected the DataFrame of warpstack.sweep"
             )
+    table = checked_table("table", table, texts=("error",))
     rows = _without_failures(table)
     if rows.empty:
         raise InputError("there are no points to look at" + _first_error(table))
+    rows = checked_table(
+        "table",
+        rows,
+        positive=("instructions", "cycles"),
+        numbers=_WEIGHTED,
+        texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
+    ).reset_index(drop=True)
+    for name in ("point", *(name for name in ("kernel",) if name in rows)):
+        if not rows[name].map(lambda value: isinstance(value, (int, np.integer))).all():
+            raise InputError(f"table: the column {name} has values that are not whole numbers")
     axes = axes_of(rows)
+    for axis in axes:
+        if not rows[axis].map(_is_plain).all():
+            raise InputError(f"table: the axis {axis} has values that are neither numbers nor text")
     # Values of points that failed may have been of other kinds.
     rows = rows.assign(**{axis: rows[axis].infer_objects() for axis in axes})
     keys = ["point", *axes, *(name for name in ("app", "gpu") if name in rows), "model"]
@@ -97,6 +115,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     return totals
 
 
+@checked
 def speedups(
     table: pd.DataFrame, baseline: Mapping[str, Any], *, model: str | None = None
 ) -> pd.DataFrame:
@@ -135,7 +154,7 @@ def speedups(
         at = at[at["model"] == model]
         if at.empty:
             raise InputError(
-                f"model = {model!r} is not in the table; there are "
+                f"model = {shown(model)} is not in the table; there are "
                 f"{', '.join(totals['model'].unique())}"
             )
     keys = [name for name in ("app", *(() if model else ("model",))) if name in totals]
@@ -151,13 +170,19 @@ def speedups(
     return totals.assign(speedup=performance.to_numpy() / base.to_numpy())
 
 
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return printable_text(value) == value
+    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
+
+
 def axes_of(table: pd.DataFrame) -> list[str]:
     """Return the columns that are fields of `Gpu`: the axes of a sweep."""
     return [name for name in table.columns if name in Gpu.fields()]
 
 
 def slice_of(
-    table: pd.DataFrame, shown: list[str], where: Mapping[str, Any] | None = None
+    table: pd.DataFrame, over: list[str], where: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
     """Return the points to draw over some axes: of one application, with all other axes fixed.
 
@@ -165,7 +190,7 @@ def slice_of(
     ----------
     table
         Rows of `warpstack.sweep` or of `point_totals`.
-    shown
+    over
         The axes to draw over.
     where
         Values of others.
@@ -174,35 +199,35 @@ def slice_of(
     ------
     InputError
         If an axis is not in the table, or another one still varies, and not in step with the only
-        one that is shown.
+        one that is drawn over.
     """
     totals = point_totals(table)
-    for axis in shown:
+    for axis in over:
         if axis not in axes_of(totals):
             raise InputError(
-                f"{axis!r} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
+                f"{shown(axis)} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
             )
-    if len(set(shown)) < len(shown):
-        raise InputError(f"{shown[0]} is given twice; choose two axes")
+    if len(set(over)) < len(over):
+        raise InputError(f"{over[0]} is given twice; choose two axes")
     one_application(totals)
     totals = _at(totals, where or {})
-    check_fixed(totals, [*shown, *in_step(totals, shown)], "where")
-    _check_one_each(totals, [*shown, "model"], "where")
+    check_fixed(totals, [*over, *in_step(totals, over)], "where")
+    _check_one_each(totals, [*over, "model"], "where")
     # Texts have no order but that of the sweep.
-    numeric = [axis for axis in shown if pd.api.types.is_numeric_dtype(totals[axis])]
+    numeric = [axis for axis in over if pd.api.types.is_numeric_dtype(totals[axis])]
     return totals.sort_values(numeric, kind="stable") if numeric else totals
 
 
-def in_step(totals: pd.DataFrame, shown: list[str]) -> list[str]:
-    """Return the axes that rise and fall with the only one that is shown."""
-    if len(shown) != 1 or not pd.api.types.is_numeric_dtype(totals[shown[0]]):
+def in_step(totals: pd.DataFrame, over: list[str]) -> list[str]:
+    """Return the axes that rise and fall with the only axis that is drawn over."""
+    if len(over) != 1 or not pd.api.types.is_numeric_dtype(totals[over[0]]):
         return []
     found = []
     for axis in axes_of(totals):
-        if axis in shown or not varies(totals[axis]):
+        if axis in over or not varies(totals[axis]):
             continue
-        pairs = totals[[*shown, axis]].drop_duplicates().sort_values(shown)
-        once = not pairs[shown[0]].duplicated().any()
+        pairs = totals[[*over, axis]].drop_duplicates().sort_values(over)
+        once = not pairs[over[0]].duplicated().any()
         if once and pd.api.types.is_numeric_dtype(pairs[axis]):
             steps = pairs[axis].diff().iloc[1:]
             if (steps > 0).all() or (steps < 0).all():
@@ -215,23 +240,23 @@ def one_application(totals: pd.DataFrame) -> None:
     if "app" in totals and varies(totals["app"]):
         apps = totals["app"].unique()
         raise InputError(
-            f"the table has {len(apps)} applications; choose one: table[table['app'] == {apps[0]!r}]"
+            f"the table has {len(apps)} applications; choose one: table[table['app'] == {shown(apps[0])}]"
         )
     if "gpu" in totals and varies(totals["gpu"]):
         gpus = totals["gpu"].unique()
         raise InputError(
             f"the table has {len(gpus)} GPUs, {', '.join(map(str, gpus))}; choose one: "
-            f"table[table['gpu'] == {gpus[0]!r}]"
+            f"table[table['gpu'] == {shown(gpus[0])}]"
         )
 
 
-def check_fixed(totals: pd.DataFrame, shown: list[str], argument: str) -> None:
-    """Raise `InputError` if an axis that is not shown has several values."""
+def check_fixed(totals: pd.DataFrame, over: list[str], argument: str) -> None:
+    """Raise `InputError` if an axis that is not drawn over has several values."""
     for axis in axes_of(totals):
-        if axis not in shown and varies(totals[axis]):
+        if axis not in over and varies(totals[axis]):
             some = totals[axis].unique()[0]
             raise InputError(
-                f"{axis} has {totals[axis].nunique()} values; choose one: {argument}={{{axis!r}: "
+                f"{axis} has {totals[axis].nunique()} values; choose one: {argument}={{{shown(axis)}: "
                 f"{plain(some)!r}}}"
             )
 
@@ -283,7 +308,7 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
     for axis, value in where.items():
         if axis not in axes_of(totals):
             raise InputError(
-                f"{axis!r} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
+                f"{shown(axis)} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
             )
         if isinstance(value, (list, tuple)):  # a sweep has several numbers as text
             same = totals[axis].map(value_text) == value_text(value)
@@ -291,8 +316,8 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
             same = totals[axis] == value
         matching = totals[same]
         if matching.empty:
-            there = reprlib.repr([plain(v) for v in totals[axis].unique()])
-            raise InputError(f"{axis} = {value!r} is no value of the sweep; there are {there}")
+            there = shown([plain(v) for v in totals[axis].unique()])
+            raise InputError(f"{axis} = {shown(value)} is no value of the sweep; there are {there}")
         totals = matching
     return totals
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tqdm import tqdm
 
 __all__ = ["Progress", "progress_bar"]
 
 
+@runtime_checkable
 class Progress(Protocol):
     """The part of a progress bar that long work needs."""
 

@@ -16,7 +16,8 @@ import pandas as pd
 from scipy.special import betainc
 
 from warpstack import _core
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import GpuLike, as_gpu
 from warpstack.memory import occupancy
 from warpstack.trace import App, KernelTrace
@@ -75,6 +76,7 @@ class ReuseProfile:
     0.3333333333333333
     """
 
+    @checked
     def __init__(
         self,
         accesses: int,
@@ -98,6 +100,7 @@ class ReuseProfile:
         self.by_kind = dict(by_kind or {})
 
     @classmethod
+    @checked
     def from_lines(
         cls, lines: npt.ArrayLike, *, rate: float = 1.0, batches: int = 16, seed: int = 0
     ) -> ReuseProfile:
@@ -146,6 +149,7 @@ class ReuseProfile:
         """Whether every line was followed."""
         return not self._batches
 
+    @checked
     def hit_rate(self, size_lines: npt.ArrayLike) -> _F64:
         """Hit rate of fully associative LRU caches: the share of distances below the size.
 
@@ -170,6 +174,7 @@ class ReuseProfile:
         sizes = _sizes(size_lines)
         return np.asarray(np.maximum(self._fully_associative(self._histogram, sizes), 0))
 
+    @checked
     def hit_rate_error(self, size_lines: npt.ArrayLike) -> _F64:
         """Return the standard error of `hit_rate`, in its shape: 0 when the profile is exact.
 
@@ -182,6 +187,7 @@ class ReuseProfile:
         sizes = _sizes(size_lines)
         return _standard_error([self._fully_associative(b, sizes) for b in self._batches], sizes)
 
+    @checked
     def sdcm(self, ways: npt.ArrayLike, lines: npt.ArrayLike) -> _F64:
         """Hit rate of set-associative LRU caches by the stack distance-based cache model.
 
@@ -211,6 +217,7 @@ class ReuseProfile:
         pairs = _geometry(ways, lines)
         return np.asarray(np.maximum(self._sdcm(self._histogram, *pairs), 0))
 
+    @checked
     def sdcm_error(self, ways: npt.ArrayLike, lines: npt.ArrayLike) -> _F64:
         """Return the standard error of `sdcm` from sampling, as `hit_rate_error` does."""
         pairs = _geometry(ways, lines)
@@ -257,6 +264,7 @@ class ReuseProfile:
         return f"<ReuseProfile of {self.accesses:,} accesses to {self.cold:,.0f} lines, {what}>"
 
 
+@checked
 def reuse_profile(
     kernel_or_lines: KernelTrace | npt.ArrayLike,
     gpu: GpuLike | None = None,
@@ -308,6 +316,7 @@ def reuse_profile(
     return _from_core(core, rate=rate, line_bytes=stream["line_bytes"], kinds=True)
 
 
+@checked
 def line_stream(
     kernel: KernelTrace,
     gpu: GpuLike,
@@ -358,6 +367,7 @@ def line_stream(
     ]
 
 
+@checked
 def stack_distances(lines: npt.ArrayLike) -> _I64:
     """Return the exact LRU stack distance of each access (cache paper, Table 1).
 
@@ -385,6 +395,7 @@ def stack_distances(lines: npt.ArrayLike) -> _I64:
     return _core.stack_distances(_line_array(lines)).view(np.int64)
 
 
+@checked
 def cache_family(
     lines: npt.ArrayLike, *, sets: Sequence[int] | npt.ArrayLike, max_ways: int
 ) -> pd.DataFrame:
@@ -455,7 +466,11 @@ class PptGpuMem:
     l1: ReuseProfile
     l2: ReuseProfile
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
+
+@checked
 def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
     """Estimate cache hits and traffic as PPT-GPU-Mem does, the baseline of the cache paper.
 
@@ -592,7 +607,7 @@ def _stream_config(
         )
     gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
-        raise InputError(f"level = {level!r} is no cache; give 'l1' or 'l2'")
+        raise InputError(f"level = {shown(level)} is no cache; give 'l1' or 'l2'")
     if filtered and level == "l1":
         raise InputError("filtered: nothing is in front of L1; give level='l2'")
     if line_bytes is None:
@@ -612,9 +627,11 @@ def _check_sampling(rate: float, batches: int, seed: int) -> None:
     # The core checks rate and batches as numbers; here is what would not reach it.
     for name, value, limit in (("batches", batches, 2**32), ("seed", seed, 2**64)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < limit:
-            raise InputError(f"{name} = {value!r} is not a whole number from 0 to {limit - 1}")
+            raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")
     if not isinstance(rate, (int, float, np.integer, np.floating)):
-        raise InputError(f"rate = {rate!r} is no number; give the share of the lines to follow")
+        raise InputError(
+            f"rate = {shown(rate)} is no number; give the share of the lines to follow"
+        )
 
 
 def _line_array(lines: npt.ArrayLike) -> _U64:
@@ -637,7 +654,7 @@ def _whole(name: str, values: npt.ArrayLike, lowest: int) -> _I64:
     """Return whole numbers of at least `lowest`."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or array.size == 0:
-        raise InputError(f"{name} = {values!r} is not a whole number of at least {lowest}")
+        raise InputError(f"{name} = {shown(values)} is not a whole number of at least {lowest}")
     bad = ~(array >= lowest) | (array >= 2.0**63)
     if array.dtype.kind == "f":
         bad |= array != np.floor(array)

@@ -9,6 +9,7 @@ import pandas as pd
 from warpstack import models as model_stage
 from warpstack import timing
 from warpstack._core import __version__
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import GpuLike, as_gpu
 from warpstack.interval import interval_profile
@@ -28,6 +29,7 @@ _TRAFFIC = {
 }
 
 
+@checked
 def ceilings(gpu: GpuLike) -> dict[str, float]:
     """Return what bounds performance.
 
@@ -46,6 +48,7 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
     }
 
 
+@checked
 def roofline(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,

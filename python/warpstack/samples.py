@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from warpstack.arguments import as_integer, shown
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import check_value_fields, is_number, is_whole
 
@@ -41,6 +42,7 @@ class Samples(Sequence[dict[str, Any]]):
         Base samples: for ``saltelli`` the n of its n (d + 2) points, else the number of points.
     """
 
+    @checked
     def __init__(
         self,
         points: Sequence[Mapping[str, Any]],
@@ -75,6 +77,7 @@ class Samples(Sequence[dict[str, Any]]):
         return f"<Samples: {len(self)} points of {fields} ({self.method}, seed {self.seed})>"
 
 
+@checked
 def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     """Draw a Latin hypercube: each of `n` equal parts of every range holds one point.
 
@@ -112,6 +115,7 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     return Samples(_points(axes, unit), ranges, "latin_hypercube", seed, n)
 
 
+@checked
 def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     """Draw points of a scrambled Sobol sequence, which fill a space more evenly than random ones.
 
@@ -137,6 +141,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     return Samples(_points(axes, _sobol(len(axes), n, seed)), ranges, "sobol", seed, n)
 
 
+@checked
 def random(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     """Draw points independently and uniformly.
 
@@ -161,6 +166,7 @@ def random(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     return Samples(_points(axes, unit), ranges, "random", seed, n)
 
 
+@checked
 def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     """Draw the points that first- and total-order Sobol indices are computed from.
 
@@ -228,7 +234,7 @@ class _Axis:
             raise InputError(f"{where}: {field} is no number; give a list of choices")
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
-                raise InputError(f"{where}: {bound!r} is not a number")
+                raise InputError(f"{where}: {shown(bound)} is not a number")
             # Compared as it is: float() of a larger whole number is an error.
             if isinstance(bound, int) and abs(bound) > sys.float_info.max:
                 raise InputError(f"{where}: expected finite numbers, the lower one first")

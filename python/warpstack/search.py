@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.optimize import differential_evolution
 
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.expressions import Expression
 from warpstack.gpu import Gpu, GpuLike, as_gpu, is_number
@@ -45,6 +46,7 @@ _MOST_STALE = 25
 _MOST_STARTS = 4
 
 
+@checked
 def search(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,

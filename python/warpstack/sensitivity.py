@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack.arguments import shown
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.expressions import Expression
 from warpstack.gpu import GpuLike, as_gpu, check_value_fields
@@ -20,6 +21,7 @@ __all__ = ["one_at_a_time", "sobol_indices", "swings"]
 _RESAMPLES = 200
 
 
+@checked
 def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     """Return the points for `swings`: the GPU as it is, then one field changed at a time.
 
@@ -57,6 +59,7 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     return [base, *({**base, field: value} for field, value, _ in changed if value != base[field])]
 
 
+@checked
 def swings(
     table: pd.DataFrame, metric: str = "ipc", *, baseline: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
@@ -88,7 +91,7 @@ def swings(
     base = {a: plain(totals[a].iloc[0]) for a in axes} if baseline is None else dict(baseline)
     for axis in base:
         if axis not in axes_of(totals):
-            raise InputError(f"baseline: {axis!r} is no axis of this sweep")
+            raise InputError(f"baseline: {shown(axis)} is no axis of this sweep")
     check_fixed(totals, list(base), "baseline")
     rows = []
     for model, group in totals.groupby("model", sort=False):
@@ -119,6 +122,7 @@ def swings(
     return result.sort_values("swing", ascending=False, kind="stable", ignore_index=True)
 
 
+@checked
 def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     """Return the shares of a metric's variance that each axis causes, alone and in all.
 

@@ -25,6 +25,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack.arguments import as_integer, shown, value_text
+from warpstack.checked import checked
 from warpstack.cluster import check_client, run_on_cluster
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
@@ -64,6 +65,7 @@ _INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
 _NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
 
 
+@checked
 def sweep(
     app_or_kernels: Apps,
     gpu: GpuLike,
@@ -184,7 +186,7 @@ class Options:
             ("access_order", self.access_order, ACCESS_ORDERS),
         ):
             if value not in choices:
-                raise InputError(f"{name} = {value!r} is not one of {', '.join(choices)}")
+                raise InputError(f"{name} = {shown(value)} is not one of {', '.join(choices)}")
         threshold = self.merge_threshold
         if (
             not isinstance(threshold, numbers.Real)
@@ -260,7 +262,7 @@ class Design:
         kernels = {}
         for name, app in by_name.items():
             if not isinstance(name, str):
-                raise InputError(f"the name of an application, {name!r}, is not text")
+                raise InputError(f"the name of an application, {shown(name)}, is not text")
             kernels[name] = kernels_of(app)
             if not kernels[name]:
                 what = f"the application {name}" if name else "the application"
@@ -405,7 +407,7 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
         values = {}
         for name, given in axes.items():
             if isinstance(given, str) or not isinstance(given, Iterable):
-                raise InputError(f"axes: {name} = {given!r} is not a list of values")
+                raise InputError(f"axes: {name} = {shown(given)} is not a list of values")
             values[name] = list(given)
             if not values[name]:
                 raise InputError(f"axes: {name} has no values")
@@ -423,7 +425,7 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
     for number, point in enumerate(points):
         if not isinstance(point, Mapping):
             raise InputError(
-                f"axes: point {number} = {point!r} is not a mapping of fields to values"
+                f"axes: point {number} = {shown(point)} is not a mapping of fields to values"
             )
         if not fields.keys() >= point.keys():
             check_value_fields(point, f"axes: point {number}")

@@ -6,7 +6,6 @@ import dataclasses
 import difflib
 import os
 import re
-import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from warpstack import samples, workloads
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, check_value_fields, value_of_text
 from warpstack.gpu import gpu as find_gpu
 from warpstack.io import load
@@ -158,7 +157,7 @@ def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) ->
         if key not in known:
             near = difflib.get_close_matches(str(key), list(known), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
-            raise InputError(f"{where}there is no key {reprlib.repr(key)}{hint}")
+            raise InputError(f"{where}there is no key {shown(key)}{hint}")
 
 
 def _text(entries: Mapping[str, Any], key: str, where: str = "") -> str | None:
@@ -166,20 +165,20 @@ def _text(entries: Mapping[str, Any], key: str, where: str = "") -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value:
-        raise InputError(f"{where}{key} = {reprlib.repr(value)} is not text")
+        raise InputError(f"{where}{key} = {shown(value)} is not text")
     return value
 
 
 def _texts(given: Any, key: str) -> list[str]:
     values = [given] if isinstance(given, str) else given
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InputError(f"{key} = {reprlib.repr(given)} is not a list of names")
+        raise InputError(f"{key} = {shown(given)} is not a list of names")
     return values
 
 
 def _mapping(given: Any, key: str) -> Mapping[str, Any]:
     if not isinstance(given, dict):
-        raise InputError(f"{key}: expected lines `key: value`, got {reprlib.repr(given)}")
+        raise InputError(f"{key}: expected lines `key: value`, got {shown(given)}")
     return given
 
 
@@ -189,9 +188,7 @@ def _whole(key: str, given: Any, at_least: int) -> int:
         not (isinstance(given, str) and re.fullmatch("[0-9]{1,300}", given))
         or int(given) < at_least
     ):
-        raise InputError(
-            f"{key} = {reprlib.repr(given)} is not a whole number of at least {at_least}"
-        )
+        raise InputError(f"{key} = {shown(given)} is not a whole number of at least {at_least}")
     return int(given)
 
 
@@ -226,7 +223,7 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     if workload not in workloads.names():
         near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
-        raise InputError(f"{where}there is no workload {workload!r}{hint}")
+        raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
 
@@ -278,7 +275,7 @@ def _axes(entries: Mapping[str, Any]) -> Axes:
         for field, values in grid.items():
             if not isinstance(values, list):
                 raise InputError(
-                    f"axes: {field} = {reprlib.repr(values)} is not a list of values, [1, 2, 4]"
+                    f"axes: {field} = {shown(values)} is not a list of values, [1, 2, 4]"
                 )
         axes: Axes = {k: [value_of_text(k, v) for v in values] for k, values in grid.items()}
     elif given == ["points"]:
@@ -301,7 +298,7 @@ def _sample(entries: Mapping[str, Any]) -> samples.Samples:
             raise InputError(f"sample: {key} is missing")
     method = _text(entries, "method", "sample: ")
     if method not in _SAMPLERS:
-        raise InputError(f"sample: method = {method!r} is not one of {', '.join(_SAMPLERS)}")
+        raise InputError(f"sample: method = {shown(method)} is not one of {', '.join(_SAMPLERS)}")
     ranges = _mapping(entries["ranges"], "sample: ranges")
     check_value_fields(ranges, "sample: ranges")
     return _SAMPLERS[method](
@@ -324,7 +321,7 @@ def _range(field: str, given: Any) -> Any:
     bounds = tuple(value_of_text("", given[key]) for key in ("low", "high"))
     scale = given.get("scale", "linear")
     if scale not in ("linear", "log"):
-        raise InputError(f"{where}scale = {reprlib.repr(scale)} is not one of linear, log")
+        raise InputError(f"{where}scale = {shown(scale)} is not one of linear, log")
     return (*bounds, "log") if scale == "log" else bounds
 
 
@@ -338,13 +335,11 @@ def _options(given: Any) -> Options:
     if "merge_threshold" in values:
         threshold = value_of_text("", values["merge_threshold"])
         if not isinstance(threshold, (int, float)):
-            raise InputError(
-                f"options: merge_threshold = {reprlib.repr(threshold)} is not a number"
-            )
+            raise InputError(f"options: merge_threshold = {shown(threshold)} is not a number")
         values["merge_threshold"] = float(threshold)
     if "flush_l2" in values:
         flush = str(values["flush_l2"]).lower()
         if flush not in _TRUTHS:
-            raise InputError(f"options: flush_l2 = {reprlib.repr(flush)} is not true or false")
+            raise InputError(f"options: flush_l2 = {shown(flush)} is not true or false")
         values["flush_l2"] = _TRUTHS[flush]
     return Options(**values)

@@ -12,6 +12,7 @@ import pandas as pd
 from warpstack import _core, models
 from warpstack._core import __version__
 from warpstack.arguments import as_integer
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_intervals, class_latencies
 from warpstack.memory import hit_rates, memory_config, named_memory_error
@@ -35,6 +36,7 @@ class SimulationResult:
     Made by `warpstack.simulate`. ``docs/timing.md`` defines every resource and statistic.
     """
 
+    @checked
     def __init__(self, core: _core.SimulationResult, kernel: KernelTrace, gpu: Gpu) -> None:
         self._core = core
         self.kernel = kernel
@@ -171,15 +173,17 @@ class SimulationResult:
         return str(self.to_frame().T.to_html(header=False))
 
 
-def as_table(results: Iterable[SimulationResult]) -> pd.DataFrame:
-    """Return the rows of several simulations, as `warpstack.predict` returns predictions.
+@checked
+def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataFrame:
+    """Return the rows of one or several simulations, as `warpstack.predict` returns predictions.
 
     Raises
     ------
     InputError
         If there are none.
     """
-    frames = [result.to_frame() for result in results]
+    several = [results] if isinstance(results, SimulationResult) else results
+    frames = [result.to_frame() for result in several]
     if not frames:
         raise InputError("there are no simulations to make a table of")
     return pd.concat(frames, ignore_index=True)
@@ -227,11 +231,13 @@ class Simulator:
         If the description cannot be simulated.
     """
 
+    @checked
     def __init__(self, gpu: GpuLike) -> None:
         self.gpu = gpu = as_gpu(gpu)
         with named_memory_error(gpu):
             self._core = _core.Simulator(simulator_config(gpu))
 
+    @checked
     def run(
         self,
         kernel: KernelTrace,
@@ -303,6 +309,7 @@ def simulate(
     max_cycles: int | None = ...,
     progress: bool = ...,
 ) -> list[SimulationResult]: ...
+@checked
 def simulate(
     kernel: KernelTrace | App,
     gpu: GpuLike,

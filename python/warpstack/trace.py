@@ -15,7 +15,8 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.errors import InputError, TraceWarning
+from warpstack.checked import checked
+from warpstack.errors import InputError, TraceWarning, shown
 
 __all__ = ["App", "KernelTrace"]
 
@@ -30,6 +31,7 @@ class KernelTrace:
     into Python unless asked for.
     """
 
+    @checked
     def __init__(self, core: _core.KernelTrace) -> None:
         self._core = core
         self._header = core.header
@@ -136,6 +138,7 @@ class KernelTrace:
         """Sum of the active lanes of all issued warp instructions."""
         return self._core.num_thread_instructions()
 
+    @checked
     def dpki(self, line_bytes: int = 128) -> float:
         """Divergent loads per kilo-instruction.
 
@@ -165,6 +168,7 @@ class KernelTrace:
         for position in range(self._core.num_traced_blocks):
             yield self._core.block_warps(position)
 
+    @checked
     def warp(self, block: int, warp: int) -> dict[str, np.ndarray[Any, Any]]:
         """Return the columns of one warp.
 
@@ -232,7 +236,7 @@ class Launches:
             If it is none of these, or chooses nothing.
         """
         if isinstance(kernels, str):
-            raise InputError(f"kernels = {kernels!r}: expected launch numbers such as [1, 4]")
+            raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")
         parts: Iterable[Any] = (kernels,)
         if not isinstance(kernels, range):
             with contextlib.suppress(TypeError):
@@ -280,6 +284,7 @@ class App:
         If `kernels` are not kernels.
     """
 
+    @checked
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
         if isinstance(kernels, KernelTrace):
             raise InputError("App: expected a sequence of kernels, got one; write App([kernel])")
@@ -293,7 +298,7 @@ class App:
             if not isinstance(kernel, KernelTrace):
                 raise InputError(f"App: expected kernels, got {type(kernel).__name__}")
         if not isinstance(name, str):
-            raise InputError(f"App: name = {name!r} is not text")
+            raise InputError(f"App: name = {shown(name)} is not text")
         self.name = name
 
     @property
@@ -310,6 +315,7 @@ class App:
     def __getitem__(self, index: int) -> KernelTrace:
         return self._kernels[index]
 
+    @checked
     def select(self, launch_ids: int | Iterable[int | range] | Launches) -> App:
         """Return an application of some launches only, in their order here.
 

@@ -12,10 +12,12 @@ from typing import Any
 import pandas as pd
 
 from warpstack import measures
-from warpstack.errors import InputError, UnmatchedWarning
+from warpstack.checked import checked
+from warpstack.errors import InputError, UnmatchedWarning, shown
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
 from warpstack.reference.common import plain_name
+from warpstack.tables import checked_table
 
 __all__ = ["MD_THRESHOLD_DPKI", "validate", "validation_errors"]
 
@@ -26,6 +28,8 @@ MD_THRESHOLD_DPKI = 10.0
 _CONFIGURATION = ("gpu", "gpu_changes", "model")
 #: Columns that both sides must agree in when both have them.
 _COMMON = ("app", "change", "gpu", "gpu_changes")
+#: Columns of text.
+_TEXTS = ("app", "suite", "class", "change", "name", "gpu", "gpu_changes")
 _MATCHING = ("auto", "number", "order")
 #: Metrics whose values for kernels add up to that of their application.
 _ADDITIVE = ("cycles", "time_s", "instructions")
@@ -37,6 +41,7 @@ NO_PREDICTION = "no prediction"
 Reference = str | os.PathLike[str] | pd.DataFrame
 
 
+@checked
 def validate(
     predictions: pd.DataFrame,
     reference: Reference | Sequence[Reference],
@@ -100,11 +105,11 @@ def validate(
     [0.1, -0.1]
     """
     if match not in _MATCHING:
-        raise InputError(f"match = {match!r} is none of {', '.join(_MATCHING)}")
+        raise InputError(f"match = {shown(match)} is none of {', '.join(_MATCHING)}")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
-        raise InputError(f"clock_ghz = {clock_ghz!r} is no clock")
-    known = _references(reference)
-    predicted = _predictions(predictions, known)
+        raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
+    known = _references(reference, metric)
+    predicted = _predictions(predictions, known, metric)
     rows: list[dict[str, Any]] = []
     for source, references in known.groupby("source", sort=False):
         # Columns that a source lacks are missing in all its rows, not empty.
@@ -138,6 +143,7 @@ def is_additive(metric: str) -> bool:
     return metric in _ADDITIVE or metric.endswith("_sectors")
 
 
+@checked
 def validation_errors(
     table: pd.DataFrame, by: str | None = None, *, pairs: str = "kernel"
 ) -> pd.DataFrame:
@@ -170,13 +176,15 @@ def validation_errors(
     """
     levels = ("app", "suite", "class")
     if by is not None and by not in levels:
-        raise InputError(f"by = {by!r} is none of {', '.join(levels)}")
+        raise InputError(f"by = {shown(by)} is none of {', '.join(levels)}")
     if pairs not in ("kernel", "app"):
-        raise InputError(f"pairs = {pairs!r} is neither kernel nor app")
-    needed = ("source", *_CONFIGURATION, *levels, "metric", "predicted", "measured", "status")
-    for column in needed:
+        raise InputError(f"pairs = {shown(pairs)} is neither kernel nor app")
+    texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
+    compared = ("predicted", "measured")
+    for column in (*texts, *compared):
         if not isinstance(table, pd.DataFrame) or column not in table:
             raise InputError(f"there is no column {column}; expected the result of validate")
+    table = checked_table("table", table, perhaps=compared, texts=texts).reset_index(drop=True)
     keys = ["source", *_CONFIGURATION, *([by] if by else [])]
     rows = []
     for values, group in table.groupby(keys, sort=False, dropna=False):
@@ -215,7 +223,15 @@ def validation_errors(
 # --- both sides ---------------------------------------------------------------------------------
 
 
-def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
+def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return a table whose columns have values of their kinds, or say which row has another."""
+    numbers = {"cycles", "time_s", "launches", "dpki", metric} - {"kernel"}
+    return checked_table(
+        what, table, perhaps=("kernel", *sorted(numbers)), texts=("model", "source", *_TEXTS)
+    )
+
+
+def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
     """Return all references as one table with the columns that matching reads."""
     parts = [reference] if isinstance(reference, str | os.PathLike | pd.DataFrame) else reference
     tables = []
@@ -231,7 +247,7 @@ def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
             raise InputError("the reference has no column kernel")
         if table.empty:
             raise InputError("the reference has no rows")
-        tables.append(table)
+        tables.append(_columns("reference", table, metric))
     if not tables:
         raise InputError("there is no reference")
     known = pd.concat(tables, ignore_index=True)
@@ -242,7 +258,7 @@ def _references(reference: Reference | Sequence[Reference]) -> pd.DataFrame:
     return known
 
 
-def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
     if not isinstance(predictions, pd.DataFrame):
         raise InputError(
             f"expected the DataFrame of warpstack.predict, got {type(predictions).__name__}"
@@ -251,7 +267,7 @@ def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame
         raise InputError("the predictions have no column kernel; expected the rows of predict")
     if predictions.empty:
         raise InputError("there are no predictions to validate")
-    table = predictions.reset_index(drop=True).copy()
+    table = _columns("predictions", predictions, metric).reset_index(drop=True).copy()
     if "model" not in table:
         table["model"] = "prediction"
     for column in ("kernel", "launches"):
@@ -265,7 +281,7 @@ def _predictions(predictions: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame
 def _texts(table: pd.DataFrame) -> pd.DataFrame:
     """Fill in the columns of text, empty where unknown, and shorten the names of kernels."""
     table = table.copy()
-    for column in ("app", "suite", "class", "change", "name", "gpu", "gpu_changes"):
+    for column in _TEXTS:
         if column in table:
             values = table[column].astype(object)
             table[column] = values.where(values.notna(), "").astype(str)
@@ -309,7 +325,7 @@ class _Conversion:
         try:
             return math.nan if pd.isna(value) else float(value)
         except (TypeError, ValueError):
-            raise InputError(f"{self.metric} = {value!r} is not a number") from None
+            raise InputError(f"{self.metric} = {shown(value)} is not a number") from None
 
     def _clock(self) -> float:
         if self._clock_ghz is None:
@@ -321,7 +337,7 @@ class _Conversion:
                 self._clock_ghz = gpu(name).clock_ghz
             else:
                 raise InputError(
-                    f"the clock of the GPU {name!r} is not known, which turns times into cycles; give "
+                    f"the clock of the GPU {shown(name)} is not known, which turns times into cycles; give "
                     "clock_ghz"
                 )
         return self._clock_ghz
@@ -475,7 +491,7 @@ def _labels(
         return table[column].where(~missing, table["app"].map(lambda app: known.get(app, "")))
     unknown = sorted(set(given) - set(table["app"]))
     if unknown:
-        raise InputError(f"{parameter}: there is no application {unknown[0]!r}")
+        raise InputError(f"{parameter}: there is no application {shown(unknown[0])}")
     return table["app"].map(lambda app: given.get(app, ""))
 
 

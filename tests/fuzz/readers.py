@@ -39,9 +39,33 @@ HANG_SECONDS = 20
 
 #: What turns a reader's thoughts: limits of types, words that mean something, and odd text.
 _TOKENS = [
-    *(b"0", b"-1", b"1e308", b"1e-308", b"-0.0", b"nan", b"inf", b"9" * 40, b"18446744073709551616"),
+    *(
+        b"0",
+        b"-1",
+        b"1e308",
+        b"1e-308",
+        b"-0.0",
+        b"nan",
+        b"inf",
+        b"9" * 40,
+        b"18446744073709551616",
+    ),
     *(b"true", b"null", b"~", b"[]", b"{}", b"&a", b"*a", b"<<: *a", b"!!python/object:os.system"),
-    *(b'"', b"'", b",", b",,", b":", b"\n", b"\r\n", b"\t", b"#", b"%", b"\0", b"\xff", b"\xef\xbb\xbf"),
+    *(
+        b'"',
+        b"'",
+        b",",
+        b",,",
+        b":",
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b"#",
+        b"%",
+        b"\0",
+        b"\xff",
+        b"\xef\xbb\xbf",
+    ),
     *("é".encode(), "\u2028".encode(), "\U0001f600".encode()),
 ]
 
@@ -103,7 +127,7 @@ _REFERENCES = [
     b"app,gpu,kernel,name,cycles,ipc\na,b,1,k,10,1.5\na,b,2,l,20,2.5\n",
     b"==1== NVPROF is profiling process 1\n==1== Profiling result:\n"
     b'"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Name"\n'
-    b"ms,us,,,,,,,\n1.5,2.5,1,1,1,32,1,1,\"k(int*)\"\n",
+    b'ms,us,,,,,,,\n1.5,2.5,1,1,1,32,1,1,"k(int*)"\n',
     b"==1== Metric result:\n"
     b'"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
     b'"GPU (0)","k(int*)",2,"gld_transactions","Loads",1,3,2\n',
@@ -198,8 +222,12 @@ def _cache_seeds(folder: Path) -> list[bytes]:
     import numpy as np
 
     cache = StageCache(folder / "cache")
-    cache.put("caches", "0" * 8, {"x": np.arange(5), "y": np.array(["a", "bc"]), "z": np.ones((2, 3))})
-    return [file.read_bytes() for file in (folder / "cache").iterdir() if file.name.endswith(".stage")]
+    cache.put(
+        "caches", "0" * 8, {"x": np.arange(5), "y": np.array(["a", "bc"]), "z": np.ones((2, 3))}
+    )
+    return [
+        file.read_bytes() for file in (folder / "cache").iterdir() if file.name.endswith(".stage")
+    ]
 
 
 def _read_cache(folder: Path, data: bytes) -> None:

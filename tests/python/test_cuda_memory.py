@@ -281,7 +281,9 @@ def test_offsets_of_parameters_are_not_cut(device):
 def test_offsets_of_local_variables_are_not_cut(device):
     body = "st.local.u32 [s+4294967296], 1;"
     kernel = module(entry(".local .align 4 .b8 s[16];", body), device).kernel("k")
-    with pytest.raises(InputError, match=r"out-of-bounds store of 4 bytes at .*: the thread has 16"):
+    with pytest.raises(
+        InputError, match=r"out-of-bounds store of 4 bytes at .*: the thread has 16"
+    ):
         kernel.launch(1, 1)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpstack.arguments import as_integer, as_path, printable
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
 from warpstack.trace import App, KernelTrace, warn_of_gaps
@@ -48,6 +49,7 @@ WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not Non
 _registered: dict[str, Format] = {}
 
 
+@checked
 def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], App]) -> None:
     """Add a reader of trace files, which `load` of this process then knows.
 
@@ -66,12 +68,12 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
         If the name is taken, or one of the two is no function.
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise InputError(f"register: name = {name!r} is no name for a format; give one word")
+        raise InputError(f"register: name = {shown(name)} is no name for a format; give one word")
     if name in _registered or name in [format_.name for format_ in FORMATS]:
         raise InputError(f"register: there is a format {name} already")
     for what, function in (("matches", matches), ("read", read)):
         if not callable(function):
-            raise InputError(f"register: {what} = {function!r} is no function")
+            raise InputError(f"register: {what} = {shown(function)} is no function")
 
     def select(path: Path, options: LoadOptions) -> App:
         return options.select(read(path))
@@ -79,6 +81,7 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     _registered[name] = Format(name, matches, select)
 
 
+@checked
 def unregister(name: str) -> None:
     """Remove a format that `register` added.
 
@@ -88,10 +91,11 @@ def unregister(name: str) -> None:
         If it did not add one of this name.
     """
     if name not in _registered:
-        raise InputError(f"unregister: no format {name!r} was registered")
+        raise InputError(f"unregister: no format {shown(name)} was registered")
     del _registered[name]
 
 
+@checked
 def load(
     path: str | os.PathLike[str],
     *,
@@ -157,6 +161,7 @@ def load(
     )
 
 
+@checked
 def save(
     app: App | KernelTrace,
     path: str | os.PathLike[str],
@@ -210,16 +215,16 @@ def save(
     if not app.kernels:
         raise InputError(f"save: {app.name} has no kernels")
     if format not in WRITABLE:
-        raise InputError(f"save: format = {format!r} is none of {', '.join(WRITABLE)}")
+        raise InputError(f"save: format = {shown(format)} is none of {', '.join(WRITABLE)}")
     chosen = next(candidate for candidate in FORMATS if candidate.name == format)
     options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
     for name, value in options.items():
         if value is not None and name not in chosen.options:
-            raise InputError(f"save: {name} = {value!r} is no option of the format {format}")
+            raise InputError(f"save: {name} = {shown(value)} is no option of the format {format}")
     if binary_version is not None:
         as_integer("binary_version", binary_version, 10, 255)
     if compression not in (None, "xz"):
-        raise InputError(f"save: compression = {compression!r} is not xz")
+        raise InputError(f"save: compression = {shown(compression)} is not xz")
     taken = {name: options[name] for name in chosen.options}
     assert chosen.write is not None
     chosen.write(app, as_path("save", path), overwrite=overwrite, progress=progress, **taken)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack.arguments import printable
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.storage import default_budget, make_budget
 from warpstack.trace import App, Launches
 
@@ -62,7 +62,7 @@ def _checked_limit(memory_limit_mib: float) -> float:
     except (TypeError, ValueError, OverflowError):
         limit = math.nan
     if not 0 <= limit < 2**40:
-        raise InputError(f"memory_limit_mib = {memory_limit_mib!r} is no amount of memory")
+        raise InputError(f"memory_limit_mib = {shown(memory_limit_mib)} is no amount of memory")
     return limit
 
 

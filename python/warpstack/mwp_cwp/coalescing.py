@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Union
 
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 
 __all__ = ["Expression", "Transactions", "is_coalesced", "symbols", "transactions"]
 
@@ -26,10 +27,12 @@ class Expression:
     stands for a value that differs between threads in an unknown way.
     """
 
+    @checked
     def __init__(self, terms: Mapping[_Monomial, Fraction | int] | None = None) -> None:
         self.terms = {m: Fraction(c) for m, c in (terms or {}).items() if c}
 
     @classmethod
+    @checked
     def of(cls, value: _Term) -> Expression:
         """Return the value as an expression.
 
@@ -41,7 +44,7 @@ class Expression:
         if isinstance(value, Expression):
             return value
         if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
-            raise InputError(f"{value!r} is neither an index expression nor a whole number")
+            raise InputError(f"{shown(value)} is neither an index expression nor a whole number")
         return cls({(): value})
 
     def __add__(self, other: _Term) -> Expression:
@@ -93,6 +96,7 @@ class Expression:
         """Whether threads may see different values of it."""
         return any(name in (THREAD, "ty", "tz") or name.startswith("?") for name in self.names)
 
+    @checked
     def substitute(self, values: Mapping[str, _Term]) -> Expression:
         """Put values in the place of names."""
         result = Expression()
@@ -119,6 +123,7 @@ class Expression:
         return " + ".join(text(*term) for term in sorted(self.terms.items())) or "0"
 
 
+@checked
 def symbols(names: str) -> Any:
     """Return an expression per name, or one alone: ``tx, ty, a = symbols("tx ty a")``.
 
@@ -147,6 +152,7 @@ def _starts_are_aligned(index: Expression) -> bool:
     )
 
 
+@checked
 def is_coalesced(index: _Term, size: int) -> bool:
     """Tell whether a warp's accesses are coalesced below compute capability 1.3 (Algorithm 1).
 
@@ -183,12 +189,16 @@ class Transactions:
     count: int
     size_bytes: int
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     @property
     def is_coalesced(self) -> bool:
         """Whether one transaction has all of it (footnote 8)."""
         return self.count == 1
 
 
+@checked
 def transactions(index: _Term, size: int) -> Transactions:
     """Count memory transactions from compute capability 1.3 on (Algorithm 2).
 
@@ -213,7 +223,7 @@ def transactions(index: _Term, size: int) -> Transactions:
     index = Expression.of(index)
     result_size = {1: 32, 2: 64, 4: 128, 8: 128, 16: 128}.get(size)
     if result_size is None:
-        raise InputError(f"size = {size!r} is not 1, 2, 4, 8 or 16 bytes")
+        raise InputError(f"size = {shown(size)} is not 1, 2, 4, 8 or 16 bytes")
     increment = index.step().constant
     unknown = any(name.startswith("?") for name in index.names)
     if increment is None or unknown:

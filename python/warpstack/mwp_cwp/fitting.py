@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import Machine, as_machine
 from warpstack.mwp_cwp.model import KernelDescription, predict
@@ -33,6 +34,7 @@ _POINTS = 9
 _ROUNDS = 24
 
 
+@checked
 def microbenchmark(
     name: str,
     *,
@@ -52,7 +54,7 @@ def microbenchmark(
     """
     if name not in MICROBENCHMARKS:
         raise InputError(
-            f"there is no micro-benchmark {name!r}; they are {', '.join(MICROBENCHMARKS)}"
+            f"there is no micro-benchmark {shown(name)}; they are {', '.join(MICROBENCHMARKS)}"
         )
     memory, computation = MICROBENCHMARKS[name]
     return KernelDescription(
@@ -86,7 +88,11 @@ class Fit:
     table: pd.DataFrame
     error_percent: float
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
 
+
+@checked
 def fit(
     measurements: Mapping[str, tuple[KernelDescription, float]], gpu: Machine | Gpu | str
 ) -> Fit:
@@ -119,7 +125,7 @@ def fit(
     machine = as_machine(gpu)
     for name, (_, cpi) in measurements.items():
         if not (np.isfinite(cpi) and cpi > 0):
-            raise InputError(f"fit: the CPI of {name}, {cpi!r}, is not positive")
+            raise InputError(f"fit: the CPI of {name}, {shown(cpi)}, is not positive")
     kernels = [kernel for kernel, _ in measurements.values()]
     measured = np.array([float(cpi) for _, cpi in measurements.values()])
     wanted = ["dram_latency"]

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack.arguments import as_integer
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, as_gpu
 
 __all__ = ["Machine", "Number", "as_machine", "machine", "machines"]
@@ -73,8 +74,10 @@ class Machine:
     shared_memory_per_sm: Number = 16384
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         check_numbers(self, f"machine {self.name}", least_above=0)
 
+    @checked
     def replace(self, **changes: Any) -> Machine:
         """Return a copy with some fields changed.
 
@@ -93,6 +96,7 @@ class Machine:
                 raise InputError(f"machine {self.name}: there is no field {name}{hint}")
         return replace(self, **changes)
 
+    @checked
     def active_blocks_per_sm(
         self, threads_per_block: int, registers_per_thread: int = 0, shared_memory_bytes: int = 0
     ) -> int:
@@ -121,6 +125,7 @@ class Machine:
         return blocks
 
     @classmethod
+    @checked
     def from_gpu(cls, gpu: Gpu | str) -> Machine:
         """Derive the parameters from a description of a GPU with caches.
 
@@ -162,7 +167,7 @@ def check_numbers(value: Any, where: str, *, least_above: float | None = None) -
         good = np.isfinite(array) & (array > 0 if least_above is not None else array >= 0)
         if isinstance(content, bool) or not good.all():
             least = "positive" if least_above is not None else "at least 0"
-            raise InputError(f"{where}: {field.name} = {content!r} is not a number {least}")
+            raise InputError(f"{where}: {field.name} = {shown(content)} is not a number {least}")
 
 
 #: Table 3 (SMs, processor clock, bandwidth, compute capability) and Table 6 (the memory parameters;
@@ -204,6 +209,7 @@ def machines() -> list[str]:
     return list(_MACHINES)
 
 
+@checked
 def machine(name: str) -> Machine:
     """Return one of the paper's GPUs.
 
@@ -213,10 +219,13 @@ def machine(name: str) -> Machine:
         If there is none of that name (the message lists them).
     """
     if name not in _MACHINES:
-        raise InputError(f"there is no machine {name!r}; the machines are {', '.join(_MACHINES)}")
+        raise InputError(
+            f"there is no machine {shown(name)}; the machines are {', '.join(_MACHINES)}"
+        )
     return _MACHINES[name]
 
 
+@checked
 def as_machine(gpu: Machine | Gpu | str) -> Machine:
     """Return the machine itself, the paper's GPU of that name, or what `from_gpu` derives."""
     if isinstance(gpu, Machine):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from warpstack.checked import checked
 from warpstack.gpu import Gpu
 from warpstack.interval import representative_warp
 from warpstack.mwp_cwp.machine import WARP_SIZE, Machine, as_machine
@@ -22,6 +23,7 @@ _SECTOR_BYTES = 32
 _BATCH = 64
 
 
+@checked
 def describe_trace(
     kernel: KernelTrace, gpu: Machine | Gpu | str, *, active_blocks_per_sm: int | None = None
 ) -> KernelDescription:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack.errors import InputError
+from warpstack.checked import checked, checked_fields
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.machine import WARP_SIZE, Machine, Number, as_machine, check_numbers
 
@@ -69,18 +70,21 @@ class KernelDescription:
     name: str = "hand-made"
 
     def __post_init__(self) -> None:
+        checked_fields(self)
         where = f"kernel {self.name}"
         check_numbers(self, where)
         positive = ("threads_per_block", "num_blocks", "active_blocks_per_sm", "uncoal_per_mw")
         for field in (*positive, "coal_per_mw", "load_bytes_per_warp", "m_factor"):
             if not np.all(np.asarray(getattr(self, field)) > 0):
-                raise InputError(f"{where}: {field} = {getattr(self, field)!r} is not positive")
+                raise InputError(
+                    f"{where}: {field} = {shown(getattr(self, field))} is not positive"
+                )
         if not np.all(np.asarray(self.total_insts) > 0):
             raise InputError(f"{where}: there are no instructions; nothing to predict")
         if np.any(np.asarray(self.independent_mem_insts) > np.asarray(self.mem_insts)):
             raise InputError(
-                f"{where}: independent_mem_insts = {self.independent_mem_insts!r} is more than the "
-                f"memory instructions, {self.mem_insts!r}"
+                f"{where}: independent_mem_insts = {shown(self.independent_mem_insts)} is more than the "
+                f"memory instructions, {shown(self.mem_insts)}"
             )
 
     @property
@@ -93,6 +97,7 @@ class KernelDescription:
         """Instructions of a warp (#Total_insts)."""
         return self.comp_insts + self.mem_insts
 
+    @checked
     def replace(self, **changes: Any) -> KernelDescription:
         """Return a copy with some fields changed."""
         known = {f.name for f in fields(self)}
@@ -102,6 +107,7 @@ class KernelDescription:
         return replace(self, **changes)
 
     @classmethod
+    @checked
     def of_paths(cls, paths: Iterable[KernelDescription]) -> KernelDescription:
         """Sum the paths that a divergent warp runs one after another (Section 6.3).
 
@@ -194,6 +200,9 @@ class Estimate:
     cpi: Number
     cpi_with_synch: Number
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row per configuration, in C order of the arrays, and a column per value."""
         values = np.broadcast_arrays(*(getattr(self, f.name) for f in fields(self)))
@@ -213,6 +222,7 @@ def _over(above: npt.ArrayLike, below: npt.ArrayLike, otherwise: float) -> Any:
     return np.divide(above, below, out=out, where=below > 0)
 
 
+@checked
 def predict(
     kernel: KernelDescription, gpu: Machine | Gpu | str, *, mwp: npt.ArrayLike | None = None
 ) -> Estimate:
@@ -286,7 +296,7 @@ def predict(
     else:
         found = np.asarray(mwp, dtype=float)
         if not (found > 0).all():
-            raise InputError(f"mwp = {mwp!r} is not positive")
+            raise InputError(f"mwp = {shown(mwp)} is not positive")
 
     mem_cycles = mem_l_uncoal * k.uncoal_mem_insts + mem_l_coal * k.coal_mem_insts  # 18
     comp_cycles = np.asarray(machine.issue_cycles) * k.m_factor * total_insts  # 31

@@ -12,6 +12,7 @@ import pandas as pd
 
 from warpstack import cuda
 from warpstack.arguments import as_integer, shown
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.coalescing import Expression, is_coalesced, transactions
@@ -40,6 +41,7 @@ _WITHOUT_RESULT = ("st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "
 _NAMES = {"tid": "t", "ctaid": "b", "ntid": "ntid.", "nctaid": "nctaid."}
 
 
+@checked
 def m_factor(opcode: str) -> float:
     """Return the issue time of an instruction (Table 7), by its opcode in PTX or SASS.
 
@@ -117,14 +119,16 @@ class _Flow:
         for what, given in (("trip_counts", trips), ("executions", counts)):
             for name, value in given.items():
                 if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):
-                    raise InputError(f"{self.where}: {what}: {name} = {value!r} is not a count")
+                    raise InputError(
+                        f"{self.where}: {what}: {name} = {shown(value)} is not a count"
+                    )
         result = [1.0] * len(self.body)
         for head, members in self.loops.items():
             name = self.name(head)
             if name not in trips:
                 raise InputError(
                     f"{self.where}: how often does the loop at {name} (line "
-                    f"{self.body[head]['line']}) run? Give trip_counts={{{name!r}: ...}}"
+                    f"{self.body[head]['line']}) run? Give trip_counts={{{shown(name)}: ...}}"
                 )
             for i in members:
                 result[i] *= trips[name]
@@ -286,6 +290,7 @@ def _registers(instruction: dict[str, Any]) -> tuple[set[str], set[str]]:
     return written, read | ({instruction["guard"]} if instruction["guard"] else set())
 
 
+@checked
 def static_instructions(
     kernel: cuda.Kernel,
     *,
@@ -398,6 +403,7 @@ def _sizes(what: str, given: int | Sequence[int]) -> list[int]:
     return sizes
 
 
+@checked
 def describe_ptx(
     kernel: cuda.Kernel,
     grid: int | Sequence[int],

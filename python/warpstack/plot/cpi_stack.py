@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.models import STACK_COMPONENTS
 
@@ -49,6 +50,7 @@ LABELS = {
 }
 
 
+@checked
 def cpi_stack(
     predictions: pd.DataFrame,
     ax: Axes | None = None,
@@ -147,6 +149,7 @@ def cpi_stack(
     return ax
 
 
+@checked
 def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure:
     """Draw CPI stacks in one panel per kernel launch, each with its own scale.
 
@@ -198,6 +201,7 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     return figure
 
 
+@checked
 def num_launches(predictions: pd.DataFrame) -> int:
     """Return how many panels `cpi_stacks` draws."""
     return int(_launches(predictions).nunique())
@@ -234,6 +238,7 @@ def _launches(rows: pd.DataFrame) -> pd.Series[int]:
     return rows.groupby([*launch, again], sort=False, dropna=False).ngroup()
 
 
+@checked
 def gpu_titles(rows: pd.DataFrame) -> pd.Series[str]:
     """Return the GPU of each row with the changes made to it."""
     names = rows["gpu"].astype(str)

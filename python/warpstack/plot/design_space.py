@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.expressions import Expression
 from warpstack.gpu import Gpu, GpuLike
 from warpstack.models import STACK_COMPONENTS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _EDGE = "#222222"
 
 
+@checked
 def axis_stacks(
     table: pd.DataFrame,
     axis: str,
@@ -71,7 +73,7 @@ def axis_stacks(
         base = totals[(totals["model"] == normalise_to) & (totals[axis] == values[0])]
         if base.empty:
             raise InputError(
-                f"normalise_to = {normalise_to!r} has no point with {axis} = {values[0]}; "
+                f"normalise_to = {shown(normalise_to)} has no point with {axis} = {values[0]}; "
                 f"there are {', '.join(models)}"
             )
         unit = float(base["cpi"].iloc[0])
@@ -120,6 +122,7 @@ def axis_stacks(
     return ax
 
 
+@checked
 def curves(
     table: pd.DataFrame,
     axis: str,
@@ -196,6 +199,7 @@ def curves(
     return ax
 
 
+@checked
 def speedup(
     table: pd.DataFrame,
     axis: str,
@@ -247,6 +251,7 @@ def speedup(
     return result
 
 
+@checked
 def heat_map(
     table: pd.DataFrame,
     x: str,
@@ -328,6 +333,7 @@ def heat_map(
     return ax
 
 
+@checked
 def bottlenecks(
     table: pd.DataFrame,
     x: str,
@@ -410,6 +416,7 @@ def bottlenecks(
 _DARK = ("l2", "dram", "mshr")
 
 
+@checked
 def pareto(
     table: pd.DataFrame,
     cost: str,
@@ -504,6 +511,7 @@ def pareto(
     return ax
 
 
+@checked
 def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray[Any, Any]:
     """Return which points no other point beats: at most its cost, at least its metric, not both equal.
 
@@ -531,6 +539,7 @@ def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray
     return kept
 
 
+@checked
 def sensitivity(
     table: pd.DataFrame,
     metric: str = "ipc",
@@ -572,7 +581,7 @@ def sensitivity(
     import matplotlib.pyplot as plt
 
     if method not in ("swing", "sobol"):
-        raise InputError(f"method = {method!r} is neither swing nor sobol")
+        raise InputError(f"method = {shown(method)} is neither swing nor sobol")
     if method == "sobol" and baseline is not None:
         raise InputError("baseline: Sobol indices have none; leave it out")
     found = swings(table, metric, baseline=baseline) if method == "swing" else None
@@ -667,10 +676,12 @@ def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
     models = _models(totals)
     if model is None and len(models) > 1:
         raise InputError(
-            f"the table has the models {', '.join(models)}; choose one: model={models[0]!r}"
+            f"the table has the models {', '.join(models)}; choose one: model={shown(models[0])}"
         )
     if model is not None and model not in models:
-        raise InputError(f"model = {model!r} is not in the table; there are {', '.join(models)}")
+        raise InputError(
+            f"model = {shown(model)} is not in the table; there are {', '.join(models)}"
+        )
     return totals if model is None else totals[totals["model"] == model]
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
+from warpstack.tables import checked_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = "osD^vP*"
 
 
+@checked
 def dvfs(
     table: pd.DataFrame,
     ax: Axes | None = None,
@@ -62,6 +65,8 @@ def dvfs(
     if missing or table.empty:
         what = f"have no column {missing[0]}" if missing else "have no rows"
         raise InputError(f"dvfs: the rows {what}; expected the rows of warpstack.dvfs")
+    texts = ("model", "gpu", "gpu_changes", "gpu_digest")
+    table = checked_table("dvfs", table, positive=("clock_ghz", "time_us"), texts=texts)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("dvfs: the rows are of several GPUs, whose times do not add up")
     import matplotlib.pyplot as plt
@@ -83,7 +88,7 @@ def dvfs(
         if power_watts is None:
             ax.plot(clocks, part.to_numpy() / nominal, **style)
             continue
-        power = np.broadcast_to(np.asarray(power_watts(clocks), dtype=float), clocks.shape)
+        power = _powers(power_watts, clocks)
         if not (np.isfinite(power) & (power > 0)).all():
             raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
         ax.plot(nominal / part.to_numpy(), power, **style)
@@ -102,3 +107,14 @@ def dvfs(
     ax.legend(fontsize=8)
     ax.grid(alpha=0.3)
     return ax
+
+
+def _powers(
+    power_watts: Callable[[npt.NDArray[np.float64]], npt.ArrayLike], clocks: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    try:
+        return np.broadcast_to(np.asarray(power_watts(clocks), dtype=float), clocks.shape)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"dvfs: power_watts does not return a number for each of {len(clocks)} clocks"
+        ) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack.arguments import as_path
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.gpu import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
 
@@ -115,17 +114,17 @@ def plot_requests(
     for number, entry in enumerate(entries, 1):
         at = f"plots: picture {number}"
         if not isinstance(entry, Mapping):
-            raise InputError(f"{at}: expected lines `name: value`, got {reprlib.repr(entry)}")
+            raise InputError(f"{at}: expected lines `name: value`, got {shown(entry)}")
         options = dict(entry)
         for name in ("kind", "file"):
             if name not in options:
                 raise InputError(f"{at}: {name} is missing")
         kind, file = options.pop("kind"), as_path(f"{at}: file", options.pop("file"))
         if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"{at}: kind = {kind!r} is not one of {', '.join(_KINDS)}")
+            raise InputError(f"{at}: kind = {shown(kind)} is not one of {', '.join(_KINDS)}")
         app = options.pop("app", apps[0] if len(apps) == 1 else None)
         if app not in apps:
-            problem = "app is missing" if app is None else f"app = {reprlib.repr(app)} is not one"
+            problem = "app is missing" if app is None else f"app = {shown(app)} is not one"
             raise InputError(f"{at}: {problem}; there are {', '.join(apps)}")
         target = Path(folder) / file
         _check_file(target, at)
@@ -156,20 +155,20 @@ def _value(name: str, value: Any, at: str) -> Any:
     """Return an option in its type."""
     if name in ("where", "baseline"):
         if not isinstance(value, Mapping):
-            raise InputError(f"{at}: expected {{field: value}}, got {reprlib.repr(value)}")
+            raise InputError(f"{at}: expected {{field: value}}, got {shown(value)}")
         check_value_fields(value, at)
         return {field: value_of_text(field, text) for field, text in value.items()}
     if name == "limits":
         numbers = [value_of_text("", v) for v in value] if isinstance(value, list) else []
         if len(numbers) != 2 or any(isinstance(number, str) for number in numbers):
-            raise InputError(f"{at}: expected [low, high], got {reprlib.repr(value)}")
+            raise InputError(f"{at}: expected [low, high], got {shown(value)}")
         return tuple(numbers)
     if name == "maximise":
         if not isinstance(value, (bool, str)) or value not in (*_TRUTH, *_TRUTH.values()):
-            raise InputError(f"{at} = {reprlib.repr(value)} is neither true nor false")
+            raise InputError(f"{at} = {shown(value)} is neither true nor false")
         return value if isinstance(value, bool) else _TRUTH[value]
     if not isinstance(value, str):
-        raise InputError(f"{at}: expected text, got {reprlib.repr(value)}")
+        raise InputError(f"{at}: expected text, got {shown(value)}")
     return value
 
 

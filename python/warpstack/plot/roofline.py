@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
+from warpstack.tables import checked_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +33,7 @@ _COLUMNS = (
 )
 
 
+@checked
 def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Draw kernels under the roofs of L1, L2 and DRAM.
 
@@ -60,6 +63,9 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     if missing or table.empty:
         what = f"have no column {missing[0]}" if missing else "have no rows"
         raise InputError(f"roofline: the rows {what}; expected the rows of warpstack.roofline")
+    texts = ("gpu", "gpu_changes", "gpu_digest", "model", "level", "name")
+    positive = ("gips", "bandwidth_gbs", "issue_gips")
+    table = checked_table("roofline", table, positive=positive, perhaps=("intensity",), texts=texts)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("roofline: the rows are of several GPUs, which have different roofs")
     import matplotlib.pyplot as plt

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.reuse import ReuseProfile
 
@@ -21,6 +22,7 @@ _STYLES = ("-", "--", "-.", ":")
 _MAX_POINTS = 2000
 
 
+@checked
 def stack_distances(
     profiles: Mapping[str, ReuseProfile],
     ax: Axes | None = None,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
 from warpstack.validate import MATCHED, is_additive
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
 
 
+@checked
 def errors(
     table: pd.DataFrame,
     ax: Axes | None = None,
@@ -62,11 +64,11 @@ def errors(
     if by is None:
         by = "app" if len(rows["app"].unique()) > 1 and is_additive(metric) else "kernel"
     if by not in ("kernel", "app"):
-        raise InputError(f"by = {by!r} is neither kernel nor app")
+        raise InputError(f"by = {shown(by)} is neither kernel nor app")
     if by == "app" and not is_additive(metric):
         raise InputError(f"{metric} of kernels cannot be summed to that of an application")
     if limit_percent is not None and not limit_percent > 0:
-        raise InputError(f"limit_percent = {limit_percent!r} is not above 0")
+        raise InputError(f"limit_percent = {shown(limit_percent)} is not above 0")
     workload = rows["app"].where(rows["app"] != "", "all") if by == "app" else _kernel_labels(rows)
     sums = rows.assign(workload=workload).pivot_table(
         ["predicted", "measured"], "workload", "set", aggfunc="sum", sort=False
@@ -85,13 +87,13 @@ def errors(
     was_cut = False
     for i, name in enumerate(percent.columns):
         heights = np.append(percent[name].to_numpy(), percent[name].abs().mean())
-        shown = (
+        drawn = (
             heights if limit_percent is None else np.clip(heights, -limit_percent, limit_percent)
         )
         places = centres + (i - (bars - 1) / 2) * step
         ax.bar(
             places,
-            shown,
+            drawn,
             width=0.92 * step,
             color=looks[name].colour,
             hatch=looks[name].hatch,
@@ -99,7 +101,7 @@ def errors(
             linewidth=0.5,
             label=name,
         )
-        for x, full, end in zip(places, heights, shown, strict=True):
+        for x, full, end in zip(places, heights, drawn, strict=True):
             if full != end and not np.isnan(full):
                 was_cut = True
                 ax.annotate(
@@ -133,6 +135,7 @@ def errors(
     return ax
 
 
+@checked
 def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Draw predicted against measured values on logarithmic axes, with the line where they agree.
 

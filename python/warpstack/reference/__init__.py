@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.io.common import reading
 from warpstack.reference import ncu, nvprof, tables
@@ -60,6 +61,7 @@ DIALECTS: Sequence[Dialect] = (
 )
 
 
+@checked
 def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read results of a simulator or counters of a profiler from a CSV file.
 
@@ -123,7 +125,7 @@ def _sections(lines: list[Line], dialect: Dialect, where: str) -> list[Section]:
         if any(d.matches(line.cells) for d in family):
             twice = [c for c in line.cells if c and line.cells.count(c) > 1]
             if twice:
-                raise line.error(f"the column {twice[0]!r} appears twice")
+                raise line.error(f"the column {shown(twice[0])} appears twice")
             sections.append(Section(line.cells, []))
             continue
         header = sections[-1].header

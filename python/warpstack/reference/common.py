@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.trace import short_name
 
 __all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_number"]
@@ -118,11 +118,11 @@ def number(
         return float(level[1])
     match = _NUMBER.fullmatch(text)
     if not match:
-        raise line.error(f"{column} = {text!r} is not a number")
+        raise line.error(f"{column} = {shown(text)} is not a number")
     own = match["unit"] or unit
     scale = scale_of_unit(own, binary_bytes)
     if scale is None:
-        raise line.error(f"{column} = {text!r} has the unknown unit {own!r}")
+        raise line.error(f"{column} = {shown(text)} has the unknown unit {shown(own)}")
     return float(match["number"].replace(",", "")) * scale
 
 
@@ -136,7 +136,7 @@ def whole_number(line: Line, column: str, text: str) -> int:
     """
     value = number(line, column, text)
     if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
-        raise line.error(f"{column} = {text!r} is no number of launches")
+        raise line.error(f"{column} = {shown(text)} is no number of launches")
     return int(value)
 
 

@@ -23,8 +23,9 @@ import pandas as pd
 
 from warpstack import cuda
 from warpstack.arguments import as_integer
+from warpstack.checked import checked, checked_fields
 from warpstack.cuda import DeviceArray
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.folders import data_folder
 from warpstack.trace import App, KernelTrace
 
@@ -72,23 +73,28 @@ class Session:
     The traces of all launches are in `traces`, in order; empty without `trace`.
     """
 
+    @checked
     def __init__(self, module: cuda.Module, *, trace: bool) -> None:
         self._module = module
         self._trace = trace
         self.traces: list[KernelTrace] = []
 
+    @checked
     def array(self, x: npt.ArrayLike) -> DeviceArray:
         """Return a device array with a copy of `x`; `numpy.asarray` copies it back."""
         return self._module.device.array(x)
 
+    @checked
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
         """Return a device array of zeros."""
         return self._module.device.zeros(shape, dtype)
 
+    @checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
         """Return a ``__constant__`` or ``__device__`` variable of the kernels as a device array."""
         return self._module.symbol(name, dtype)
 
+    @checked
     def launch(
         self,
         kernel: str,
@@ -144,6 +150,10 @@ class Workload:
     #: Relative and absolute tolerance by output; outputs without one agree exactly.
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
+    @checked
     def parameters(self, size: str | Parameters) -> Parameters:
         """Return the parameters of a size by name, or of ``small`` with some replaced.
 
@@ -155,7 +165,7 @@ class Workload:
         if isinstance(size, str):
             if size not in self.sizes:
                 raise InputError(
-                    f"{self.name} has no size {size!r}{_near(size, self.sizes)}; its sizes are "
+                    f"{self.name} has no size {shown(size)}{_near(size, self.sizes)}; its sizes are "
                     + ", ".join(self.sizes)
                 )
             return types.MappingProxyType(dict(self.sizes[size]))
@@ -168,7 +178,7 @@ class Workload:
         for name, value in size.items():
             if name not in values:
                 raise InputError(
-                    f"{self.name} has no parameter {name!r}{_near(str(name), values)}; its parameters "
+                    f"{self.name} has no parameter {shown(name)}{_near(str(name), values)}; its parameters "
                     f"are {', '.join(values)}"
                 )
             values[name] = as_integer(f"{self.name}: {name}", value, 1, _MOST)
@@ -187,6 +197,7 @@ def names() -> list[str]:
     return sorted(_modules())
 
 
+@checked
 def get(name: str) -> Workload:
     """Return a workload by name.
 
@@ -198,6 +209,7 @@ def get(name: str) -> Workload:
     return _find(name)[1]
 
 
+@checked
 def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
@@ -226,6 +238,7 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     return App(session.traces, name)
 
 
+@checked
 def run(
     name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
@@ -247,6 +260,7 @@ def run(
     return workload.run(session, parameters, inputs)
 
 
+@checked
 def check(
     name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
 ) -> None:
@@ -269,6 +283,7 @@ def check(
     compare(workload, outputs, workload.reference(parameters, inputs))
 
 
+@checked
 def compare(workload: Workload, outputs: Arrays, expected: Arrays) -> None:
     """Compare outputs of a workload with those expected.
 
@@ -346,7 +361,7 @@ def _find(name: str) -> tuple[str, Workload]:
         raise InputError(f"expected the name of a workload, got {type(name).__name__}")
     if name not in known:
         raise InputError(
-            f"there is no workload {name!r}{_near(name, known)}; the workloads are "
+            f"there is no workload {shown(name)}{_near(name, known)}; the workloads are "
             + ", ".join(sorted(known))
         )
     return known[name]

@@ -1,0 +1,637 @@
+"""A valid call of everything public, for `test_doors`: each argument is then replaced by others."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import warpstack as ws
+import warpstack.io
+from ptx_forms import HEADER
+
+PTX = HEADER + (
+    ".visible .entry k(.param .u64 p)\n{\n  .reg .u64 %rd<2>;\n  .reg .u32 %r<2>;\n"
+    "  ld.param.u64 %rd1, [p];\n  mov.u32 %r1, 1;\n  st.global.u32 [%rd1], %r1;\n  ret;\n}\n"
+)
+
+
+@dataclass
+class Call:
+    """A function and arguments that it accepts."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    #: Arguments by position after those, where a function takes any number.
+    rest: tuple[Any, ...] = ()
+    #: Made anew for each call: what to call instead, given the arguments.
+    fresh: Callable[[], Callable[..., Any]] | None = None
+
+    def __call__(self, **changes: Any) -> Any:
+        function = self.fresh() if self.fresh else self.function
+        arguments = {**self.arguments, **changes}
+        if not self.rest:
+            return function(**arguments)
+        # Those before *args go by position.
+        signature = inspect.signature(function)
+        first = [
+            arguments.pop(name)
+            for name, p in signature.parameters.items()
+            if p.kind is p.POSITIONAL_OR_KEYWORD and name in arguments
+        ]
+        return function(*first, *self.rest, **arguments)
+
+
+def public_modules() -> list[types.ModuleType]:
+    """Return the package, its public modules, and those below, each once."""
+    found: list[types.ModuleType] = [ws, warpstack.io]
+    for module in found:
+        for name in module.__all__:
+            member = getattr(module, name)
+            if inspect.ismodule(member) and member not in found:
+                found.append(member)
+    return found
+
+
+def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every function, class and method that users can call with arguments."""
+    seen = set()
+    for module in public_modules():
+        for name in module.__all__:
+            member = getattr(module, name)
+            if inspect.isfunction(member) and member not in seen:
+                seen.add(member)
+                yield f"{member.__module__}.{name}", member
+            elif inspect.isclass(member) and member not in seen:
+                seen.add(member)
+                if issubclass(member, Exception):
+                    continue
+                yield f"{member.__module__}.{name}", member
+                for attribute, value in vars(member).items():
+                    if attribute.startswith("_"):
+                        continue
+                    if inspect.isfunction(value) or isinstance(value, classmethod):
+                        label = f"{member.__module__}.{name}.{attribute}"
+                        yield label, getattr(member, attribute)
+
+
+class Given:
+    """Small values to make the calls of, each made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kernel = ws.patterns.strided(gs=32, iterations=1, blocks=2, warps_per_block=1)
+        self.app = ws.App([self.kernel], "strided")
+        self.gpu = ws.gpu("gpumech-baseline").replace(num_sms=2, l2_size_kib=96)
+        self.axes = {"num_sms": [1, 2], "clock_ghz": [1.0, 2.0]}
+        self.points = ws.samples.saltelli({"num_sms": (1, 4), "clock_ghz": (1.0, 2.0)}, 2)
+        self.sweep = ws.sweep(self.app, self.gpu, self.axes, cache=False)
+        self.line = ws.sweep(self.app, self.gpu, {"num_sms": [1, 2]}, cache=False)
+        self.sampled = ws.sweep(self.app, self.gpu, self.points, cache=False)
+        self.swung = ws.sweep(
+            self.app, self.gpu, ws.one_at_a_time(self.gpu, self.axes), cache=False
+        )
+        self.predicted = ws.predict(self.app, self.gpu)
+        self.memory = ws.simulate_caches(self.kernel, self.gpu)
+        self.profile = ws.interval_profile(self.kernel, self.gpu)
+        self.result = ws.simulate(self.kernel, self.gpu)
+        self.reuse = ws.reuse_profile([1, 2, 1, 2, 3])
+        self.validated = ws.validate(self.predicted, self.predicted[["kernel", "cycles"]])
+        self.dvfs = ws.dvfs(self.kernel, self.gpu, [0.5, 1.0])
+        self.roofline = ws.roofline(self.kernel, self.gpu)
+        self.device = ws.cuda.Device(0.01)
+        self.array = self.device.array(np.zeros(8, np.float32))
+        path = folder / "k.ptx"
+        path.write_text(PTX)
+        self.module = ws.cuda.compile(path, device=self.device)
+        self.session = ws.workloads.Session(self.module, trace=False)
+        self.described = ws.mwp_cwp.describe_trace(self.kernel, self.gpu)
+        self.machine = ws.mwp_cwp.machine("quadro-fx5600")
+        self.estimate = ws.mwp_cwp.predict(self.described, self.machine)
+        self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "mdm"})
+        self.csv = folder / "reference.csv"
+        self.table.to_csv(self.csv, index=False)
+        self.yaml = folder / "g.yaml"
+        self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
+        self.config = folder / "gpgpusim.config"
+        self.config.write_text("-gpgpu_n_clusters 2\n")
+        self.saved = folder / "saved"
+        ws.save(self.app, self.saved)
+        self.store = ws.StageCache(folder / "cache")
+
+
+def calls(given: Given) -> dict[str, Call]:
+    """Return a call of everything that `public_callables` yields, by its name."""
+    g = given
+    app = {"app_or_kernel": g.kernel, "gpu": g.gpu}
+    kernel = {"kernel": g.kernel, "gpu": g.gpu}
+    stream = {"lines": [1, 2, 1]}
+    pair = {"predicted": [1.0, 2.0], "reference": [1.0, 2.0]}
+    ranges = {"ranges": {"num_sms": (1, 4)}, "n": 4}
+    builder = {"name": "k", "grid": 1, "block": 32}
+    t = ws.patterns.KernelBuilder(**builder)
+    instruction = t.instruction("IADD", dst=1, src=2)
+    index = ws.mwp_cwp.symbols("t i")[0]
+    static = {"kernel": g.module.kernel("k"), "grid": 1, "block": 32, "gpu": g.machine}
+    fields = {name: getattr(g.described, name) for name in vars(g.described)}
+    return_values: dict[Any, tuple[dict[str, Any], Any]] = {}
+
+    def add(function: Any, fresh: Any = None, **arguments: Any) -> None:
+        return_values[function] = (arguments, fresh)
+
+    add(ws.App, kernels=[g.kernel], name="a")
+    add(ws.App.select, self=g.app, launch_ids=1)
+    add(ws.App.info, self=g.app)
+    add(ws.BlockSchedule, policy="random", seed=1, first_occupancy_only=True)
+    add(ws.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
+    add(ws.CrispCounters.of, result=g.result)
+    add(ws.CrispCounters.relative_time, self=ws.CrispCounters(4, 1, 1, 1), clock_ratio=0.5)
+    add(ws.Gpu, name="g", description="", **g.gpu.values(), sources={}, unused_options=())
+    add(ws.Gpu.replace, self=g.gpu, **g.gpu.values())
+    add(ws.Gpu.fields)
+    add(ws.Gpu.ranges)
+    add(ws.Gpu.values, self=g.gpu)
+    add(ws.Gpu.from_file, path=g.yaml)
+    add(ws.Gpu.from_gpgpusim, path=g.config, name="g")
+    launch = (ws.interval.Wave(1, 1, 1, 1),)
+    add(ws.IntervalProfile, core=g.profile._core, launch=launch, kernel=1, name="x")
+    add(
+        ws.IntervalProfile.from_arrays,
+        instructions=[1, 2],
+        stall_cycles=[1, 2],
+        read_misses=[1, 1],
+        write_requests=0,
+        dram_requests=[1, 1],
+        memory_instructions=[1, 1],
+        warps=2,
+        active_sms=1,
+        stall_causes=[1, 0, 0, 0],
+        name="x",
+    )
+    add(ws.IntervalProfile.waves, self=g.profile, gpu=g.gpu)
+    add(ws.IntervalProfile.phases, self=g.profile, gpu=g.gpu)
+    add(ws.KernelTrace, core=g.kernel._core)
+    add(ws.KernelTrace.dpki, self=g.kernel, line_bytes=128)
+    add(ws.KernelTrace.blocks, self=g.kernel)
+    add(ws.KernelTrace.warp, self=g.kernel, block=0, warp=0)
+    add(ws.MemoryProfile, core=g.memory._core, kernel=g.kernel, gpu=g.gpu, access_order="greedy")
+    add(ws.MemoryProfile.hit_rates, self=g.memory)
+    add(ws.MemoryProfile.divergence, self=g.memory)
+    add(
+        ws.MemorySystem,
+        gpu=g.gpu,
+        blocks="random",
+        access_order="greedy",
+        filter_l1_hits=True,
+        num_threads=1,
+    )
+    add(ws.MemorySystem.run, self=ws.MemorySystem(g.gpu), kernel=g.kernel, observe=(0, 0))
+    add(ws.MemorySystem.flush_l2, self=ws.MemorySystem(g.gpu))
+    reuse = g.reuse
+    rates = {"l1_read_hit_rate": 0.5, "l1_write_hit_rate": 0.5, "l2_hit_rate": 0.5}
+    add(ws.PptGpuMem, **rates, totals={}, l1=reuse, l2=reuse)
+    add(ws.Prediction, **vars(ws.models.evaluate(g.profile, g.gpu)))
+    histogram = next(value for value in vars(reuse).values() if "Histogram" in type(value).__name__)
+    add(ws.ReuseProfile, accesses=5, histogram=histogram, rate=1.0, line_bytes=128)
+    add(ws.ReuseProfile.from_lines, lines=[1, 2, 1], rate=1.0, batches=2, seed=0)
+    for name in ("hit_rate", "hit_rate_error"):
+        add(getattr(ws.ReuseProfile, name), self=reuse, size_lines=[1, 2])
+    for name in ("sdcm", "sdcm_error"):
+        add(getattr(ws.ReuseProfile, name), self=reuse, ways=2, lines=4)
+    add(ws.ReuseProfile.cumulative, self=reuse)
+    add(ws.SimulationResult, core=g.result._core, kernel=g.kernel, gpu=g.gpu)
+    add(ws.SimulationResult.hit_rates, self=g.result)
+    add(ws.SimulationResult.to_frame, self=g.result)
+    add(ws.Simulator, gpu=g.gpu)
+    simulator = ws.Simulator(g.gpu)
+    add(ws.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)
+    add(ws.Simulator.flush_l2, self=simulator)
+    add(ws.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
+    add(ws.StageCache.get, self=g.store, stage="memory", key="ab")
+    add(ws.StageCache.put, self=g.store, stage="memory", key="ab", arrays={"x": np.zeros(2)})
+    add(ws.StageCache.summary, self=g.store)
+    add(ws.StageCache.clear, self=g.store)
+    add(ws.ablate, **app, flush_l2=True, num_threads=1)
+    add(ws.application_totals, predictions=g.predicted)
+    add(ws.cache_family, **stream, sets=[1, 2], max_ways=2)
+    add(ws.cuda.Device, memory_gib=0.01, print_to=print)
+    for name in ("array", "copy_from"):
+        owner = {"array": ws.cuda.Device, "copy_from": ws.cuda.DeviceArray}[name]
+        own = g.device if name == "array" else g.array
+        add(getattr(owner, name), self=own, values=np.zeros(8, np.float32))
+    for name in ("empty", "zeros"):
+        add(getattr(ws.cuda.Device, name), self=g.device, shape=(2,), dtype=np.float32)
+        add(getattr(ws.cuda, name), shape=(2,), dtype="f4", device=g.device)
+    add(ws.cuda.Device.next_launch, self=g.device)
+    add(ws.cuda.DeviceArray, device=g.device, shape=(2,), dtype=np.dtype("f4"))
+    add(ws.cuda.DeviceArray.to_host, self=g.array)
+    add(ws.cuda.Kernel, module=g.module, name="k")
+    add(
+        ws.cuda.Kernel.launch,
+        self=g.module.kernel("k"),
+        grid=1,
+        block=32,
+        rest=(g.array,),
+        shared_memory_bytes=0,
+        step_limit=1000,
+        registers_per_thread=8,
+    )
+    add(ws.cuda.Module, text=PTX, file="k.ptx", device=g.device)
+    add(ws.cuda.Module.kernel, self=g.module, name="k")
+    add(ws.cuda.Module.symbol, self=g.module, name="s", dtype="f4")
+    texture = ws.cuda.texture(g.array)
+    add(ws.cuda.Module.bind_texture, self=g.module, name="t", source=texture)
+    add(ws.cuda.Texture, source=g.array, handle=1)
+    add(ws.cuda.array, values=[1.0], device=g.device)
+    add(ws.cuda.compile, source=PTX, arch="sm_75", options=(), compiler="nvcc", device=g.device)
+    add(ws.cuda.compilers)
+    add(ws.cuda.default_device)
+    add(
+        ws.cuda.texture,
+        source=g.array,
+        filter_mode="point",
+        address_mode="clamp",
+        normalized_coordinates=False,
+        normalized_read=False,
+        layered=False,
+        cube=False,
+    )
+    add(ws.dvfs, **app, clocks_ghz=[1.0, 0.5], models=["gpumech", "crisp"])
+    add(ws.explore, **app, models=["mdm"], fields={"num_sms": [1, 2]})
+    add(ws.gpu, name_or_path="pascal-mdm")
+    add(ws.gpus)
+    add(ws.host.Run, launches=1, traced=1, instructions=1, status=0, errors=())
+    run = ws.host.Run(launches=1, traced=1, instructions=1, status=0, errors=())
+    add(ws.host.Run.problem, self=run)
+    add(
+        ws.host.trace_program,
+        command=["/bin/true"],
+        output=g.folder / "traced",
+        gpu=g.gpu,
+        kernel="k",
+        limit_launches=1,
+        device_memory_mib=16.0,
+        overwrite=True,
+    )
+    add(
+        ws.interval_profile,
+        **kernel,
+        memory=g.memory,
+        selection="max",
+        representative=(0, 0),
+        misses="per_pc",
+        merge_threshold=0,
+        num_threads=1,
+    )
+    for name in ("line_stream", "reuse_profile"):
+        first = "kernel" if name == "line_stream" else "kernel_or_lines"
+        more = {} if name == "line_stream" else {"rate": 1.0, "batches": 2, "seed": 1}
+        chosen = {first: g.kernel, "gpu": g.gpu, "level": "l2", "line_bytes": 128}
+        add(getattr(ws, name), **chosen, filtered=True, **more)
+    add(ws.load, path=g.saved, kernels=[1], memory_limit_mib=64.0)
+    add(ws.measures.PercentageError, value=0.1, excluded=0)
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    add(ws.measures.error_table, predicted=frame, reference=frame, columns=["x"], nan="omit")
+    for name in ("gmean_ratio", "mae", "mape", "pearson", "spearman"):
+        add(getattr(ws.measures, name), **pair, nan="raise")
+    add(ws.measures.nrmse, **pair, by="mean", nan="raise")
+    add(ws.models.evaluate, profile=g.profile, gpu=g.gpu, model="mdm")
+    add(ws.models.fields_used, models=["mdm"])
+    add(ws.models.names)
+    add(
+        ws.predict,
+        **app,
+        models=["mdm"],
+        selection="max",
+        misses="representative",
+        merge_threshold=1.0,
+        access_order="greedy",
+        flush_l2=True,
+    )
+
+    def made(owner: Any, name: str, remove: Any) -> Any:
+        def register(**arguments: Any) -> None:
+            try:
+                return getattr(owner, name)(**arguments)
+            finally:
+                remove(arguments.get("name"))
+
+        return lambda: register
+
+    def remove(module: Any) -> Any:
+        def undo(name: Any) -> None:
+            with contextlib.suppress(ws.InputError):
+                module.unregister(name)
+
+        return undo
+
+    cycles = {"cycles": lambda intervals, wave, gpu: {"base": 1.0}}
+    add(
+        ws.models.register,
+        made(ws.models, "register", remove(ws.models)),
+        name="mine",
+        **cycles,
+        fields=["num_sms"],
+    )
+    add(ws.models.unregister, name="mine")
+    reader = {"matches": lambda path: False, "read": lambda path: g.app}
+    add(ws.io.register, made(ws.io, "register", remove(ws.io)), name="mine", **reader)
+    add(ws.io.unregister, name="mine")
+    add(ws.mwp_cwp.Estimate, **vars(g.estimate))
+    add(ws.mwp_cwp.Estimate.to_frame, self=g.estimate)
+    add(ws.mwp_cwp.Expression, terms=None)
+    add(ws.mwp_cwp.Expression.of, value=3)
+    add(ws.mwp_cwp.Expression.substitute, self=index, values={"t": 1})
+    add(ws.mwp_cwp.Expression.step, self=index)
+    add(ws.mwp_cwp.Fit, machine=g.machine, table=frame, error_percent=1.0)
+    add(ws.mwp_cwp.KernelDescription, **fields)
+    add(ws.mwp_cwp.KernelDescription.replace, self=g.described, **fields)
+    add(ws.mwp_cwp.KernelDescription.of_paths, paths=[g.described, g.described])
+    machine = {name: getattr(g.machine, name) for name in vars(g.machine)}
+    add(ws.mwp_cwp.Machine, **machine)
+    add(ws.mwp_cwp.Machine.replace, self=g.machine, **machine)
+    blocks = {"threads_per_block": 128, "registers_per_thread": 8, "shared_memory_bytes": 64}
+    add(ws.mwp_cwp.Machine.active_blocks_per_sm, self=g.machine, **blocks)
+    add(ws.mwp_cwp.Machine.from_gpu, gpu=g.gpu)
+    add(ws.mwp_cwp.Transactions, count=1, size_bytes=64)
+    counts = {"trip_counts": {}, "executions": {}, "parameters": {}}
+    add(ws.mwp_cwp.describe_ptx, **static, **counts, active_blocks_per_sm=1)
+    add(ws.mwp_cwp.describe_trace, **kernel, active_blocks_per_sm=1)
+    bench = {
+        f"{name} {coalesced}": (
+            ws.mwp_cwp.microbenchmark(name, coalesced=coalesced),
+            1e6 if coalesced else 3e6,
+        )
+        for name in ws.mwp_cwp.MICROBENCHMARKS
+        for coalesced in (True, False)
+    }
+    add(ws.mwp_cwp.fit, measurements=bench, gpu=g.machine)
+    add(ws.mwp_cwp.is_coalesced, index=index, size=4)
+    add(ws.mwp_cwp.transactions, index=index, size=4)
+    add(ws.mwp_cwp.m_factor, opcode="div.f32")
+    add(ws.mwp_cwp.machine, name="quadro-fx5600")
+    add(ws.mwp_cwp.machines)
+    add(
+        ws.mwp_cwp.microbenchmark,
+        name=next(iter(ws.mwp_cwp.MICROBENCHMARKS)),
+        coalesced=True,
+        threads_per_block=128,
+        num_blocks=80,
+        active_blocks_per_sm=5,
+        iterations=10,
+        uncoal_per_mw=32,
+    )
+    add(ws.mwp_cwp.predict, kernel=g.described, gpu=g.machine, mwp=2.0)
+    add(ws.mwp_cwp.static_instructions, kernel=static["kernel"], **counts, block=32)
+    add(ws.mwp_cwp.symbols, names="t i")
+    add(ws.occupancy, **kernel)
+    add(ws.one_at_a_time, gpu=g.gpu, axes=g.axes)
+    add(ws.patterns.Instruction, row=0, pc=0, opcode="IADD")
+    sizes = {"registers_per_thread": 8, "shared_memory_bytes": 0, "launch_id": 1}
+    add(ws.patterns.KernelBuilder, **builder, **sizes)
+    add(ws.patterns.KernelBuilder.instruction, self=t, opcode="IADD", dst=1, src=[2], pc=4096)
+    lanes = {"where": True, "predicate": np.ones(32, bool)}
+    load = {"opcode": "LDG.E", "dst": 1, "src": [2], "address": np.arange(32) * 4, "pc": 512}
+    add(ws.patterns.KernelBuilder.issue, self=t, instruction=instruction, **lanes)
+    add(ws.patterns.KernelBuilder.emit, self=t, **load, **lanes)
+    add(
+        ws.patterns.KernelBuilder.build,
+        lambda: ws.patterns.KernelBuilder(**builder).build,
+    )
+    small = {"blocks": 1, "warps_per_block": 1, "base": 2**30}
+    add(ws.patterns.gather, loads=1, **small, footprint_mib=1.0, seed=1)
+    add(ws.patterns.stream, loads=1, **small)
+    add(ws.patterns.strided, gs=1, iterations=1, **small, launch_id=2)
+    axis = {"axis": "num_sms"}
+    titled = {"ax": None, "title": "x"}
+    at = {"clock_ghz": 1.0}
+    axes_xy = {"x": "num_sms", "y": "clock_ghz", "model": "mdm", "where": {}}
+    add(ws.plot.axis_stacks, table=g.sweep, **axis, where=at, normalise_to="mdm", **titled)
+    add(ws.plot.bottlenecks, table=g.sweep, **axes_xy, **titled)
+    add(ws.plot.cpi_stack, predictions=g.predicted, **titled, legend=True)
+    add(ws.plot.cpi_stacks, predictions=g.predicted, title="x")
+    add(ws.plot.curves, table=g.sweep, **axis, metric="ipc", where=at, **titled)
+    add(ws.plot.dvfs, table=g.dvfs, power_watts=lambda clock: clock, **titled)
+    add(ws.plot.errors, table=g.validated, by=None, limit_percent=10.0, **titled)
+    add(ws.plot.heat_map, table=g.sweep, **axes_xy, metric="ipc", limits=(0.0, 1.0), **titled)
+    add(ws.plot.pareto, table=g.sweep, cost="num_sms", gpu=g.gpu, metric="ipc", **titled)
+    add(ws.plot.roofline, table=g.roofline, **titled)
+    add(ws.plot.scatter, table=g.validated, **titled)
+    base = {"num_sms": 1, "clock_ghz": 1.0}
+    add(
+        ws.plot.sensitivity,
+        table=g.swung,
+        metric="cycles",
+        method="swing",
+        baseline=base,
+        **titled,
+    )
+    add(ws.plot.speedup, table=g.sweep, **axis, baseline=base, model="mdm", where=at, **titled)
+    add(ws.plot.stack_distances, profiles={"a": g.reuse}, capacities={"L1": 4}, **titled)
+    add(ws.point_totals, table=g.sweep)
+    add(ws.ppt_gpu_mem, **kernel)
+    add(ws.reference.read, path=g.csv)
+    add(ws.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
+    add(ws.roofline, **app, models=["mdm"], simulate=True)
+    sampled = {"method": "random", "seed": 0, "base": 1}
+    add(ws.samples.Samples, points=[{"num_sms": 1}], ranges={"num_sms": (1, 4)}, **sampled)
+    for name in ("latin_hypercube", "random", "saltelli", "sobol"):
+        add(getattr(ws.samples, name), **ranges, seed=0)
+    saving = {"format": "accelsim", "binary_version": 70, "compression": None, "overwrite": True}
+    add(ws.save, app=g.app, path=g.folder / "saved2", **saving)
+    add(
+        ws.search,
+        **app,
+        space={"num_sms": [1, 2]},
+        objective="cycles",
+        budget=4,
+        constraint="num_sms > 0",
+        maximise=False,
+        model="mdm",
+        seed=0,
+        workers=1,
+        cache=False,
+    )
+    add(ws.simulate, **kernel, flush_l2=True, sample_cycles=10, max_cycles=100_000)
+    add(
+        ws.simulate_caches,
+        **kernel,
+        flush_l2=True,
+        observe=(0, 0),
+        blocks="round_robin",
+        access_order="greedy",
+        num_threads=1,
+    )
+    add(ws.sobol_indices, table=g.sampled, metric="ipc")
+    add(ws.speedups, table=g.sweep, baseline=base, model="mdm")
+    add(ws.stack_distances, **stream)
+    add(
+        ws.sweep,
+        app_or_kernels=g.app,
+        gpu=g.gpu,
+        axes={"num_sms": [1]},
+        models="mdm",
+        workers=1,
+        client=None,
+        store=None,
+        resume=True,
+        cache=False,
+        selection="max",
+        misses="per_pc",
+        merge_threshold=0.0,
+        access_order="greedy",
+        flush_l2=True,
+    )
+    add(ws.swings, table=g.swung, metric="cycles", baseline=base)
+    add(ws.timing.as_table, results=g.result)
+    add(
+        ws.validate,
+        predictions=g.table.assign(app="a"),
+        reference=g.table[["kernel", "cycles"]],
+        metric="cycles",
+        match="number",
+        clock_ghz=1.0,
+        suites={"a": "s"},
+        classes={"a": "MD"},
+    )
+    add(ws.validation_errors, table=g.validated, by="app", pairs="kernel")
+    add(ws.workloads.Session, module=g.module, trace=False)
+    add(ws.workloads.Session.array, self=g.session, x=[1.0])
+    add(ws.workloads.Session.zeros, self=g.session, shape=2, dtype="f4")
+    add(ws.workloads.Session.symbol, self=g.session, name="s", dtype="f4")
+    add(ws.workloads.Session.launch, self=g.session, kernel="k", grid=1, block=1, rest=(g.array,))
+    workload = ws.workloads.get("spmv")
+    add(ws.workloads.Workload, **vars(workload))
+    add(ws.workloads.Workload.parameters, self=workload, size={"rows": 1})
+    few = {"rows": 64, "entries_per_row": 2}
+    for name in ("check", "load", "run"):
+        add(getattr(ws.workloads, name), name="spmv", size=few, seed=0)
+    outputs = {"x": np.zeros(2)}
+    add(ws.workloads.compare, workload=workload, outputs=outputs, expected=outputs)
+    add(ws.workloads.get, name="spmv")
+    add(ws.workloads.names)
+    add(ws.workloads.table)
+
+    made_calls = {}
+    for name, function in public_callables():
+        if function not in return_values:
+            continue
+        arguments, fresh = return_values[function]
+        rest = arguments.pop("rest", ())
+        made_calls[name] = Call(name, function, arguments, rest, fresh)
+    return made_calls
+
+
+@cache
+def wrong_values(folder: Path) -> dict[str, Any]:
+    """Return values that most arguments do not take, by a name for messages."""
+    binary = folder / "binary"
+    binary.write_bytes(bytes(range(256)) * 4)
+    unreadable = folder / "unreadable"
+    unreadable.write_text("kernel,cycles\n1,2\n")
+    unreadable.chmod(0)
+    kernel = ws.patterns.strided(gs=1, iterations=1, blocks=1, warps_per_block=1)
+    endless: dict[str, Any] = {}
+    endless["a"] = endless
+    return {
+        "None": None,
+        "object": object(),
+        "list of objects": [object()],
+        "True": True,
+        "empty text": "",
+        "text": "x",
+        "bytes": b"",
+        "-1": -1,
+        "0": 0,
+        "1.5": 1.5,
+        "2**31": 2**31,
+        "2**70": 2**70,
+        "10**5000": 10**5000,
+        "nan": float("nan"),
+        "inf": float("inf"),
+        "1e300": 1e300,
+        "1e-310": 1e-310,
+        "list": [],
+        "list of None": [None],
+        "list of text": ["x"],
+        "list of nan": [float("nan")],
+        "list of -1": [-1],
+        "nested list": [[1], [2, 3]],
+        "pair": (1, 2),
+        "dict": {},
+        "dict of object": {"a": object()},
+        "dict of field": {"num_sms": [object()]},
+        "dict of None": {None: 1},
+        "dict in itself": endless,
+        "set": {1},
+        "complex": 1j,
+        "texts array": np.array(["a"]),
+        "matrix": np.zeros((2, 2)),
+        "empty array": np.array([]),
+        "objects array": np.array([object()]),
+        "scalar array": np.array(1),
+        "int8": np.int8(3),
+        "float32": np.float32(0.5),
+        "DataFrame": pd.DataFrame(),
+        "other DataFrame": pd.DataFrame({"kernel": ["x"], "cycles": [None]}),
+        "NA": pd.NA,
+        "NaT": pd.NaT,
+        "App": ws.App([kernel]),
+        "empty App": ws.App([]),
+        "KernelTrace": kernel,
+        "Gpu": ws.gpu("gpumech-baseline"),
+        "surrogate": "\udc80",
+        "null": "a\0b",
+        "lines": "a\nb",
+        "long text": "x" * 100_000,
+        "folder": folder,
+        "missing file": folder / "missing.csv",
+        "binary file": binary,
+        "unreadable file": unreadable,
+        "function": lambda *_: object(),
+        "class": int,
+        "generator": range(3),
+        "bytes path": b"/tmp",
+    }
+
+
+def damaged_tables(table: pd.DataFrame, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield tables that lack a column or have other values in one."""
+    yield "without rows", table.iloc[:0]
+    yield "twice", pd.concat([table, table])
+    yield "with a row label for all", table.set_axis([0] * len(table))
+    for column in table.columns:
+        yield f"without {column}", table.drop(columns=column)
+        for name, value in (
+            ("None", None),
+            ("text", "x"),
+            ("nan", float("nan")),
+            ("inf", float("inf")),
+            ("-1", -1),
+            ("0", 0),
+            ("object", object()),
+            ("surrogate", "\udc80"),
+            ("NA", pd.NA),
+        ):
+            changed = table.astype({column: object}).copy()
+            if len(changed):
+                changed.isetitem(
+                    list(table.columns).index(column),
+                    pd.Series([value] * len(changed), dtype=object, index=changed.index),
+                )
+            yield f"{column} all {name}", changed
+            if len(table) > 1:
+                one = table.astype({column: object}).copy()
+                one.iloc[0, list(table.columns).index(column)] = value
+                yield f"{column} {name} in a row", one
+    yield "a column twice", pd.concat([table, table.iloc[:, :1]], axis=1)
+    yield "columns of numbers", table.set_axis(range(table.shape[1]), axis=1)

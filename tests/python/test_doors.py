@@ -1,0 +1,199 @@
+"""Every door of the package, with what does not belong there: one clear line, or it works.
+
+By default a sample of all combinations, drawn from a fresh seed that a failure prints.
+``WARPSTACK_DOORS=all`` tries all of them, ``WARPSTACK_DOORS=SEED`` repeats a sample.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import signal
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+import doors
+import warpstack as ws
+
+CHOICE = os.environ.get("WARPSTACK_DOORS", "")
+SEED = int(CHOICE) if CHOICE.isdigit() else random.SystemRandom().randrange(2**32)
+#: Combinations of the default run, of each kind.
+SAMPLE = 1500
+#: Seconds that one call may take; most take less than a hundredth.
+LIMIT = 20
+
+
+class TooSlow(BaseException):
+    """A call that takes longer than `LIMIT`."""
+
+
+def _too_slow(*_: Any) -> None:
+    raise TooSlow
+
+
+def problem_of(call: Any) -> str | None:
+    """Return what is wrong with what comes out of a call, None if nothing."""
+    before = signal.signal(signal.SIGALRM, _too_slow)
+    signal.alarm(LIMIT)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call()
+            if inspect.isgenerator(result):
+                list(result)
+    except ws.InputError as error:
+        return problem_of_message(str(error))
+    except ws.workloads.ResultError:
+        return None  # documented: outputs that differ
+    except TooSlow:
+        return f"takes more than {LIMIT} s"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        plt.close("all")
+    return None
+
+
+def problem_of_message(message: str) -> str | None:
+    """Return what is wrong with a message, None if nothing."""
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        return f"message cannot be encoded: {message!a}"
+    if not message.strip():
+        return "empty message"
+    if "\n" in message and OF_SEVERAL_LINES not in message:
+        return f"message of several lines: {message[:300]!r}"
+    if len(message) > 1500:
+        return f"message of {len(message)} characters: {message[:200]}"
+    if " at 0x" in message:
+        return f"message with an address: {message[:300]}"
+    if "incompatible function arguments" in message or "Traceback" in message:
+        return f"message from within: {message[:300]}"
+    return None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("doors")
+
+
+@pytest.fixture(scope="module")
+def calls(folder):
+    return doors.calls(doors.Given(folder))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(folder, monkeypatch):
+    """Names of files that are written by chance stay in a folder of the test."""
+    monkeypatch.chdir(folder)
+
+
+def chosen(combinations: list[Any]) -> list[Any]:
+    if CHOICE == "all":
+        return combinations
+    print(f"WARPSTACK_DOORS={SEED}")
+    return random.Random(SEED).sample(combinations, min(SAMPLE, len(combinations)))
+
+
+def report(problems: list[str]) -> None:
+    assert not problems, f"{len(problems)} of them:\n" + "\n".join(sorted(problems)[:2000])
+
+
+def test_everything_public_has_a_call(calls):
+    missing = [name for name, _ in doors.public_callables() if name not in calls]
+    assert not missing, f"add calls of them to doors.py: {', '.join(missing)}"
+
+
+#: Calls that end in an error even so, and what it says.
+REFUSED = {
+    "warpstack.cuda.Module.symbol": "variable",
+    "warpstack.cuda.Module.bind_texture": "texture",
+    "warpstack.gpu.Gpu.from_gpgpusim": "option",
+    "warpstack.host.trace_program": "",
+    "warpstack.patterns.KernelBuilder.build": "no instruction",
+    "warpstack.models.unregister": "registered",
+    "warpstack.io.unregister": "registered",
+    "warpstack.workloads.Session.symbol": "variable",
+    "warpstack.explore.explore": "ipywidgets",
+}
+
+
+def test_the_calls_are_valid(calls):
+    problems = []
+    for name, call in calls.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                call()
+            except ws.InputError as error:
+                if REFUSED.get(name, "\0") not in str(error):
+                    problems.append(f"{name}: {error}")
+            except Exception as error:
+                problems.append(f"{name}: {type(error).__name__}: {error}")
+    plt.close("all")
+    report(problems)
+
+
+#: Doors whose own tests try them; work that was asked for; and the only message of several lines,
+#: which says what each warp waits for.
+ELSEWHERE = ("warpstack.cuda.", "warpstack.stage_cache.", "warpstack.workloads.Session.")
+ASKED_FOR = ("warpstack.patterns.", "warpstack.samples.")
+OF_SEVERAL_LINES = "is not done after max_cycles"
+
+
+def positions(call: doors.Call) -> Iterator[str]:
+    """Yield the arguments of a call that can be replaced."""
+    try:
+        parameters = inspect.signature(call.function).parameters
+    except ValueError:
+        return
+    for name, parameter in parameters.items():
+        if name != "self" and parameter.kind not in (
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
+        ):
+            yield name
+    yield from (name for name in call.arguments if name not in parameters)
+
+
+def test_wrong_values(calls, folder):
+    values = doors.wrong_values(folder)
+    combinations = [
+        (call, argument, value)
+        for call in calls.values()
+        if not call.name.startswith(ELSEWHERE)
+        for argument in positions(call)
+        for value in values
+        if not (value == "2**31" and call.name.startswith(ASKED_FOR))
+    ]
+    problems = []
+    for call, argument, value in chosen(combinations):
+        found = problem_of(lambda c=call, a=argument, v=value: c(**{a: values[v]}))
+        if found:
+            problems.append(f"{call.name}({argument}={value}): {found}")
+    report(problems)
+
+
+def test_damaged_tables(calls):
+    combinations = [
+        (call, argument, what, table)
+        for call in calls.values()
+        for argument, given in call.arguments.items()
+        if isinstance(given, pd.DataFrame)
+        for what, table in doors.damaged_tables(given, SEED)
+    ]
+    problems = []
+    for call, argument, what, table in chosen(combinations):
+        found = problem_of(lambda c=call, a=argument, t=table: c(**{a: t}))
+        if found:
+            problems.append(f"{call.name}({argument} {what}): {found}")
+    report(problems)
