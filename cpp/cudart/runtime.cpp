@@ -22,11 +22,6 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-std::string text_of(const Dim3& extent) {
-  return "(" + std::to_string(extent.x) + ", " + std::to_string(extent.y) + ", " +
-         std::to_string(extent.z) + ")";
-}
-
 /// The code that a GPU gives for a kernel's fault.
 Error fault_code(const std::string& what) {
   const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
