@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +27,7 @@ inline void* map_lazily(std::size_t bytes, void* wanted = nullptr, int more_flag
 /// Makes bytes zero. Whole pages of a long range of memory from map_lazily() go back to the system,
 /// so that the time depends on what was touched and not on the length.
 inline void zero_mapped(void* begin, std::size_t bytes) {
-  constexpr std::uintptr_t page = 4096;
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (bytes >= mapped_bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(begin);
     const std::size_t head = (page - address % page) % page;

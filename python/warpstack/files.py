@@ -23,6 +23,7 @@ from typing import Any
 
 from warpstack.arguments import printable
 from warpstack.errors import InputError
+from warpstack.input_file import open_input
 
 __all__ = [
     "digest_of",
@@ -61,7 +62,7 @@ def digest_of(data: bytes) -> str:
 def file_digest(path: Path) -> str:
     """Return the `digest_of` the content of a file."""
     digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as file:
+    with open_input(path) as file:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest()[:32]

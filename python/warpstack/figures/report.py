@@ -19,6 +19,7 @@ from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
 from warpstack.files import remove_leftovers, write_file
+from warpstack.input_file import MAX_TABLE_BYTES, read_input
 
 __all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
@@ -82,17 +83,28 @@ def redraw(figure: PaperFigure, output: Path) -> Report:
     Raises
     ------
     InputError
-        If the folder lacks the data or the picture, or a file cannot be read or written.
+        If the folder lacks the data or the picture, the data is not what the picture was drawn from
+        or comes from another version, or a file cannot be read or written.
     """
     data, picture = output / f"{figure.name}.csv", output / f"{figure.name}.png"
+    where = f"--redraw {printable(data)}"
+    remedy = "compute it without --redraw"
     try:
-        content = data.read_bytes()
-        seconds = float(_texts(picture).get(_SECONDS, "nan"))
+        content = read_input(data, "figure's data", MAX_TABLE_BYTES)
+        texts = _texts(picture)
+        seconds = float(texts.get(_SECONDS, "nan"))
     except (OSError, ValueError) as error:
+        raise InputError(f"{where}: cannot be read: {error}; {remedy}") from None
+    if texts.get(_DATA) != _digest(content):
         raise InputError(
-            f"--redraw {printable(data)}: cannot be read: {error}; compute it without --redraw"
-        ) from None
-    return _draw(figure, content, output, lambda: seconds)
+            f"{where}: was changed or damaged since {picture.name} was drawn; {remedy}"
+        )
+    try:
+        return _draw(figure, content, output, lambda: seconds)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{where}: comes from another version; {remedy}") from None
 
 
 def _draw(

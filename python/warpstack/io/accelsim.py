@@ -278,13 +278,15 @@ def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
     digests: dict[str, str] | None = None
     with contextlib.suppress(ValueError, RecursionError):
         try:
-            about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            about = json.loads(read_input(folder / MANIFEST, "list of digests", _MAX_LIST_BYTES))
         except OSError:  # there is none, nearly always
             return
         if isinstance(about, dict) and not {"files", "digest"} & about.keys():
             return  # of a version that kept no digests
         if isinstance(about, dict) and is_sound(about):
-            digests = about["files"]
+            given = about.get("files")
+            if isinstance(given, dict) and all(isinstance(d, str) for d in given.values()):
+                digests = given
     changed = [MANIFEST] if digests is None else []
     read = {file.name for file in files} | ({_LIST} if whole else set())
     for name, digest in (digests or {}).items():
