@@ -422,6 +422,13 @@ class Machine {
   void diagnose(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
                 const What& what) {
     if (options_.on_fault == OnFault::stop) fault(warp, step, lane, what());
+    take_note(warp, step, lane, kind, what);
+  }
+
+  /// Notes what a launch goes on after whatever `on_fault` says.
+  template <class What>
+  void take_note(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
+                 const What& what) {
     const Instruction& text = text_of(warp, step);
     Note& note = notes_.note(kind, &text, [&] { return note_line(text); });
     if (note.count++ > 0) return;
@@ -1268,26 +1275,28 @@ class Machine {
   struct Use {
     bool reads = true;
     bool writes = false;
-    /// Bytes that become one register. One of them that was written is enough: the others may be
-    /// the padding of a structure, which is copied with what surrounds it.
-    std::uint32_t unit = 4;
   };
 
   /// Finds reads of shared or local memory that nobody has written, and notes writes. `place` is in
   /// the map, `address` in messages.
+  /// One byte that was written is enough, also of a vector: the others may be the padding of a
+  /// structure, which is copied with what surrounds it. A read of local memory is noted and stops
+  /// nothing: compilers load variables ahead of the branch that decides whether they are needed.
   void check_written(Warp& warp, const Step& step, std::uint32_t lane, WrittenBytes& written,
                      std::uint64_t place, std::uint64_t address, std::uint32_t bytes, Use use,
                      bool is_shared) {
-    for (std::uint32_t done = 0; use.reads && done < bytes; done += use.unit) {
-      const std::uint32_t unit = std::min(use.unit, bytes - done);
-      if (written.any(place + done, unit)) continue;
-      diagnose(warp, step, lane, "uninitialised", [&] {
-        return access_text(step, "", address + done, unit) + " of " +
+    if (use.reads && !written.any(place, bytes)) {
+      const auto what = [&] {
+        return access_text(step, "", address, bytes) + " of " +
                (is_shared ? "shared memory" : "local memory") + ", which nobody has written" +
-               (is_shared ? ": " + describe_shared(address + done) : "") +
+               (is_shared ? ": " + describe_shared(address) : "") +
                " (write it first, or launch with check_uninitialized off)";
-      });
-      break;
+      };
+      if (is_shared) {
+        diagnose(warp, step, lane, "uninitialised", what);
+      } else {
+        take_note(warp, step, lane, "uninitialised", what);
+      }
     }
     if (use.writes) written.mark(place, bytes);
   }
@@ -1336,7 +1345,7 @@ class Machine {
   /// Host address of a read through a generic address.
   std::byte* generic(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                      std::uint32_t bytes) {
-    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, {.unit = bytes});
+    return pointer(warp, step, AddressSpace::generic, lane, address, bytes, {});
   }
 
   std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
@@ -1512,7 +1521,7 @@ class Machine {
           one.address[lane] = 0;
           std::byte* const place = pointer(
               warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
-              bytes, {.reads = is_load, .writes = !is_load, .unit = access.bytes});
+              bytes, {.reads = is_load, .writes = !is_load});
           move_elements(registers, access, one, place, is_load);
         }
       }
@@ -1683,7 +1692,7 @@ class Machine {
       const int lane = std::countr_zero(rest);
       std::byte* const place =
           pointer(warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
-                  access.bytes, {.writes = true, .unit = access.bytes});
+                  access.bytes, {.writes = true});
       std::uint64_t old = 0;
       std::memcpy(&old, place, access.bytes);
       const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
@@ -2483,7 +2492,7 @@ class Machine {
           base != nullptr
               ? base + lanes.address[lane]
               : pointer(warp, step, space, lane, lanes.address[lane], bytes,
-                        {.reads = is_load, .writes = !is_load, .unit = std::min(bytes, 4u)});
+                        {.reads = is_load, .writes = !is_load});
       std::byte* const value = tile_bytes[lane].data() + offset;
       std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
     }

@@ -509,11 +509,12 @@ def test_what_writes_shared_memory():
 
 
 def test_padding_is_copied_with_what_surrounds_it():
-    """A byte and an integer, copied as one value; a register of padding alone is told."""
+    """A byte and an integer, copied as one value or as parts of a vector; padding alone is told."""
     parts = "st.shared.u8 [tile], %r0; st.shared.u32 [tile+4], %r0;"
     launch(parts + "ld.shared.u64 %l5, [tile]; ld.shared.v2.u32 {%r5, %r6}, [tile];", threads=32)
-    assert "load of 4 bytes at 0x8" in stops(
-        parts + "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [tile];", threads=32
+    launch(parts + "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [tile];", threads=32)
+    assert "load of 8 bytes at 0x8" in stops(
+        parts + "ld.shared.v2.u32 {%r5, %r6}, [tile+8];", threads=32
     )
     launch(
         parts.replace("shared", "local").replace("tile", "depot") + "ld.local.u64 %l5, [depot];",
@@ -522,13 +523,17 @@ def test_padding_is_copied_with_what_surrounds_it():
 
 
 def test_uninitialized_local_memory():
+    """A note and not an error: compilers load a variable ahead of the branch that needs it."""
     body = "@%p2 st.local.u32 [depot+4], %r0; ld.local.u32 %r5, [depot+4];"
-    message = stops(body, local=64)
+    _, notes = launch(body, local=64)
+    assert len(notes) == 1
     assert re.search(
         r"thread \(1, 0, 0\): load of 4 bytes at 0x4 of local memory, which nobody has written \(",
-        message,
+        notes[0],
     )
-    launch("st.local.v2.u32 [depot], {%r0, %r1}; ld.local.u64 %l5, [depot];", local=64)
+    written = "st.local.v2.u32 [depot], {%r0, %r1}; ld.local.u64 %l5, [depot];"
+    assert launch(written, local=64)[1] == []
+    assert launch(body, local=64, check_uninitialized=False)[1] == []
 
 
 def test_a_call_starts_with_fresh_local_memory():
@@ -554,5 +559,5 @@ ret;
 }
 """
     one = ws.cuda.compile(text, device=ws.cuda.Device(0.05)).kernel("k")
-    with pytest.raises(InputError, match="of local memory, which nobody has written"):
+    with pytest.warns(ws.cuda.KernelWarning, match="of local memory, which nobody has written"):
         one.launch(1, 32)
