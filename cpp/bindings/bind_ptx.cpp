@@ -118,7 +118,8 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
                  bool trace, std::uint64_t step_limit, bool check_uninitialized,
                  bool continue_on_fault, bool check_races, bool cooperative,
                  std::uint64_t registers_per_thread, std::uint64_t launch_id,
-                 std::shared_ptr<StorageBudget> budget, const py::object& progress) {
+                 std::shared_ptr<StorageBudget> budget, const py::object& progress,
+                 py::list notes) {
   ptx::LaunchOptions options;
   options.grid = grid;
   options.block = block;
@@ -139,6 +140,10 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
       progress(done, all);
     };
   }
+  options.note = [&notes](const ptx::Note& note) {
+    const py::gil_scoped_acquire gil;
+    notes.append(note.text());
+  };
   const std::string bytes = parameters;
   ptx::LaunchResult result;
   {
@@ -148,9 +153,7 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
   }
   py::object traced = py::none();
   if (result.trace) traced = py::cast(std::move(*result.trace));
-  py::list notes;
-  for (const ptx::Note& note : result.notes) notes.append(note.text());
-  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions, notes);
+  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
 }
 
 }  // namespace
@@ -260,7 +263,7 @@ void bind_ptx(py::module_& module) {
            py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
            py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
            py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"));
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
 }
 
 }  // namespace warpstack::bindings

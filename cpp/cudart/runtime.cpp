@@ -404,6 +404,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.launch_id = ticket.launch;
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
+  options.note = [](const ptx::Note& found) { say("note", found.text()); };
   ptx::LaunchResult result;
   try {
     result = ptx::launch(module, entry.name, parameters, options);
@@ -412,7 +413,6 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
     throw Failure(sticky_, error.what(), true);
   }
   pass_time(std::max(result.warp_instructions, call_time));
-  for (const ptx::Note& found : result.notes) say("note", found.text());
   if (result.trace) {
     try {
       spool_.write(*result.trace);

@@ -38,7 +38,7 @@ class NoteBook {
     return notes_[known->second];
   }
 
-  [[nodiscard]] std::vector<Note> take() { return std::move(notes_); }
+  [[nodiscard]] const std::vector<Note>& notes() const { return notes_; }
 
  private:
   std::size_t note_at(std::string_view kind, std::string line);

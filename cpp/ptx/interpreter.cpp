@@ -179,10 +179,12 @@ class Machine {
     LaunchResult result;
     result.warp_instructions = warp_instructions_;
     result.thread_instructions = thread_instructions_;
-    result.notes = notes_.take();
     if (builder_ != nullptr) result.trace = builder_->finish();
     return result;
   }
+
+  /// Faults so far that the launch went on after.
+  [[nodiscard]] const std::vector<Note>& notes() const { return notes_.notes(); }
 
  private:
   KernelHeader header() const {
@@ -1924,9 +1926,12 @@ class Machine {
     std::uint32_t outside = 0;
     std::uint32_t disagreeing = 0;
     std::uint32_t waiting = 0;
+    std::uint32_t left = 0;
     for (std::uint32_t rest = mask; rest != 0;) {
       const std::uint32_t same = alike(registers, c.members, rest);
       const std::uint32_t members = lane_u32(registers, c.members, std::countr_zero(rest));
+      refuse_callers(warp, step, same, members);
+      left |= elsewhere(warp, members);
       outside |= same & ~members;
       if ((members & mask & ~same) != 0) disagreeing |= same;
       if ((members & ~mask & reachable(warp)) != 0) waiting |= same;
@@ -1950,8 +1955,38 @@ class Machine {
       park(warp, step, registers, mask);
       return;
     }
+    if (left != 0) note_left(warp, step, mask, left);
     exchange_all(warp, step, registers, mask);
     ++warp.paths.back().pc;
+  }
+
+  /// Live lanes of `members` that are not in the function: they have returned from it or have not
+  /// called it.
+  static std::uint32_t elsewhere(const Warp& warp, std::uint32_t members) {
+    return members & warp.live & ~reachable(warp);
+  }
+
+  /// Stops where lanes wait for some that are in a caller: on a GPU these may come to this call
+  /// yet, here they cannot before the function returns.
+  void refuse_callers(const Warp& warp, const Step& step, std::uint32_t mask,
+                      std::uint32_t members) const {
+    const std::uint32_t callers = elsewhere(warp, members) & ~warp.frames.back().mask;
+    if (callers == 0) return;
+    fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
+          lanes_text(mask) + " of the warp wait here for " + lanes_text(callers) +
+              ", which their mask " + hexadecimal(members) +
+              " names and which wait in a caller of " + warp.frames.back().function->text->name +
+              ": on_fault does not apply (name those lanes alone that call the function together, "
+              "or have it inlined)");
+  }
+
+  /// A warp-wide operation without lanes that have returned from the function.
+  void note_left(const Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t left) {
+    diagnose(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)), "absent lanes", [&] {
+      return lanes_text(mask) + " of the warp name " + lanes_text(left) +
+             " in their masks, which have returned from " +
+             warp.frames.back().function->text->name + remedy;
+    });
   }
 
   /// Stops at a wrong mask where nobody knows what a GPU does.
@@ -2000,6 +2035,7 @@ class Machine {
   /// go on.
   void let_others_come(Warp& warp) {
     if (complete_operation(warp) || let_others_go(warp)) return;
+    if (go_on_without(warp)) return;
     const std::size_t bottom = warp.frames.back().first_path;
     for (std::size_t i = warp.paths.size(); i-- > bottom;) {
       if (warp.paths[i].members != 0) report_missing(warp, warp.paths[i]);
@@ -2007,46 +2043,91 @@ class Machine {
     arrive_parted(warp);
   }
 
+  /// All lanes wait: runs an operation without the lanes that wait at barriers of the block, if
+  /// there is one that waits for no others. GPUs get through such code; PTX does not promise it.
+  bool go_on_without(Warp& warp) {
+    const std::size_t bottom = warp.frames.back().first_path;
+    for (std::size_t i = warp.paths.size(); i-- > bottom;) {
+      const PathEntry path = warp.paths[i];
+      if (path.members == 0) continue;
+      const std::uint32_t here = lanes_at_operation(warp, path);
+      std::uint32_t others = 0;  // at other operations
+      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+        if (warp.paths[j].members != 0) others |= warp.paths[j].mask & ~here;
+      }
+      if ((path.members & others) != 0) continue;
+      const Step& step = step_of(warp, path);
+      diagnose(warp, step, static_cast<std::uint32_t>(std::countr_zero(path.mask)), "absent lanes",
+               [&] {
+                 return missing_text(warp, path, path.members & reachable(warp) & ~here) +
+                        ": a GPU may wait for ever (name those lanes alone that execute this; "
+                        "on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
+                        "trace, goes on without the others)";
+               });
+      run_operation(warp, i);
+      return true;
+    }
+    return false;
+  }
+
   const Step& step_of(const Warp& warp, const PathEntry& path) const {
     return warp.frames.back().function->steps[path.resume];
   }
 
-  /// Runs one operation whose lanes wait on several paths.
+  /// Lanes of two paths wait at warp-wide operations that exchange values with each other.
+  bool same_operation(const Warp& warp, const PathEntry& a, const PathEntry& b) const {
+    if (a.pc != parked || b.pc != parked || a.members != b.members) return false;
+    const Step& s = step_of(warp, a);
+    const Step& t = step_of(warp, b);
+    if (s.action != t.action) return false;
+    const Collective& c = program_.collectives[s.detail];
+    const Collective& d = program_.collectives[t.detail];
+    return c.mode == d.mode && c.type == d.type && c.combine == d.combine;
+  }
+
+  /// Lanes that wait at the operation of a path.
+  std::uint32_t lanes_at_operation(const Warp& warp, const PathEntry& path) const {
+    std::uint32_t here = 0;
+    for (std::size_t j = warp.frames.back().first_path; j < warp.paths.size(); ++j) {
+      if (same_operation(warp, path, warp.paths[j])) here |= warp.paths[j].mask;
+    }
+    return here;
+  }
+
+  /// Runs one operation whose lanes wait on several paths and have all come.
   bool complete_operation(Warp& warp) {
-    const std::size_t bottom = warp.frames.back().first_path;
-    const auto same_operation = [&](const PathEntry& a, const PathEntry& b) {
-      if (a.pc != parked || b.pc != parked || a.members != b.members) return false;
-      const Step& s = step_of(warp, a);
-      const Step& t = step_of(warp, b);
-      return s.action == t.action &&
-             program_.collectives[s.detail].mode == program_.collectives[t.detail].mode;
-    };
-    for (std::size_t i = warp.paths.size(); i-- > bottom;) {
+    for (std::size_t i = warp.paths.size(); i-- > warp.frames.back().first_path;) {
       const PathEntry path = warp.paths[i];
       if (path.pc != parked || path.members == 0) continue;
-      std::uint32_t here = 0;
-      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
-        if (same_operation(path, warp.paths[j])) here |= warp.paths[j].mask;
-      }
+      const std::uint32_t here = lanes_at_operation(warp, path);
       if ((path.members & reachable(warp) & ~here) != 0) continue;
-      Exchange exchange;
-      std::byte* const registers = registers_of(warp);
-      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
-        if (!same_operation(path, warp.paths[j])) continue;
-        bring(step_of(warp, warp.paths[j]), registers, warp.paths[j].mask, exchange);
+      if (const std::uint32_t left = elsewhere(warp, path.members)) {
+        note_left(warp, step_of(warp, path), path.mask, left);
       }
-      for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
-        PathEntry& each = warp.paths[j];
-        if (j == i || !same_operation(path, each)) continue;
-        take(warp, step_of(warp, each), registers, each.mask, exchange);
-        each = {each.resume + 1, each.reconvergence, each.mask};
-      }
-      take(warp, step_of(warp, path), registers, path.mask, exchange);
-      warp.paths[i] = {path.resume + 1, path.reconvergence, path.mask};
-      join_paths(warp, here);
+      run_operation(warp, i);
       return true;
     }
     return false;
+  }
+
+  /// Runs the operation of path `i` with all lanes that wait at it.
+  void run_operation(Warp& warp, std::size_t i) {
+    const PathEntry path = warp.paths[i];
+    const std::uint32_t here = lanes_at_operation(warp, path);
+    const std::size_t bottom = warp.frames.back().first_path;
+    Exchange exchange;
+    std::byte* const registers = registers_of(warp);
+    for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+      if (!same_operation(warp, path, warp.paths[j])) continue;
+      bring(step_of(warp, warp.paths[j]), registers, warp.paths[j].mask, exchange);
+    }
+    for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+      PathEntry& each = warp.paths[j];
+      if (!same_operation(warp, path, each)) continue;
+      take(warp, step_of(warp, each), registers, each.mask, exchange);
+      each = {each.resume + 1, each.reconvergence, each.mask};
+    }
+    join_paths(warp, here);
   }
 
   /// Joins paths of lanes that have waited for each other and go on at the same step.
@@ -2102,6 +2183,14 @@ class Machine {
 
   [[noreturn]] void report_missing(const Warp& warp, const PathEntry& path) const {
     const std::uint32_t missing = path.members & reachable(warp) & ~path.mask;
+    fault(warp, step_of(warp, path), static_cast<std::uint32_t>(std::countr_zero(path.mask)),
+          missing_text(warp, path, missing) +
+              ": a GPU may wait for ever, so that on_fault does not apply (name those lanes alone "
+              "that execute this)");
+  }
+
+  /// "lanes 0-7 of the warp wait here for …; … wait at …"
+  std::string missing_text(const Warp& warp, const PathEntry& path, std::uint32_t missing) const {
     std::string where;
     for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
       const PathEntry& other = warp.paths[i];
@@ -2109,12 +2198,9 @@ class Machine {
       where = "; " + lanes_text(other.mask & missing) + " wait at " +
               place_of(warp, step_of(warp, other));
     }
-    fault(warp, step_of(warp, path), static_cast<std::uint32_t>(std::countr_zero(path.mask)),
-          lanes_text(path.mask) + " of the warp wait here for " + lanes_text(missing) +
-              ", which their mask " + hexadecimal(path.members) + " names and which do not come" +
-              where +
-              ": a GPU may wait for ever, so that on_fault does not apply (name those lanes alone "
-              "that execute this)");
+    return lanes_text(path.mask) + " of the warp wait here for " + lanes_text(missing) +
+           ", which their mask " + hexadecimal(path.members) + " names and which do not come" +
+           where;
   }
 
   /// The operation for lanes of one path, which all are here.
@@ -2533,16 +2619,20 @@ class Machine {
   /// threads.
   void arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-    for (const PathEntry& other : warp.paths) {
-      if (other.pc != parked || (other.members & mask) == 0) continue;
-      const PathEntry waiting = other;  // for lanes that wait here now
-      park(warp, step, registers_of(warp), mask);
-      report_missing(warp, waiting);
+    // Others wait for these lanes at a warp-wide operation, which is the fault then; or the rest is
+    // at this very barrier.
+    bool awaited = false;
+    std::uint32_t here = mask;
+    for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+      const PathEntry& other = warp.paths[i];
+      if (other.pc != parked) continue;
+      if ((other.members & mask) != 0) awaited = true;
+      if (&step_of(warp, other) == &step) here |= other.mask;
     }
     const std::string opcode = text_of(warp, step).full_opcode();
     const bool may_diverge =
         opcode.starts_with("barrier.") && opcode.find(".aligned") == std::string::npos;
-    if (!may_diverge) {
+    if (!may_diverge && !awaited && here != warp.live) {
       diagnose(warp, step, lane, "divergent barrier", [&] {
         const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
         const auto thread = thread_index(warp, absent);
@@ -2760,7 +2850,20 @@ LaunchResult launch(LoadedModule& module, std::string_view kernel,
                     std::span<const std::byte> parameters, const LaunchOptions& options) {
   const KernelProgram& program = module.program(kernel);
   check_launch(program, parameters, module, options);
-  return Machine(module, program, parameters, options).run();
+  Machine machine(module, program, parameters, options);
+  const auto tell = [&] {
+    if (!options.note) return;
+    for (const Note& note : machine.notes()) options.note(note);
+  };
+  LaunchResult result;
+  try {
+    result = machine.run();
+  } catch (...) {
+    tell();  // they may be what led to the error
+    throw;
+  }
+  tell();
+  return result;
 }
 
 }  // namespace warpstack::ptx

@@ -101,6 +101,9 @@ struct LaunchOptions {
   InterruptCheck interrupt;
   /// Called now and then with the blocks done and the blocks of the grid; may be empty.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
+  /// Receives the faults that OnFault::proceed let pass, when the launch ends, also by an error;
+  /// may be empty.
+  std::function<void(const Note&)> note;
 };
 
 /// One parameter of a kernel: where it lies in the parameter buffer.
@@ -120,7 +123,6 @@ struct LaunchResult {
   std::optional<KernelTrace> trace;
   std::uint64_t warp_instructions = 0;    ///< executed PTX instructions, also those the trace folds
   std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
-  std::vector<Note> notes;                ///< faults that OnFault::proceed let pass
 };
 
 /// Blocks that a cooperative launch may have here; no GPU holds more at once.

@@ -358,4 +358,5 @@ class PtxLoadedModule:
         launch_id: int,
         budget: StorageBudget,
         progress: Callable[[int, int], object] | None,
-    ) -> tuple[KernelTrace | None, int, int, list[str]]: ...
+        notes: list[str],
+    ) -> tuple[KernelTrace | None, int, int]: ...

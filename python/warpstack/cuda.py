@@ -598,6 +598,12 @@ class Kernel(_Handle):
         if registers_per_thread is not None:
             registers = as_integer("registers_per_thread", registers_per_thread, 1, 255)
         num_blocks = sizes[0][0] * sizes[0][1] * sizes[0][2]
+        notes: list[str] = []
+
+        def tell() -> None:
+            for note in notes:
+                warnings.warn(note, KernelWarning, stacklevel=3)
+
         with progress_bar(progress, num_blocks, self.name, " blocks") as bar:
             done = 0
 
@@ -606,25 +612,32 @@ class Kernel(_Handle):
                 bar.update(blocks - done)
                 done = blocks
 
-            core, *_, notes = self.module._core.launch(
-                self.name,
-                parameters,
-                sizes[0],
-                sizes[1],
-                as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
-                bool(trace),
-                as_integer("step_limit", step_limit, 1, 2**63),
-                bool(check_uninitialized),
-                on_fault == "continue",
-                bool(check_races),
-                bool(cooperative),
-                registers,
-                device.next_launch(),
-                default_budget(),
-                advance if progress else None,
-            )
-        for note in notes:
-            warnings.warn(note, KernelWarning, stacklevel=2)
+            try:
+                core, *_ = self.module._core.launch(
+                    self.name,
+                    parameters,
+                    sizes[0],
+                    sizes[1],
+                    as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
+                    bool(trace),
+                    as_integer("step_limit", step_limit, 1, 2**63),
+                    bool(check_uninitialized),
+                    on_fault == "continue",
+                    bool(check_races),
+                    bool(cooperative),
+                    registers,
+                    device.next_launch(),
+                    default_budget(),
+                    advance if progress else None,
+                    notes,
+                )
+            except InputError as error:
+                try:
+                    tell()  # what may have led to the error
+                except KernelWarning as note:  # where warnings are errors
+                    raise error from note
+                raise
+        tell()
         return None if core is None else KernelTrace(core)
 
     def _pack(self, arguments: Sequence[Any]) -> bytes:

@@ -459,5 +459,8 @@ def test_a_program_with_wrong_masks(build, tmp_path, capfd):
     (note,) = [text for text in err.splitlines() if text.startswith("warpstack: note: kernel")]
     assert line in note
     assert note.endswith("(5 times at this line)")
+    with pytest.raises(ws.InputError, match="executed a trap"):
+        host.trace_program([program, "trap"], tmp_path / "trap", on_fault="continue")
+    assert note in capfd.readouterr().err.splitlines()  # what led to it
     with pytest.raises(ws.InputError, match="on_fault must be"):
         host.trace_program([program], tmp_path / "other", on_fault="go")

@@ -158,18 +158,123 @@ def test_full_mask_in_a_loop_that_lanes_leave():
     assert results(body) == [t % 5 for t in range(32)]
 
 
-@pytest.mark.parametrize("on_fault", ["stop", "continue"])
-def test_lanes_that_do_not_come(on_fault):
-    body = (
-        "setp.ge.u32 %p0, %t, 8; @%p0 bra end; setp.eq.u32 %p1, %t, %t;"
-        "vote.sync.ballot.b32 %r0, %p1, -1; end: bar.sync 0;"
-    )
-    assert error_of(body, on_fault=on_fault) == (
+LANES_AT_THE_BARRIER = (
+    "setp.ge.u32 %p0, %t, 8; mov.u32 %r0, 5; @%p0 bra end; setp.eq.u32 %p1, %t, %t;"
+    "vote.sync.ballot.b32 %r0, %p1, -1; end: bar.sync 0;"
+)
+
+
+def test_lanes_that_do_not_come():
+    assert error_of(LANES_AT_THE_BARRIER) == (
         "kernel k (PTX line N, vote.sync.ballot.b32), block (0, 0, 0), thread (0, 0, 0): lanes 0-7 "
         "of the warp wait here for lanes 8-31, which their mask 0xffffffff names and which do not "
-        "come; lanes 8-31 wait at PTX line N, bar.sync: a GPU may wait for ever, so that on_fault "
-        "does not apply (name those lanes alone that execute this)"
+        "come; lanes 8-31 wait at PTX line N, bar.sync: a GPU may wait for ever (name those lanes "
+        'alone that execute this; on_fault="continue" of a launch, --on-fault continue of warpstack '
+        "trace, goes on without the others)"
     )
+    notes = ["lanes 0-7 of the warp wait here for lanes 8-31"]
+    out = results(LANES_AT_THE_BARRIER, on_fault="continue", notes=notes)
+    assert out == [255] * 8 + [5] * 24
+
+
+def test_lanes_that_wait_at_a_barrier_are_left_out_each_time():
+    """The last step of a reduction, by part of each warp, in a loop."""
+    body = (
+        "mov.u32 %r0, 0; mov.u32 %r1, 0; loop: setp.ge.u32 %p0, %t, 8; @%p0 bra meet;"
+        "shfl.sync.bfly.b32 %r2, %t, 1, 31, -1; add.u32 %r0, %r0, %r2; meet: bar.sync 0;"
+        "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3; @%p1 bra loop;"
+    )
+    out = results(body, 64, on_fault="continue", notes=["(3 times at this line)"])
+    assert out == [3 * (t ^ 1) for t in range(8)] + [0] * 56
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "continue"])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("redux.sync.add.u32 %r0, %t, -1;", "redux.sync.min.u32 %r0, %t, -1;"),
+        ("redux.sync.min.u32 %r0, %t, -1;", "redux.sync.min.s32 %r0, %t, -1;"),
+        ("match.any.sync.b32 %r0, %t, -1;", "match.any.sync.b64 %r0, %l2, -1;"),
+    ],
+)
+def test_different_operations_do_not_meet(low, high, on_fault):
+    body = f"mov.u64 %l2, 7; setp.lt.u32 %p0, %t, 16; @%p0 bra low; {high} bra end; low: {low} end:"
+    message = error_of(body, on_fault=on_fault)
+    assert "which their mask 0xffffffff names and which do not come" in message
+    assert "on_fault does not apply" in message
+
+
+# ---- functions ----
+
+
+def function(body):
+    return f""".func (.param .b32 out) f(.param .b32 in)
+{{
+.reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %l<4>;
+ld.param.u32 %r1, [in]; mov.u32 %r0, 77; mov.u64 %l1, 1; setp.eq.u32 %p1, %r1, %r1;
+{body}
+end: st.param.b32 [out], %r0; ret;
+}}"""
+
+
+#: Lanes 0 to 15 call f, and so do the others, in the other way of the branch.
+CALL = "{ .param .b32 x, y; st.param.b32 [x], %t; call (y), f, (x); ld.param.b32 %r0, [y]; }"
+BOTH_CALL = f"setp.lt.u32 %p0, %t, 16; @%p0 bra low; {CALL} bra end; low: {CALL} end:"
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "continue"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "vote.sync.ballot.b32 %r0, %p1, -1;",
+        "shfl.sync.idx.b32 %r0, %r1, 3, 31, -1;",
+        "match.any.sync.b64 %r0, %l1, -1;",
+        "redux.sync.add.u32 %r0, %r1, -1;",
+        "elect.sync %r0|%p2, -1;",
+        "bar.warp.sync -1;",
+    ],
+)
+def test_masks_that_name_lanes_of_a_caller(operation, on_fault):
+    message = error_of(BOTH_CALL, outside=function(operation), on_fault=on_fault)
+    assert re.search(
+        r"lanes (0-15|16-31) of the warp wait here for lanes (0-15|16-31), which their mask "
+        r"0xffffffff names and which wait in a caller of f: on_fault does not apply",
+        message,
+    )
+    # All together, or each half by itself, they may.
+    results(CALL, outside=function(operation))
+    own = "setp.lt.u32 %p3, %r1, 16; selp.u32 %r2, 0xffff, 0xffff0000, %p3;"
+    half = own + operation.replace(" 3, 31, -1;", " %r1, 31, -1;").replace("-1;", "%r2;")
+    results(BOTH_CALL, outside=function(half))
+
+
+def test_masks_that_name_lanes_that_have_returned():
+    outside = function("setp.lt.u32 %p2, %r1, 8; @%p2 ret; vote.sync.ballot.b32 %r0, %p1, -1;")
+    assert "lanes 8-31 of the warp name lanes 0-7 in their masks, which have returned from f" in (
+        error_of(CALL, outside=outside)
+    )
+    out = results(CALL, outside=outside, on_fault="continue", notes=["have returned from f"])
+    assert out[8:] == [0xFFFFFF00] * 24
+    # Those that come first wait for them.
+    waits = outside.replace("@%p2 ret;", "@!%p2 bra vote; mov.u32 %r3, 1; ret; vote:")
+    out = results(CALL, outside=waits, on_fault="continue", notes=["have returned from f"])
+    assert out[8:] == [0xFFFFFF00] * 24
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "continue"])
+def test_barrier_in_a_function_that_part_of_a_warp_calls(on_fault):
+    """The others wait at a step that the function does not have."""
+    body = (
+        "mov.u32 %r1, 0;"
+        + "add.u32 %r1, %r1, 1;" * 400
+        + "setp.lt.u32 %p0, %t, 16; @%p0 bra low;"
+        + CALL
+        + "bra end; low: vote.sync.ballot.b32 %r0, %p0, -1; end:"
+    )
+    message = error_of(body, outside=function("bar.sync 0;"), on_fault=on_fault)
+    assert "divergent barrier" in message
+    if on_fault == "continue":
+        assert "waits for lanes 0-15 of the warp, which have not called this function" in message
 
 
 # ---- barriers ----
@@ -258,6 +363,15 @@ def test_uninitialized_memory_is_noted():
     with pytest.warns(ws.cuda.KernelWarning, match=r"nobody has written.*\(32 times"):
         kernel.launch(1, 32, memory, on_fault="continue")
     assert memory.to_host().tolist() == [7] * 32
+
+
+def test_notes_come_before_an_error():
+    body = at("%l1", "%a0", "%g", 4) + "ld.global.u32 %r0, [%l1+64]; trap;"
+    with (
+        pytest.warns(ws.cuda.KernelWarning, match=r"out-of-bounds load.*\(16 times at this line\)"),
+        pytest.raises(InputError, match="executed a trap"),
+    ):
+        run(body + STORE, np.zeros(32, np.uint32), on_fault="continue")
 
 
 def test_a_wrong_choice():
