@@ -2666,7 +2666,7 @@ class Machine {
     if (here != warp.live) {
       fault(warp, step_of(warp, top), first,
             "divergent barrier: it waits for " + lanes_text(warp.live & ~here) +
-                " of the warp, which have not called this function");
+                " of the warp, which have not called this function or have returned from it");
     }
     const std::byte* const registers = registers_of(warp);
     BlockBarrier* state = nullptr;
