@@ -7,6 +7,8 @@ import re
 import reprlib
 from collections.abc import Iterable
 
+import numpy as np
+
 from warpstack._core import InputError
 
 __all__ = ["DamageWarning", "InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
@@ -18,7 +20,15 @@ A malformed trace, an impossible configuration, an unknown name. The message say
 field and value, and what to do. A subclass of `ValueError`.
 """
 
-_SHORT = reprlib.Repr()
+
+class _Short(reprlib.Repr):
+    """Short texts of values, numbers of NumPy like those of Python."""
+
+    def repr1(self, x: object, level: int) -> str:
+        return super().repr1(x.item() if isinstance(x, np.generic) else x, level)
+
+
+_SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = 120
 #: More names than this do not help who reads the message.
 _MOST_LISTED = 40

@@ -24,10 +24,10 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.arguments import as_integer, shown, value_text
+from warpstack.arguments import as_integer, value_text
 from warpstack.checked import checked
 from warpstack.cluster import check_client, run_on_cluster
-from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -186,7 +186,7 @@ class Options:
             ("access_order", self.access_order, ACCESS_ORDERS),
         ):
             if value not in choices:
-                raise InputError(f"{name} = {shown(value)} is not one of {', '.join(choices)}")
+                raise not_one_of(name, value, choices)
         threshold = self.merge_threshold
         if (
             not isinstance(threshold, numbers.Real)

@@ -286,19 +286,7 @@ class App:
 
     @checked
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
-        if isinstance(kernels, KernelTrace):
-            raise InputError("App: expected a sequence of kernels, got one; write App([kernel])")
-        try:
-            self._kernels = tuple(kernels)
-        except TypeError:
-            raise InputError(
-                f"App: expected a sequence of kernels, got {type(kernels).__name__}"
-            ) from None
-        for kernel in self._kernels:
-            if not isinstance(kernel, KernelTrace):
-                raise InputError(f"App: expected kernels, got {type(kernel).__name__}")
-        if not isinstance(name, str):
-            raise InputError(f"App: name = {shown(name)} is not text")
+        self._kernels = tuple(kernels)
         self.name = name
 
     @property

@@ -459,5 +459,5 @@ def test_a_program_with_wrong_masks(build, tmp_path, capfd):
     (note,) = [text for text in err.splitlines() if text.startswith("warpstack: note: kernel")]
     assert line in note
     assert note.endswith("(5 times at this line)")
-    with pytest.raises(ws.InputError, match="on_fault must be"):
+    with pytest.raises(ws.InputError, match="on_fault = 'go' is not one of stop, continue"):
         host.trace_program([program], tmp_path / "other", on_fault="go")

@@ -261,5 +261,5 @@ def test_uninitialized_memory_is_noted():
 
 
 def test_a_wrong_choice():
-    with pytest.raises(InputError, match='on_fault must be "stop" or "continue", not \'go\''):
+    with pytest.raises(InputError, match="on_fault = 'go' is not one of stop, continue"):
         run("mov.u32 %r0, 1;", np.zeros(32, np.uint32), on_fault="go")

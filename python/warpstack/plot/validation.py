@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
 from warpstack.validate import MATCHED, is_additive
@@ -64,7 +64,7 @@ def errors(
     if by is None:
         by = "app" if len(rows["app"].unique()) > 1 and is_additive(metric) else "kernel"
     if by not in ("kernel", "app"):
-        raise InputError(f"by = {shown(by)} is neither kernel nor app")
+        raise not_one_of("by", by, ("kernel", "app"))
     if by == "app" and not is_additive(metric):
         raise InputError(f"{metric} of kernels cannot be summed to that of an application")
     if limit_percent is not None and not limit_percent > 0:
