@@ -34,7 +34,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -47,7 +46,7 @@ from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
 from warpstack.checked import checked
 from warpstack.cuda_headers import HEADERS
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.input_file import MAX_SOURCE_BYTES, read_input
 from warpstack.progress import progress_bar
 from warpstack.storage import default_budget
@@ -664,7 +663,7 @@ class Kernel(_Handle):
                 advance if progress else None,
             )
         for note in notes:
-            warnings.warn(note, KernelWarning, stacklevel=3)
+            warn(note, KernelWarning)
         return None if core is None else KernelTrace(core)
 
     def _pack(self, arguments: Sequence[Any]) -> bytes:

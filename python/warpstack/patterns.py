@@ -151,7 +151,7 @@ class KernelBuilder:
             If a register is out of range, or the opcode is none.
         """
         if not isinstance(opcode, str) or not re.fullmatch(r"[!-~]+", opcode):
-            raise InputError(f"opcode = {opcode!a} is not an opcode")
+            raise InputError(f"opcode = {shown(opcode)} is not an opcode")
         registers = [_registers("dst", dst), _registers("src", src)]
         pc = as_integer("pc", self._next_pc if pc is None else pc, 0, 2**32 - 1)
         self._next_pc = pc + _INSTRUCTION_BYTES

@@ -11,7 +11,6 @@ import numbers
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from warpstack._core import __version__
 from warpstack.arguments import as_integer, value_text
 from warpstack.checked import checked
 from warpstack.cluster import check_client, run_on_cluster
-from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown
+from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown, warn
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -456,10 +455,9 @@ def _warn_of_unused(design: Design, options: Options) -> None:
     used = fields_used(design.models) | set(options.memory_fields)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
-            warnings.warn(
+            warn(
                 f"axes: {axis} has no influence on the models {', '.join(design.models)}",
                 UnusedOptionWarning,
-                stacklevel=3,
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 
 from warpstack import measures
 from warpstack.checked import checked
-from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown
+from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, warn
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
 from warpstack.reference.common import plain_name
@@ -237,9 +236,8 @@ def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _number_texts(column: pd.Series) -> pd.Series:
     """Return a column of names whose numbers have become text."""
-    return column.astype(object).map(
-        lambda value: str(value) if isinstance(value, Real) and not pd.isna(value) else value
-    )
+    values = [str(v) if isinstance(v, Real) and not pd.isna(v) else v for v in column]
+    return pd.Series(values, index=column.index, dtype=object)
 
 
 def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
@@ -525,4 +523,4 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         said = []
         for status, rows in alone.groupby("status", sort=True):
             said.append(f"{len(rows)} rows have {status} ({some(rows)})")
-        warnings.warn("; ".join(said), UnmatchedWarning, stacklevel=4)
+        warn("; ".join(said), UnmatchedWarning)

@@ -11,6 +11,7 @@ from warpstack.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
+from warpstack.tables import checked_table
 from warpstack.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
@@ -202,14 +203,14 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:
     """Return the matched rows, with the set of predictions that each belongs to."""
-    if not isinstance(table, pd.DataFrame):
-        raise InputError(f"expected the result of warpstack.validate, got {type(table).__name__}")
-    text = ("source", "app", "kernel", "name", "gpu", "gpu_changes", "model", "metric", "status")
-    for column in (*text, "predicted", "measured"):
+    texts = ("source", "app", "name", "gpu", "gpu_changes", "model", "metric", "status")
+    compared = ("predicted", "measured")
+    for column in (*texts, "kernel", *compared):
         if column not in table:
             raise InputError(f"there is no column {column}; expected the result of validate")
+    table = checked_table("table", table, perhaps=(*compared, "kernel"), texts=texts)
     rows = table[table["status"] == MATCHED].copy()
-    if rows.empty:
+    if rows[["predicted", "measured"]].dropna().empty:
         raise InputError("there are no matched kernels to draw")
     if len(rows["metric"].unique()) > 1:
         raise InputError("the table has several metrics; draw one at a time")
