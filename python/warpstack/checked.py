@@ -137,7 +137,10 @@ def _value(name: str, wanted: _Type, value: Any) -> Any:
     except _Mismatch as problem:
         if problem.args:
             raise InputError(f"{name}: {problem}") from None
-        raise not_a(name, wanted.text, value, _remedy(wanted.text, value)) from None
+        expected = wanted.text
+        if name == "predictions" and expected == _NAMES["DataFrame"]:
+            expected = "the DataFrame of warpstack.predict"
+        raise not_a(name, expected, value, _remedy(expected, value)) from None
 
 
 def _remedy(expected: str, value: object) -> str:
@@ -378,7 +381,7 @@ def _items(of: _Type, kind: type) -> _Type:
             raise _Mismatch
         # An iterator within another value can be read only once, which is for the function to do.
         if of is not _ANYTHING and not isinstance(value, Iterator):
-            for one in value:
+            for one in typing.cast("collections.abc.Iterable[Any]", value):
                 _item(of, one, "an item")
         return value
 

@@ -56,7 +56,7 @@ def checked_table(
     # Groups of categories have rows for those that do not occur, and their maps are categories too.
     grouped = [n for n in table if isinstance(table[n].dtype, pd.CategoricalDtype)]
     if grouped:
-        table = table.assign(**{n: table[n].astype(object).infer_objects() for n in grouped})
+        table = table.assign(**{str(n): table[n].astype(object).infer_objects() for n in grouped})
     found: dict[str, pd.Series] = {}
     for columns, least, missing in (
         (positive, np.nextafter(0, 1), False),
