@@ -204,8 +204,9 @@ class DeviceArray(_Handle):
         address: int | None = None,
     ) -> None:
         _check_dtype("DeviceArray", dtype)
+        shape = _as_shape(shape)
         self.device = device
-        self.shape = _as_shape(shape)
+        self.shape = shape
         self.dtype = dtype
         self.nbytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if self.nbytes >= 2**63:
@@ -549,8 +550,8 @@ class Kernel(_Handle):
     def __init__(self, module: Module, name: str) -> None:
         self.module = module
         self.name = name
-        self._parameters = module._text.parameters(name)
-        self._facts = module._core.prepare(name)
+        self._parameters = module._text.parameters(_plain(name))
+        self._facts = module._core.prepare(_plain(name))
 
     @property
     def registers_per_thread(self) -> int:

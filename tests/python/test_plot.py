@@ -104,7 +104,7 @@ def test_missing_columns(predictions, column):
 
 def test_other_wrong_frames(predictions):
     for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
-        with pytest.raises(ws.InputError, match=r"expected the DataFrame .* got list"):
+        with pytest.raises(ws.InputError, match=r"expected the DataFrame .* got a list"):
             draw([1])
         with pytest.raises(ws.InputError, match="column cpi_l2 is not numeric"):
             draw(predictions.assign(cpi_l2="x"))

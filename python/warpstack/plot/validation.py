@@ -214,7 +214,8 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
         raise InputError("there are no matched kernels to draw")
     if len(rows["metric"].unique()) > 1:
         raise InputError("the table has several metrics; draw one at a time")
-    rows["set"] = rows["model"].astype(str)
+    # An empty name would be no column of its own below.
+    rows["set"] = rows["model"].where(rows["model"] != "", "prediction").astype(str)
     gpus = gpu_titles(rows)
     if len(gpus.unique()) > 1:
         rows["set"] += ", " + gpus
