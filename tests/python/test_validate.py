@@ -211,7 +211,7 @@ class TestMatching:
                 predictions([1.0]),
                 frame(kernel=[1], cycles=[1]),
                 {"match": "x"},
-                "match = 'x' is none",
+                "match = 'x' is not one of",
             ),
             (
                 predictions([1.0]),
