@@ -10,7 +10,7 @@ import numpy as np
 
 from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["as_integer", "as_path", "printable", "printable_text", "shown", "value_text"]
+__all__ = ["as_integer", "as_path", "printable", "printable_text", "value_text"]
 
 
 #: No system takes a longer one.

@@ -57,9 +57,11 @@ class _Mismatch(Exception):
 class _Type:
     """What an annotation asks of a value."""
 
-    def __init__(self, text: str, check: _Check) -> None:
+    def __init__(self, text: str, check: _Check, *, takes_items: bool = False) -> None:
         self.text = text
         self.check = check
+        #: Whether an iterator over items will do.
+        self.takes_items = takes_items
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -128,18 +130,25 @@ def _namespace(module: types.ModuleType | None) -> dict[str, Any]:
 
 
 def _value(name: str, wanted: _Type, value: Any) -> Any:
+    if wanted.takes_items and isinstance(value, Iterator):
+        value = tuple(value)
     try:
         return wanted.check(value)
     except _Mismatch as problem:
         if problem.args:
             raise InputError(f"{name}: {problem}") from None
-        raise not_a(name, wanted.text, value, _remedy(wanted.text, value)) from None
+        expected = wanted.text
+        if name == "predictions" and expected == _NAMES["DataFrame"]:
+            expected = "the DataFrame of warpstack.predict"
+        raise not_a(name, expected, value, _remedy(expected, value)) from None
 
 
 def _remedy(expected: str, value: object) -> str:
     kind = type(value).__name__
     if "KernelTrace" in expected and kind == "App":
         return "give one of app.kernels"
+    if kind == "KernelTrace" and "sequence of KernelTrace" in expected:
+        return "write App([kernel])"
     if "App" in expected and isinstance(value, (list, tuple)):
         return "make one of the kernels: warpstack.App(kernels)"
     return ""
@@ -241,7 +250,8 @@ def _data_type(value: Any) -> Any:
 
 
 def _truth(value: Any) -> Any:
-    if not isinstance(value, (bool, np.bool_)):
+    flag = isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
+    if not flag:
         raise _Mismatch
     return bool(value)
 
@@ -326,7 +336,8 @@ def _union(parts: list[_Type]) -> _Type:
 
     # That an argument can be left out needs no mention where others are expected.
     texts = list(dict.fromkeys(part.text for part in parts if part.text != "None"))
-    return _Type(" or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])), check)
+    text = " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+    return _Type(text, check, takes_items=any(part.takes_items for part in parts))
 
 
 def _item(wanted: _Type, value: Any, where: str) -> Any:
@@ -368,10 +379,9 @@ def _items(of: _Type, kind: type) -> _Type:
             raise _Mismatch
         if isinstance(value, np.ndarray) and value.ndim == 0:
             raise _Mismatch
-        if isinstance(value, Iterator):
-            value = tuple(value)
-        if of is not _ANYTHING:
-            for one in value:
+        # An iterator within another value can be read only once, which is for the function to do.
+        if of is not _ANYTHING and not isinstance(value, Iterator):
+            for one in typing.cast("collections.abc.Iterable[Any]", value):
                 _item(of, one, "an item")
         return value
 
@@ -380,7 +390,7 @@ def _items(of: _Type, kind: type) -> _Type:
     plural = {"texts": "texts", "anything": "values", "whole numbers": "whole numbers"}.get(
         plural, plural
     )
-    return _Type(f"a sequence of {plural}", check)
+    return _Type(f"a sequence of {plural}", check, takes_items=True)
 
 
 def _tuple(arguments: tuple[Any, ...], space: Mapping[str, Any]) -> _Type:

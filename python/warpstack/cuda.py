@@ -34,7 +34,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -45,8 +44,9 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
+from warpstack.checked import checked
 from warpstack.cuda_headers import HEADERS
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.input_file import MAX_SOURCE_BYTES, read_input
 from warpstack.progress import progress_bar
 from warpstack.storage import default_budget
@@ -113,6 +113,7 @@ class Device(_Handle):
         If the size is impossible.
     """
 
+    @checked
     def __init__(
         self,
         memory_gib: float = DEFAULT_MEMORY_GIB,
@@ -120,7 +121,7 @@ class Device(_Handle):
         print_to: Callable[[str], object] | None = None,
     ) -> None:
         if not 0 < memory_gib <= 1024:
-            raise InputError(f"memory_gib = {memory_gib!r} is outside 0 to 1024")
+            raise InputError(f"memory_gib = {shown(memory_gib)} is outside 0 to 1024")
         try:
             self._core = _core.PtxDevice(int(memory_gib * 2**30))
         except MemoryError:
@@ -144,16 +145,21 @@ class Device(_Handle):
         """Bytes in allocations."""
         return self._core.used
 
+    @checked
     def array(self, values: npt.ArrayLike) -> DeviceArray:
         """Copy an array to the device. See `warpstack.cuda.array`."""
-        host = np.asarray(values)
+        host = _as_array("array", values)
         _check_dtype("array", host.dtype)
         return DeviceArray(self, host.shape, host.dtype).copy_from(host)
 
+    @checked
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Allocate an array that a kernel must write before it is read."""
-        return DeviceArray(self, _as_shape(shape), np.dtype(dtype))
+        kind = np.dtype(dtype)
+        _check_dtype("empty", kind)
+        return DeviceArray(self, _as_shape(shape), kind)
 
+    @checked
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Allocate an array of zeros."""
         result = self.empty(shape, dtype)
@@ -188,6 +194,7 @@ class DeviceArray(_Handle):
 
     _remedy = "pickle np.asarray(x) instead"
 
+    @checked
     def __init__(
         self,
         device: Device,
@@ -196,12 +203,16 @@ class DeviceArray(_Handle):
         *,
         address: int | None = None,
     ) -> None:
+        _check_dtype("DeviceArray", dtype)
+        shape = _as_shape(shape)
         self.device = device
         self.shape = shape
         self.dtype = dtype
         self.nbytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if self.nbytes >= 2**63:
-            raise InputError(f"an array of shape {shape} has {self.nbytes} bytes; no device has")
+            raise InputError(
+                f"an array of shape {shown(shape)} has {shown(self.nbytes)} bytes; no device has"
+            )
         self._owns = address is None
         self.address: int = device._core.allocate(self.nbytes) if address is None else address
 
@@ -224,6 +235,7 @@ class DeviceArray(_Handle):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
+    @checked
     def copy_from(self, values: npt.ArrayLike) -> DeviceArray:
         """Overwrite all elements and return the array.
 
@@ -233,8 +245,10 @@ class DeviceArray(_Handle):
             If the values do not have the array's shape or cannot become its type.
         """
         try:
-            host = np.asarray(values).astype(self.dtype, casting="same_kind", copy=False)
-        except TypeError as error:
+            host = _as_array("copy_from", values).astype(
+                self.dtype, casting="same_kind", copy=False
+            )
+        except (TypeError, ValueError) as error:
             raise InputError(f"copy_from: {error}") from None
         if host.shape != self.shape:
             raise InputError(f"copy_from: got shape {host.shape}, the array has {self.shape}")
@@ -274,6 +288,15 @@ def _as_bytes(host: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
 
 
+def _as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise InputError(
+            f"{what}: the values do not make an array; rows have different lengths, say"
+        ) from None
+
+
 def _as_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     return tuple(as_integer("shape", size, 0, 2**48) for size in sizes)
@@ -284,6 +307,7 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
         raise InputError(f"{what}: elements of type {dtype} have no layout in device memory")
 
 
+@checked
 def array(values: npt.ArrayLike, device: Device | None = None) -> DeviceArray:
     """Copy an array to the device.
 
@@ -302,6 +326,7 @@ def array(values: npt.ArrayLike, device: Device | None = None) -> DeviceArray:
     return (device or default_device()).array(values)
 
 
+@checked
 def empty(
     shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, device: Device | None = None
 ) -> DeviceArray:
@@ -312,6 +337,7 @@ def empty(
     return (device or default_device()).empty(shape, dtype)
 
 
+@checked
 def zeros(
     shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, device: Device | None = None
 ) -> DeviceArray:
@@ -329,15 +355,17 @@ class Texture(_Handle):
 
     _remedy = "make another one with warpstack.cuda.texture"
 
+    @checked
     def __init__(self, source: DeviceArray, handle: int) -> None:
         self.source = source
-        self.handle = handle
+        self.handle = as_integer("handle", handle, 0, 2**64 - 1)
 
     def __del__(self) -> None:
         if hasattr(self, "handle"):
             self.source.device._core.remove_texture(self.handle)
 
 
+@checked
 def texture(
     source: DeviceArray,
     *,
@@ -374,8 +402,6 @@ def texture(
     InputError
         If the array cannot be a texture or a mode is unknown.
     """
-    if not isinstance(source, DeviceArray):
-        raise InputError(f"texture: expected an array of the device, got {type(source).__name__}")
     if not 1 <= source.ndim <= 3:
         raise InputError(f"texture: {source.ndim} dimensions, expected 1 to 3")
     if (layered or cube) and source.ndim == 1:
@@ -383,9 +409,9 @@ def texture(
     if cube and (source.ndim != 3 or source.shape[0] % 6 or source.shape[1] != source.shape[2]):
         raise InputError(f"texture: {source.shape} is not the shape of cubes, (6 n, size, size)")
     if filter_mode not in ("point", "linear"):
-        raise InputError(f'texture: filter_mode = {filter_mode!r} is neither "point" nor "linear"')
+        raise not_one_of("texture: filter_mode", filter_mode, ("point", "linear"))
     if address_mode not in _ADDRESS_MODES:
-        raise InputError(f"texture: address_mode = {address_mode!r} is none of {_ADDRESS_MODES}")
+        raise not_one_of("texture: address_mode", address_mode, _ADDRESS_MODES)
     channel, channels = source.dtype, 1
     if source.dtype.fields:
         kinds = {field[0] for field in source.dtype.fields.values()}
@@ -424,11 +450,17 @@ def texture(
 # ---- modules and kernels ----
 
 
+def _plain(name: str) -> str:
+    """Return a name for messages as it is, or shortened where it is not like one."""
+    return name if re.fullmatch(r"[\w$%.]{1,200}", name) else shown(name)
+
+
 class Module(_Handle):
     """A compiled CUDA source or PTX file on a device. Made by `compile`."""
 
     _remedy = "pickle its text, Module.ptx, and compile that again"
 
+    @checked
     def __init__(self, text: str, file: str, device: Device) -> None:
         self.ptx = text
         self.file = file
@@ -446,6 +478,7 @@ class Module(_Handle):
         """What the PTX was made for, for example ``sm_75``."""
         return self._text.target
 
+    @checked
     def kernel(self, name: str) -> Kernel:
         """Return a kernel by its name in the PTX or in the source.
 
@@ -471,14 +504,17 @@ class Module(_Handle):
             return found[0]
         if found:
             raise InputError(
-                f"{self.file}: {len(found)} kernels are called {name}: {', '.join(found)}; "
+                f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
-        near = difflib.get_close_matches(name, names, 1)
+        near = difflib.get_close_matches(name[:200], names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         listed = ", ".join(names) if names else "none"
-        raise InputError(f"{self.file}: there is no kernel {name}{hint} (kernels: {listed})")
+        raise InputError(
+            f"{self.file}: there is no kernel {_plain(name)}{hint} (kernels: {listed})"
+        )
 
+    @checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
         """Return a ``__device__`` or ``__constant__`` variable as an array of one dimension.
 
@@ -487,17 +523,19 @@ class Module(_Handle):
         InputError
             If there is no such variable or its size is no multiple of the type's.
         """
-        address, size = self._core.symbol(name)
         kind = np.dtype(dtype)
-        if size % kind.itemsize:
+        _check_dtype("symbol", kind)
+        address, size = self._core.symbol(_plain(name))
+        if kind.itemsize == 0 or size % kind.itemsize:
             raise InputError(f"{name} has {size} bytes, no multiple of {kind}'s {kind.itemsize}")
         result = DeviceArray(self.device, (size // kind.itemsize,), kind, address=address)
         result._module = self  # type: ignore[attr-defined]  # keeps the memory
         return result
 
+    @checked
     def bind_texture(self, name: str, source: Texture) -> None:
         """Bind a texture reference (a ``texture<>`` variable of older sources)."""
-        self._core.bind_texture(name, source.handle)
+        self._core.bind_texture(_plain(name), source.handle)
 
     def __repr__(self) -> str:
         return f"Module({self.file!r}, kernels={list(self.kernels)})"
@@ -508,11 +546,12 @@ class Kernel(_Handle):
 
     _remedy = "ask Module.kernel for another one, or pickle Module.ptx"
 
+    @checked
     def __init__(self, module: Module, name: str) -> None:
         self.module = module
         self.name = name
-        self._parameters = module._text.parameters(name)
-        self._facts = module._core.prepare(name)
+        self._parameters = module._text.parameters(_plain(name))
+        self._facts = module._core.prepare(_plain(name))
 
     @property
     def registers_per_thread(self) -> int:
@@ -532,6 +571,7 @@ class Kernel(_Handle):
         """Local memory of a thread, in bytes."""
         return int(self._facts["local_memory_bytes"])
 
+    @checked
     def launch(
         self,
         grid: int | Sequence[int],
@@ -590,7 +630,7 @@ class Kernel(_Handle):
             kernel wrote before stays written.
         """
         if on_fault not in ("stop", "continue"):
-            raise InputError(f'on_fault must be "stop" or "continue", not {on_fault!r}')
+            raise not_one_of("on_fault", on_fault, ("stop", "continue"))
         parameters = self._pack(arguments)
         device = self.module.device
         sizes = [_as_dim3("grid", grid), _as_dim3("block", block)]
@@ -602,7 +642,7 @@ class Kernel(_Handle):
 
         def tell() -> None:
             for note in notes:
-                warnings.warn(note, KernelWarning, stacklevel=3)
+                warn(note, KernelWarning)
 
         with progress_bar(progress, num_blocks, self.name, " blocks") as bar:
             done = 0
@@ -697,7 +737,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
         try:
             return struct.pack(f"<{_FLOATS[kind]}", float(value))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{what}: {value!r} is no {kind}: {error}") from None
+            raise InputError(f"{what}: {shown(value)} is no {kind}: {error}") from None
     if kind not in _INTEGERS:
         raise InputError(f"{what}: parameters of type {kind} are not supported")
     if isinstance(value, np.generic):
@@ -710,14 +750,14 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
     else:
         number = as_integer(what, value, -(2 ** (bits - 1)), 2**bits - 1)
     if not -(2 ** (bits - 1)) <= number < 2**bits:
-        raise InputError(f"{what}: {number} does not fit the parameter of type {kind}")
+        raise InputError(f"{what}: {shown(number)} does not fit the parameter of type {kind}")
     return int(number % 2**bits).to_bytes(size, "little")
 
 
 def _as_dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
     sizes: Sequence[Any] = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
     if not 1 <= len(sizes) <= 3:
-        raise InputError(f"{what} = {value!r}: expected one to three numbers")
+        raise InputError(f"{what} = {shown(value)}: expected one to three numbers")
     x, y, z = (*(as_integer(what, size, 1, _MOST) for size in sizes), 1, 1)[:3]
     return (x, y, z)
 
@@ -725,6 +765,7 @@ def _as_dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
 # ---- compiling ----
 
 
+@checked
 def compile(
     source: str | os.PathLike[str],
     *,
@@ -771,7 +812,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
             raise InputError("compile: the source is empty")
         if "\n" not in text and "{" not in text and ";" not in text:
             raise InputError(
-                f"compile: {text!r} is neither source text nor a path that ends in "
+                f"compile: {shown(text)} is neither source text nor a path that ends in "
                 f"{', '.join(_SOURCE_SUFFIXES)}"
             )
         return text, "<source>"
@@ -793,9 +834,9 @@ def _compile_text(
     text: str, file: str, arch: str, options: tuple[str, ...], compiler: str | None
 ) -> str:
     if re.fullmatch(r"(sm|compute)_\d+[a-z]?", arch) is None:
-        raise InputError(f"compile: arch = {arch!r} is not like sm_75")
+        raise InputError(f"compile: arch = {shown(arch)} is not like sm_75")
     if compiler not in (None, "nvrtc", "nvcc"):
-        raise InputError(f'compile: compiler = {compiler!r} is neither "nvrtc" nor "nvcc"')
+        raise not_one_of("compile: compiler", compiler, ("nvrtc", "nvcc"))
     arch = arch.replace("sm_", "compute_")
     if compiler != "nvcc":
         library = _find_nvrtc()

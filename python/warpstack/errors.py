@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import reprlib
+import sys
+import warnings
 from collections.abc import Iterable
+
+import numpy as np
 
 from warpstack._core import InputError
 
@@ -18,8 +23,17 @@ A malformed trace, an impossible configuration, an unknown name. The message say
 field and value, and what to do. A subclass of `ValueError`.
 """
 
-_SHORT = reprlib.Repr()
+
+class _Short(reprlib.Repr):
+    """Short texts of values, numbers of NumPy like those of Python."""
+
+    def repr1(self, x: object, level: int) -> str:
+        return super().repr1(x.item() if isinstance(x, np.generic) else x, level)
+
+
+_SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = 120
+_PACKAGE = os.path.dirname(__file__) + os.sep
 #: More names than this do not help who reads the message.
 _MOST_LISTED = 40
 
@@ -38,6 +52,14 @@ class UnusedOptionWarning(UserWarning):
 
 class UnmatchedWarning(UserWarning):
     """Predictions without a reference, or references without a prediction."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of something where the package was called, however many of its functions lie between."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shown(value: object) -> str:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from warpstack.arguments import shown
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.interval import (
     INTERVAL_FIELDS,

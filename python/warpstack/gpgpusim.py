@@ -6,12 +6,11 @@ import dataclasses
 import math
 import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
 from warpstack.arguments import printable
-from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.errors import InputError, UnusedOptionWarning, warn
 from warpstack.gpu import Gpu
 from warpstack.input_file import read_input
 from warpstack.yaml_file import MAX_YAML_BYTES
@@ -786,6 +785,5 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
     if description.approximations:
         problems.append(f"simplified: {', '.join(description.approximations)}")
     if problems:
-        # Two levels up: read_config, Gpu.from_gpgpusim, its caller.
-        warnings.warn(f"{config}: {'; '.join(problems)}", UnusedOptionWarning, stacklevel=3)
+        warn(f"{config}: {'; '.join(problems)}", UnusedOptionWarning)
     return gpu

@@ -15,8 +15,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
-from warpstack.arguments import as_path, printable, printable_text, shown
-from warpstack.errors import InputError, not_a, unknown
+from warpstack.arguments import as_path, printable, printable_text
+from warpstack.errors import InputError, not_a, shown, unknown
 from warpstack.folders import data_folder
 from warpstack.yaml_file import read_mapping
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
 from warpstack.checked import checked, checked_fields
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_one_of
 from warpstack.files import temporary_folder
 from warpstack.gpu import Gpu
 from warpstack.io import parquet
@@ -64,7 +64,7 @@ class Run:
 
 @checked
 def trace_program(
-    command: Sequence[str],
+    command: Sequence[str | os.PathLike[str] | float],
     output: str | os.PathLike[str],
     *,
     gpu: Gpu | None = None,
@@ -119,11 +119,11 @@ def trace_program(
         if the output exists or cannot be written; nothing is written then. What happens inside the
         program is not raised but told by `Run.problem`.
     """
-    if not command:
+    words = [str(word) for word in command]
+    if not words:
         raise InputError("trace: no program is given")
     if on_fault not in ("stop", "continue"):
-        raise InputError(f'on_fault must be "stop" or "continue", not {on_fault!r}')
-    words = [str(word) for word in command]
+        raise not_one_of("on_fault", on_fault, ("stop", "continue"))
     place = as_path("output", output)
     if limit_launches is not None:
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)

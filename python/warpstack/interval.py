@@ -14,7 +14,7 @@ from scipy.cluster.vq import vq
 from warpstack import _core
 from warpstack.arguments import as_integer
 from warpstack.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, class_latencies
 from warpstack.memory import (
     MOST_THREADS,
@@ -429,7 +429,7 @@ def representative_warp(
         If the selection is unknown or no warp has an instruction.
     """
     if selection not in SELECTIONS:
-        raise InputError(f"selection = {shown(selection)} is not one of {', '.join(SELECTIONS)}")
+        raise not_one_of("selection", selection, SELECTIONS)
     groups = warp_groups(kernel, num_threads=num_threads)
     ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
     if selection == "max":
@@ -521,7 +521,7 @@ def interval_profile(
         If an argument is unknown, or a thread block does not fit on an SM.
     """
     if misses not in MISS_SOURCES:
-        raise InputError(f"misses = {shown(misses)} is not one of {', '.join(MISS_SOURCES)}")
+        raise not_one_of("misses", misses, MISS_SOURCES)
     if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
         raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
     gpu = as_gpu(gpu)

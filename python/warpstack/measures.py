@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 _F64 = npt.NDArray[np.float64]
+#: None is a missing value, and anything that becomes a float a number.
+Values = npt.ArrayLike | Sequence[object]
 
 
 class PercentageError(NamedTuple):
@@ -41,7 +43,7 @@ class PercentageError(NamedTuple):
 
 
 @checked
-def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+def mae(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     """Return the mean absolute error, in the unit of the values.
 
     Parameters
@@ -66,9 +68,7 @@ def mae(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise
 
 
 @checked
-def mape(
-    predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise"
-) -> PercentageError:
+def mape(predicted: Values, reference: Values, *, nan: str = "raise") -> PercentageError:
     """Return the mean absolute percentage error over pairs whose reference is not 0.
 
     The cache paper's MAPE (Section 5.2), which excludes references of 0 too.
@@ -102,9 +102,7 @@ def mape(
 
 
 @checked
-def nrmse(
-    predicted: npt.ArrayLike, reference: npt.ArrayLike, *, by: str = "mean", nan: str = "raise"
-) -> float:
+def nrmse(predicted: Values, reference: Values, *, by: str = "mean", nan: str = "raise") -> float:
     """Return the root mean square error over the size of the reference.
 
     Parameters
@@ -136,7 +134,7 @@ def nrmse(
 
 
 @checked
-def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+def pearson(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     """Return Pearson's correlation coefficient (cache paper, Section 5.2).
 
     Parameters
@@ -164,7 +162,7 @@ def pearson(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "r
 
 
 @checked
-def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+def spearman(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     """Return Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean.
 
     Parameters
@@ -194,7 +192,7 @@ def spearman(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "
 
 
 @checked
-def gmean_ratio(predicted: npt.ArrayLike, reference: npt.ArrayLike, *, nan: str = "raise") -> float:
+def gmean_ratio(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     """Return the geometric mean of the ratios of prediction to reference.
 
     It tells bias: above 1 the predictions are too large. Errors that cancel leave it at 1.
@@ -306,7 +304,7 @@ def error_table(
     return pd.DataFrame(rows)
 
 
-def _pairs(predicted: npt.ArrayLike, reference: npt.ArrayLike, nan: str) -> tuple[_F64, _F64]:
+def _pairs(predicted: Values, reference: Values, nan: str) -> tuple[_F64, _F64]:
     """Check the arrays and return the pairs to compare."""
     if nan not in ("raise", "omit"):
         raise InputError(f"nan = {shown(nan)} is no policy; give 'raise' or 'omit'")
@@ -324,13 +322,19 @@ def _pairs(predicted: npt.ArrayLike, reference: npt.ArrayLike, nan: str) -> tupl
     return p[~missing], r[~missing]
 
 
-def _values(name: str, values: npt.ArrayLike) -> _F64:
-    array = np.asarray(values)
+def _values(name: str, values: Values) -> _F64:
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise InputError(f"{name}: the values do not make an array; give numbers") from None
     if array.ndim != 1:
         raise InputError(f"{name} has the shape {array.shape}; give one dimension")
+    texts = array.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in array)
     try:
+        if texts or array.dtype.kind not in "biufO":
+            raise TypeError
         numbers = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} has the type {array.dtype}; give numbers") from None
     if np.isinf(numbers).any():
         raise InputError(f"{name} has an infinite value at {np.argmax(np.isinf(numbers))}")

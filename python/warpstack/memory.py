@@ -13,7 +13,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack.arguments import as_integer
 from warpstack.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.progress import progress_bar
 from warpstack.trace import App, KernelTrace
@@ -182,9 +182,7 @@ class BlockSchedule:
     def __post_init__(self) -> None:
         checked_fields(self)
         if self.policy not in BLOCK_POLICIES:
-            raise InputError(
-                f"policy = {shown(self.policy)} is not one of {', '.join(BLOCK_POLICIES)}"
-            )
+            raise not_one_of("policy", self.policy, BLOCK_POLICIES)
         as_integer("seed", self.seed, 0, 2**64 - 1)
 
 
@@ -430,9 +428,7 @@ def memory_config(
     """Return the memory system of a GPU as the core wants it."""
     blocks = blocks or BlockSchedule()
     if access_order not in ACCESS_ORDERS:
-        raise InputError(
-            f"access_order = {shown(access_order)} is not one of {', '.join(ACCESS_ORDERS)}"
-        )
+        raise not_one_of("access_order", access_order, ACCESS_ORDERS)
     return {
         "num_sms": gpu.num_sms,
         "sm": _sm_limits(gpu),

@@ -126,14 +126,12 @@ def register(
     InputError
         If the name is taken or no word, or a field is none.
     """
-    if not isinstance(name, str) or not name.isidentifier() or name == "all":
+    if not name.isidentifier() or name == "all":
         raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
     if name in names():
         raise InputError(
             f"register: there is a model {name} already; unregister it or rename yours"
         )
-    if not callable(cycles):
-        raise InputError(f"register: cycles = {shown(cycles)} is no function")
     used = Gpu.fields() if fields is None else list(fields)
     check_value_fields(used, f"register: fields of {name}")
     _registered[name] = _Registered(cycles, frozenset(used))

@@ -124,7 +124,6 @@ class KernelBuilder:
         """Number of each thread in its block, shape (1, threads per block)."""
         return np.arange(self._threads)[np.newaxis, :]
 
-    @checked
     def instruction(
         self,
         opcode: str,
@@ -152,7 +151,7 @@ class KernelBuilder:
             If a register is out of range, or the opcode is none.
         """
         if not isinstance(opcode, str) or not re.fullmatch(r"[!-~]+", opcode):
-            raise InputError(f"opcode = {opcode!a} is not an opcode")
+            raise InputError(f"opcode = {shown(opcode)} is not an opcode")
         registers = [_registers("dst", dst), _registers("src", src)]
         pc = as_integer("pc", self._next_pc if pc is None else pc, 0, 2**32 - 1)
         self._next_pc = pc + _INSTRUCTION_BYTES
@@ -160,7 +159,6 @@ class KernelBuilder:
         self._declared[declared.row] = declared
         return declared
 
-    @checked
     def issue(
         self,
         instruction: Instruction,
@@ -209,7 +207,6 @@ class KernelBuilder:
         addresses = None if address is None else self._per_warp("address", address, np.uint64)
         self._steps.append((instruction.row, issued, mask, addresses))
 
-    @checked
     def emit(
         self,
         opcode: str,
@@ -245,7 +242,7 @@ class KernelBuilder:
         """Return the values per warp and lane, shape (warps, 32), zero where a warp has no thread."""
         try:
             array = np.asarray(values)
-        except ValueError:
+        except (TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{what}: the rows have different lengths") from None
         if dtype is bool:
             if array.dtype.kind not in "biu":

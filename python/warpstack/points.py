@@ -147,6 +147,7 @@ def speedups(
     totals = point_totals(table)
     performance = 1 / totals["cycles"]
     if "clock_ghz" in totals:
+        totals = checked_table("table", totals, positive=("clock_ghz",))
         performance = performance * totals["clock_ghz"]
     at = _at(totals, baseline)
     check_fixed(at, [], "baseline")

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from warpstack.arguments import as_integer, shown
+from warpstack.arguments import as_integer
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.gpu import check_value_fields, is_number, is_whole
 
 __all__ = ["Samples", "latin_hypercube", "random", "saltelli", "sobol"]

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack.arguments import shown
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.expressions import Expression
 from warpstack.gpu import GpuLike, as_gpu, check_value_fields
 from warpstack.points import axes_of, check_fixed, one_application, plain, point_totals, varies

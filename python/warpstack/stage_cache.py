@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,8 @@ import scipy
 
 from warpstack import _core
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError
+from warpstack.checked import checked
+from warpstack.errors import InputError, shown
 from warpstack.files import PARTIAL, remove_leftovers, write_file
 from warpstack.input_file import open_input
 
@@ -65,14 +67,16 @@ class StageCache:
         If the folder is no path, or the limit is negative.
     """
 
+    @checked
     def __init__(self, folder: str | os.PathLike[str], *, limit_bytes: float | None = None) -> None:
         self.folder = as_path("cache", folder)
         limit = default_limit_bytes() if limit_bytes is None else limit_bytes
-        if not (isinstance(limit, (int, float)) and math.isfinite(limit) and limit >= 0):
-            raise InputError(f"cache: limit_bytes = {limit!r} is not a number of bytes")
+        if not 0 <= limit < math.inf:
+            raise InputError(f"cache: limit_bytes = {shown(limit)} is not a number of bytes")
         self.limit_bytes = int(limit)
         self._size: int | None = None
 
+    @checked
     def get(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays of an entry, or None without a sound one."""
         path = self._path(stage, key)
@@ -90,9 +94,13 @@ class StageCache:
             os.utime(path)  # used just now
         return arrays
 
+    @checked
     def put(self, stage: str, key: str, arrays: Arrays) -> None:
         """Keep arrays under a key. A folder that cannot be written keeps nothing."""
         path = self._path(stage, key)
+        for name, array in arrays.items():
+            if not name.isidentifier() or name == "file" or array.dtype.hasobject:
+                raise InputError(f"cache: {shown(name)} is not an array that can be kept")
         data = _pack(path.name, arrays)
         if len(data) > self.limit_bytes:
             return
@@ -105,7 +113,10 @@ class StageCache:
             self._evict()
 
     def _path(self, stage: str, key: str) -> Path:
-        return self.folder / f"{stage}-{key}{_ENDING}"
+        name = f"{stage}-{key}{_ENDING}"
+        if not re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII):
+            raise InputError(f"cache: {shown(name)} is not the name of an entry")
+        return self.folder / name
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         """Return when each entry was used, its size and its path."""

@@ -11,7 +11,6 @@ import numbers
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -24,10 +23,10 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.arguments import as_integer, shown, value_text
+from warpstack.arguments import as_integer, value_text
 from warpstack.checked import checked
 from warpstack.cluster import check_client, run_on_cluster
-from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown, warn
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
     INTERVAL_FIELDS,
@@ -186,7 +185,7 @@ class Options:
             ("access_order", self.access_order, ACCESS_ORDERS),
         ):
             if value not in choices:
-                raise InputError(f"{name} = {shown(value)} is not one of {', '.join(choices)}")
+                raise not_one_of(name, value, choices)
         threshold = self.merge_threshold
         if (
             not isinstance(threshold, numbers.Real)
@@ -456,10 +455,9 @@ def _warn_of_unused(design: Design, options: Options) -> None:
     used = fields_used(design.models) | set(options.memory_fields)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
-            warnings.warn(
+            warn(
                 f"axes: {axis} has no influence on the models {', '.join(design.models)}",
                 UnusedOptionWarning,
-                stacklevel=3,
             )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from warpstack import samples, workloads
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.gpu import Gpu, check_value_fields, value_of_text
 from warpstack.gpu import gpu as find_gpu
 from warpstack.io import load
@@ -298,7 +298,7 @@ def _sample(entries: Mapping[str, Any]) -> samples.Samples:
             raise InputError(f"sample: {key} is missing")
     method = _text(entries, "method", "sample: ")
     if method not in _SAMPLERS:
-        raise InputError(f"sample: method = {shown(method)} is not one of {', '.join(_SAMPLERS)}")
+        raise not_one_of("sample: method", method, _SAMPLERS)
     ranges = _mapping(entries["ranges"], "sample: ranges")
     check_value_fields(ranges, "sample: ranges")
     return _SAMPLERS[method](
@@ -321,7 +321,7 @@ def _range(field: str, given: Any) -> Any:
     bounds = tuple(value_of_text("", given[key]) for key in ("low", "high"))
     scale = given.get("scale", "linear")
     if scale not in ("linear", "log"):
-        raise InputError(f"{where}scale = {shown(scale)} is not one of linear, log")
+        raise not_one_of(f"{where}scale", scale, ("linear", "log"))
     return (*bounds, "log") if scale == "log" else bounds
 
 

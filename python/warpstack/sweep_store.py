@@ -10,7 +10,6 @@ import re
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpstack.arguments import as_path, printable
-from warpstack.errors import DamageWarning, InputError
+from warpstack.errors import DamageWarning, InputError, warn
 from warpstack.files import PARTIAL, digest_of, is_sound, remove_leftovers, sealed, write_file
 from warpstack.input_file import MAX_TABLE_BYTES, open_input, read_input
 
@@ -333,7 +332,7 @@ def _sweep_of(path: Path) -> str | None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, DamageWarning, stacklevel=5)
+    warn(message, DamageWarning)
 
 
 def _short(value: Any) -> str:

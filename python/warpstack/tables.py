@@ -53,6 +53,10 @@ def checked_table(
     if not all(isinstance(name, str) for name in table.columns):
         name = next(name for name in table.columns if not isinstance(name, str))
         raise not_a(f"{what}: name of a column", "text", name)
+    # Groups of categories have rows for those that do not occur, and their maps are categories too.
+    grouped = [n for n in table if isinstance(table[n].dtype, pd.CategoricalDtype)]
+    if grouped:
+        table = table.assign(**{str(n): table[n].astype(object).infer_objects() for n in grouped})
     found: dict[str, pd.Series] = {}
     for columns, least, missing in (
         (positive, np.nextafter(0, 1), False),
@@ -70,22 +74,25 @@ def checked_table(
 
 
 def check_csv_numbers(where: str, table: pd.DataFrame, columns: Iterable[str], lines: bool) -> None:
-    """Raise `InputError` for the first value of a file that is not a number: line, column, value.
+    """Raise `InputError` for the first value of a file that is not a finite number: line, column, value.
 
     `lines`: each row is a line, after one with the names of the columns; else an entry.
     """
     for name in columns:
         column = table[name]
-        if column.dtype.kind in "iuf":
+        if column.dtype.kind in "iu":
             continue
-        wrong = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-        wrong |= column.map(lambda value: isinstance(value, (bool, list, dict)))
+        values = pd.to_numeric(column, errors="coerce")
+        wrong = (values.isna() & column.notna()) | np.isinf(values.astype(float))
+        if column.dtype.kind != "f":
+            wrong |= column.map(lambda value: isinstance(value, (bool, list, dict)))
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
             place = f"line {row + 2}" if lines else f"entry {row + 1}"
             value = shown(column.iloc[row])
+            kind = "a finite number" if isinstance(column.iloc[row], float) else "a number"
             raise InputError(
-                f"{where}: {place}: {name} = {value} is not a number; correct it or remove the row"
+                f"{where}: {place}: {name} = {value} is not {kind}; correct it or remove the row"
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,7 @@ import pandas as pd
 from warpstack import _core
 from warpstack.arguments import as_integer
 from warpstack.checked import checked
-from warpstack.errors import InputError, TraceWarning, shown
+from warpstack.errors import InputError, TraceWarning, shown, warn
 
 __all__ = ["App", "KernelTrace"]
 
@@ -286,19 +285,7 @@ class App:
 
     @checked
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
-        if isinstance(kernels, KernelTrace):
-            raise InputError("App: expected a sequence of kernels, got one; write App([kernel])")
-        try:
-            self._kernels = tuple(kernels)
-        except TypeError:
-            raise InputError(
-                f"App: expected a sequence of kernels, got {type(kernels).__name__}"
-            ) from None
-        for kernel in self._kernels:
-            if not isinstance(kernel, KernelTrace):
-                raise InputError(f"App: expected kernels, got {type(kernel).__name__}")
-        if not isinstance(name, str):
-            raise InputError(f"App: name = {shown(name)} is not text")
+        self._kernels = tuple(kernels)
         self.name = name
 
     @property
@@ -419,8 +406,7 @@ def _gaps(
 
 
 def _warn(message: str) -> None:
-    # Up to the caller of load: here, warn_of_gaps, load, its caller.
-    warnings.warn(message, TraceWarning, stacklevel=4)
+    warn(message, TraceWarning)
 
 
 #: Length of an identifier in an Itanium-mangled name. Names have no million characters.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import pandas as pd
 
 from warpstack import measures
 from warpstack.checked import checked
-from warpstack.errors import InputError, UnmatchedWarning, shown
+from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, warn
 from warpstack.gpu import gpu, gpus
 from warpstack.reference import read
 from warpstack.reference.common import plain_name
@@ -49,8 +49,8 @@ def validate(
     metric: str = "cycles",
     match: str = "auto",
     clock_ghz: float | None = None,
-    suites: Mapping[str, str] | None = None,
-    classes: Mapping[str, str] | None = None,
+    suites: Mapping[str, str] | pd.Series | None = None,
+    classes: Mapping[str, str] | pd.Series | None = None,
 ) -> pd.DataFrame:
     """Put predictions beside references, kernel by kernel.
 
@@ -105,7 +105,7 @@ def validate(
     [0.1, -0.1]
     """
     if match not in _MATCHING:
-        raise InputError(f"match = {shown(match)} is none of {', '.join(_MATCHING)}")
+        raise not_one_of("match", match, _MATCHING)
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
         raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
     known = _references(reference, metric)
@@ -176,9 +176,9 @@ def validation_errors(
     """
     levels = ("app", "suite", "class")
     if by is not None and by not in levels:
-        raise InputError(f"by = {shown(by)} is none of {', '.join(levels)}")
+        raise not_one_of("by", by, levels)
     if pairs not in ("kernel", "app"):
-        raise InputError(f"pairs = {shown(pairs)} is neither kernel nor app")
+        raise not_one_of("pairs", pairs, ("kernel", "app"))
     texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
     compared = ("predicted", "measured")
     for column in (*texts, *compared):
@@ -226,9 +226,18 @@ def validation_errors(
 def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return a table whose columns have values of their kinds, or say which row has another."""
     numbers = {"cycles", "time_s", "launches", "dpki", metric} - {"kernel"}
+    if table.columns.is_unique:  # else the check below says which column is there twice
+        named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
+        table = table.assign(**named)
     return checked_table(
         what, table, perhaps=("kernel", *sorted(numbers)), texts=("model", "source", *_TEXTS)
     )
+
+
+def _number_texts(column: pd.Series) -> pd.Series:
+    """Return a column of names whose numbers have become text."""
+    values = [str(v) if isinstance(v, Real) and not pd.isna(v) else v for v in column]
+    return pd.Series(values, index=column.index, dtype=object)
 
 
 def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
@@ -259,10 +268,6 @@ def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.D
 
 
 def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
-    if not isinstance(predictions, pd.DataFrame):
-        raise InputError(
-            f"expected the DataFrame of warpstack.predict, got {type(predictions).__name__}"
-        )
     if "kernel" not in predictions:
         raise InputError("the predictions have no column kernel; expected the rows of predict")
     if predictions.empty:
@@ -481,7 +486,7 @@ def _row(
 
 
 def _labels(
-    table: pd.DataFrame, given: Mapping[str, str] | None, parameter: str, column: str
+    table: pd.DataFrame, given: Mapping[str, str] | pd.Series | None, parameter: str, column: str
 ) -> pd.Series[str]:
     """Return suite or class of each row: as given, otherwise from the frames."""
     if given is None:
@@ -489,10 +494,13 @@ def _labels(
         known = {a: v for a, v in zip(table["app"], table[column], strict=True) if a and v}
         missing = table[column] == ""
         return table[column].where(~missing, table["app"].map(lambda app: known.get(app, "")))
-    unknown = sorted(set(given) - set(table["app"]))
-    if unknown:
-        raise InputError(f"{parameter}: there is no application {shown(unknown[0])}")
-    return table["app"].map(lambda app: given.get(app, ""))
+    chosen = dict(given.items())
+    for app, label in chosen.items():
+        if not isinstance(label, str):
+            raise not_a(f"{parameter}: {shown(app)}", "text", label)
+        if app not in set(table["app"]):
+            raise InputError(f"{parameter}: there is no application {shown(app)}")
+    return table["app"].map(lambda app: chosen.get(app, ""))
 
 
 def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.DataFrame) -> None:
@@ -515,4 +523,4 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         said = []
         for status, rows in alone.groupby("status", sort=True):
             said.append(f"{len(rows)} rows have {status} ({some(rows)})")
-        warnings.warn("; ".join(said), UnmatchedWarning, stacklevel=3)
+        warn("; ".join(said), UnmatchedWarning)

@@ -348,7 +348,7 @@ def test_names_that_are_not_utf8(tmp_path, ending):
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        (3, {}, "load: expected a path, got int"),
+        (3, {}, "load: expected a path, got 3"),
         (b"x", {}, "load: expected a path, got bytes"),
         ("", {}, "load: the path is empty"),
         ("a\0b", {}, "is no file name"),

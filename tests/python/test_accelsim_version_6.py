@@ -325,7 +325,7 @@ def test_missing_kernels_are_passed_over_on_request(partial_list):
     assert [kernel.launch_id for kernel in app.kernels] == [2, 4]
     with pytest.raises(ws.InputError, match=r"kernel-5\.traceg\.xz is not there .*all 2 files"):
         ws.load(partial_list, kernels=[5, 6], missing="skip")
-    with pytest.raises(ws.InputError, match=r"missing = 'maybe' is neither error nor skip"):
+    with pytest.raises(ws.InputError, match=r"missing = 'maybe' is not one of error, skip"):
         ws.load(partial_list, missing="maybe")
 
 

@@ -570,7 +570,7 @@ class TestSaving:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"format": "csv"}, "format = 'csv' is none of parquet, accelsim"),
+            ({"format": "csv"}, "format = 'csv' is not one of parquet, accelsim"),
             ({"binary_version": 80}, "binary_version = 80 is no option of the format parquet"),
             ({"compression": "xz"}, "compression = 'xz' is no option of the format parquet"),
             ({"format": "accelsim", "compression": "gz"}, "compression = 'gz' is not xz"),

@@ -303,7 +303,7 @@ def test_a_study_computes_once_and_keeps(tmp_path):
 
 def test_a_study_says_what_is_wrong():
     for arguments, message in (
-        ({"size": "large"}, "size = 'large' is neither small nor paper"),
+        ({"size": "large"}, "size = 'large' is not one of small, paper"),
         ({"only": ["hotpot"]}, "did you mean hotspot"),
         ({"only": []}, "none given"),
         ({"workers": 0}, "workers = 0 is not at least 1"),
@@ -469,7 +469,7 @@ class TestHardware:
             ("", "expected one column app; the first line has none"),
             ("app,ipc\n", "expected one column cycles; the first line has app, ipc"),
             ("app,cycles\n", "has no workloads"),
-            ("app,cycles\nhotspot,1\nhotpot,2\n", "row 3: app 'hotpot' is none of"),
+            ("app,cycles\nhotspot,1\nhotpot,2\n", "row 3: app = 'hotpot' is not one of"),
             ("app,cycles\nhotspot,1\nhotspot,2\n", "row 3: hotspot comes twice"),
             ("app,cycles\nhotspot\n", "row 2: expected 2 values, got 1"),
             ("app,cycles\nhotspot,-1\n", "row 2: cycles '-1' is no positive number"),

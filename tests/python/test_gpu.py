@@ -387,9 +387,9 @@ class TestAsGpu:
     def test_refuses_what_is_no_file_name(self):
         with pytest.raises(InputError, match="is no file name"):
             gpu("a\0b.yaml")
-        with pytest.raises(InputError, match="expected a path, got int"):
+        with pytest.raises(InputError, match="expected a path, got 3"):
             Gpu.from_file(3)
-        with pytest.raises(InputError, match="expected a path, got int"):
+        with pytest.raises(InputError, match="expected a path, got 3"):
             Gpu.from_gpgpusim(3)
 
 

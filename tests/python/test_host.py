@@ -462,5 +462,5 @@ def test_a_program_with_wrong_masks(build, tmp_path, capfd):
     with pytest.raises(ws.InputError, match="executed a trap"):
         host.trace_program([program, "trap"], tmp_path / "trap", on_fault="continue")
     assert note in capfd.readouterr().err.splitlines()  # what led to it
-    with pytest.raises(ws.InputError, match="on_fault must be"):
+    with pytest.raises(ws.InputError, match="on_fault = 'go' is not one of stop, continue"):
         host.trace_program([program], tmp_path / "other", on_fault="go")

@@ -32,7 +32,7 @@ READERS = {
     "reference": ("reference.csv", ws.reference.read),
     "PTX": ("kernel.ptx", ws.cuda.compile),
     "measurements": ("measured.csv", lambda path: read_hardware(path, "h100-pcie")),
-    "predictions": ("predictions.csv", lambda path: _predictions(str(path))),
+    "predictions": ("predictions.csv", lambda path: _predictions(str(path), "cycles")),
 }
 
 

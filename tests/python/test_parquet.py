@@ -169,7 +169,7 @@ def test_a_kernel_alone_is_saved_as_an_application(tmp_path):
     [
         ([], "x", "save: expected an App or a KernelTrace, got list"),
         (ws.App([]), "x", "save: app has no kernels"),
-        (None, 3, "save: expected a path, got int"),
+        (None, 3, "save: expected a path, got 3"),
         (None, "", "save: the path is empty"),
         (None, "a\0b", "is no file name"),
         (None, "/", "/: exists already"),

@@ -104,9 +104,9 @@ def test_missing_columns(predictions, column):
 
 def test_other_wrong_frames(predictions):
     for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
-        with pytest.raises(ws.InputError, match=r"expected the DataFrame .* got list"):
+        with pytest.raises(ws.InputError, match=r"expected the DataFrame .* got a list"):
             draw([1])
-        with pytest.raises(ws.InputError, match="column cpi_l2 is not numeric"):
+        with pytest.raises(ws.InputError, match="row 1: cpi_l2 = 'x' is not a number"):
             draw(predictions.assign(cpi_l2="x"))
     for column in ("kernel", "name"):
         with pytest.raises(ws.InputError, match=f"there is no column {column}"):

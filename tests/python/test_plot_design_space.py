@@ -218,7 +218,7 @@ def test_sobol_bars(kernel, pascal):
     assert [t.get_text().split()[0] for t in ax.get_yticklabels()] == rows["field"].tolist()
     with pytest.raises(ws.InputError, match="Sobol indices have none"):
         ws.plot.sensitivity(table, method="sobol", baseline={X: 14})
-    with pytest.raises(ws.InputError, match="method = 'variance' is neither swing nor sobol"):
+    with pytest.raises(ws.InputError, match="method = 'variance' is not one of swing, sobol"):
         ws.plot.sensitivity(table, method="variance")
 
 

@@ -375,5 +375,5 @@ def test_notes_come_before_an_error():
 
 
 def test_a_wrong_choice():
-    with pytest.raises(InputError, match='on_fault must be "stop" or "continue", not \'go\''):
+    with pytest.raises(InputError, match="on_fault = 'go' is not one of stop, continue"):
         run("mov.u32 %r0, 1;", np.zeros(32, np.uint32), on_fault="go")

@@ -211,7 +211,7 @@ class TestMatching:
                 predictions([1.0]),
                 frame(kernel=[1], cycles=[1]),
                 {"match": "x"},
-                "match = 'x' is none",
+                "match = 'x' is not one of",
             ),
             (
                 predictions([1.0]),
@@ -287,9 +287,9 @@ class TestErrors:
         assert math.isnan(table["error"][0])
 
     def test_bad_input(self, table):
-        with pytest.raises(ws.InputError, match="by = 'kernel' is none of app, suite, class"):
+        with pytest.raises(ws.InputError, match="by = 'kernel' is not one of app, suite, class"):
             ws.validation_errors(table, "kernel")
-        with pytest.raises(ws.InputError, match="pairs = 'warp' is neither"):
+        with pytest.raises(ws.InputError, match="pairs = 'warp' is not one of kernel, app"):
             ws.validation_errors(table, pairs="warp")
         with pytest.raises(ws.InputError, match="no column source"):
             ws.validation_errors(table.drop(columns="source"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warpstack import workloads
 from warpstack.arguments import as_path, printable
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_one_of
 from warpstack.gpu import Gpu, GpuLike, as_gpu
 from warpstack.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.io.common import reading
@@ -66,7 +66,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
             raise InputError(f"{where}: row {line}: expected {len(head)} values, got {len(row)}")
         app, text = row[head.index("app")].strip(), row[head.index("cycles")].strip()
         if app not in workloads.names():
-            raise InputError(f"{where}: row {line}: app {app!r} is none of warpstack workloads")
+            raise not_one_of(f"{where}: row {line}: app", app, workloads.names())
         if app in cycles:
             raise InputError(f"{where}: row {line}: {app} comes twice; add its launches up")
         try:

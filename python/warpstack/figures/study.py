@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import workloads
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_one_of
 from warpstack.figures.hardware import Hardware
 from warpstack.figures.stages import COLUMNS, TEXTS
 from warpstack.folders import data_folder
@@ -88,7 +88,7 @@ class Study:
         hardware: Hardware | None = None,
     ) -> None:
         if size not in SIZES:
-            raise InputError(f"size = {size!r} is neither small nor paper")
+            raise not_one_of("size", size, ("small", "paper"))
         wanted = set(ORDER if only is None else only)
         for name in wanted:
             workloads.get(name)

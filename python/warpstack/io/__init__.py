@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpstack.arguments import as_integer, as_path, printable
 from warpstack.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
 from warpstack.trace import App, KernelTrace, warn_of_gaps
@@ -67,13 +67,10 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     InputError
         If the name is taken, or one of the two is no function.
     """
-    if not isinstance(name, str) or not name.isidentifier():
+    if not name.isidentifier():
         raise InputError(f"register: name = {shown(name)} is no name for a format; give one word")
     if name in _registered or name in [format_.name for format_ in FORMATS]:
         raise InputError(f"register: there is a format {name} already")
-    for what, function in (("matches", matches), ("read", read)):
-        if not callable(function):
-            raise InputError(f"register: {what} = {shown(function)} is no function")
 
     def select(path: Path, options: LoadOptions) -> App:
         return options.select(read(path))
@@ -215,7 +212,7 @@ def save(
     if not app.kernels:
         raise InputError(f"save: {app.name} has no kernels")
     if format not in WRITABLE:
-        raise InputError(f"save: format = {shown(format)} is none of {', '.join(WRITABLE)}")
+        raise not_one_of("save: format", format, WRITABLE)
     chosen = next(candidate for candidate in FORMATS if candidate.name == format)
     options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
     for name, value in options.items():

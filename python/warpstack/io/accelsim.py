@@ -12,7 +12,6 @@ import json
 import lzma
 import os
 import re
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from warpstack import _core
 from warpstack.arguments import printable
-from warpstack.errors import InputError, TraceWarning
+from warpstack.errors import InputError, TraceWarning, warn
 from warpstack.files import file_digest, is_sound, new_folder, sealed
 from warpstack.input_file import open_input, read_input
 from warpstack.io.common import LoadOptions, block_ranges
@@ -113,8 +112,7 @@ class _Notes:
 
 
 def _warn(message: str) -> None:
-    # Up to the caller of load: here, the function that warns, read, load, its caller.
-    warnings.warn(message, TraceWarning, stacklevel=5)
+    warn(message, TraceWarning)
 
 
 def _chosen(
@@ -300,11 +298,10 @@ def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
             changed.append(name)
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        warnings.warn(
+        warn(
             f"{printable(folder)}: {', '.join(changed[:3])}{more}: not as warpstack wrote it; it was edited "
             f"or is damaged (save the trace again, or delete {MANIFEST} if the change is yours)",
             TraceWarning,
-            stacklevel=4,
         )
 
 
@@ -357,10 +354,9 @@ def write(
         }
         (partial / MANIFEST).write_text(sealed(about), encoding="utf-8")
     if endless:
-        warnings.warn(
+        warn(
             f"{printable(path)}: {endless} warps do not end in EXIT; Accel-Sim waits for them forever",
             TraceWarning,
-            stacklevel=3,
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack.arguments import printable
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.storage import default_budget, make_budget
 from warpstack.trace import App, Launches
 
@@ -35,7 +35,7 @@ class LoadOptions:
     ) -> LoadOptions:
         """Check the caller's values and fill in the defaults."""
         if missing not in ("error", "skip"):
-            raise InputError(f"missing = {missing!r} is neither error nor skip")
+            raise not_one_of("missing", missing, ("error", "skip"))
         if memory_limit_mib is None:
             budget = default_budget()
         else:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpstack import _core
-from warpstack.arguments import as_integer, printable, shown
-from warpstack.errors import InputError
+from warpstack.arguments import as_integer, printable
+from warpstack.errors import InputError, shown
 from warpstack.files import file_digest, is_sound, new_folder, sealed
 from warpstack.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack.io.common import LoadOptions, block_ranges

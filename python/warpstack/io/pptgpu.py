@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warpstack import _core
-from warpstack.errors import InputError, TraceWarning
+from warpstack.errors import InputError, TraceWarning, warn
 from warpstack.input_file import open_input, read_input
 from warpstack.io.common import LoadOptions
 from warpstack.progress import Progress, progress_bar
@@ -67,12 +66,11 @@ def read(path: Path, options: LoadOptions) -> App:
     with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
         kernels = [_read_kernel(launch, folder, options, bar) for launch in launches]
     if launches:
-        warnings.warn(
+        warn(
             f"{folder}: PPT-GPU traces have no lane masks outside of tracing level 8, and no warps outside "
             "of level 4: lanes whose guard fails count as accessing, and addresses are given to warps in "
             "order of arrival",
             TraceWarning,
-            stacklevel=3,
         )
     return options.select(App(kernels, name))
 

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from warpstack import cuda
-from warpstack.arguments import as_integer, shown
+from warpstack.arguments import as_integer
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.gpu import Gpu
 from warpstack.mwp_cwp.coalescing import Expression, is_coalesced, transactions
 from warpstack.mwp_cwp.machine import WARP_SIZE, Machine, as_machine

@@ -11,6 +11,7 @@ import pandas as pd
 from warpstack.checked import checked
 from warpstack.errors import InputError
 from warpstack.models import STACK_COMPONENTS
+from warpstack.tables import checked_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,10 +210,6 @@ def num_launches(predictions: pd.DataFrame) -> int:
 
 def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
-    if not isinstance(predictions, pd.DataFrame):
-        raise InputError(
-            f"expected the DataFrame of warpstack.predict, got {type(predictions).__name__}"
-        )
     if predictions.empty:
         raise InputError("there are no predictions to draw")
     numeric = ["ipc", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
@@ -221,10 +218,9 @@ def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
             raise InputError(
                 f"there is no column {column}; expected the DataFrame of warpstack.predict"
             )
-    for column in numeric:
-        if not pd.api.types.is_numeric_dtype(predictions[column]):
-            raise InputError(f"column {column} is not numeric")
-    return predictions.reset_index(drop=True)
+    texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
+    table = checked_table("predictions", predictions, numbers=numeric, texts=texts)
+    return table.reset_index(drop=True)
 
 
 def _launches(rows: pd.DataFrame) -> pd.Series[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.expressions import Expression
 from warpstack.gpu import Gpu, GpuLike
 from warpstack.models import STACK_COMPONENTS
@@ -581,7 +581,7 @@ def sensitivity(
     import matplotlib.pyplot as plt
 
     if method not in ("swing", "sobol"):
-        raise InputError(f"method = {shown(method)} is neither swing nor sobol")
+        raise not_one_of("method", method, ("swing", "sobol"))
     if method == "sobol" and baseline is not None:
         raise InputError("baseline: Sobol indices have none; leave it out")
     found = swings(table, metric, baseline=baseline) if method == "swing" else None

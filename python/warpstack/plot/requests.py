@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack.arguments import as_path
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.gpu import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
 
@@ -121,7 +121,7 @@ def plot_requests(
                 raise InputError(f"{at}: {name} is missing")
         kind, file = options.pop("kind"), as_path(f"{at}: file", options.pop("file"))
         if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"{at}: kind = {shown(kind)} is not one of {', '.join(_KINDS)}")
+            raise not_one_of(f"{at}: kind", kind, _KINDS)
         app = options.pop("app", apps[0] if len(apps) == 1 else None)
         if app not in apps:
             problem = "app is missing" if app is None else f"app = {shown(app)} is not one"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_one_of
 from warpstack.tables import checked_table
 
 if TYPE_CHECKING:
@@ -66,13 +66,16 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "level", "name")
     positive = ("gips", "bandwidth_gbs", "issue_gips")
     table = checked_table("roofline", table, positive=positive, perhaps=("intensity",), texts=texts)
+    for level in table["level"].unique():
+        if level not in _COLOURS:
+            raise not_one_of("roofline: level", level, _COLOURS)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("roofline: the rows are of several GPUs, which have different roofs")
     import matplotlib.pyplot as plt
 
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-    drawn = table[np.isfinite(table["intensity"]) & (table["gips"] > 0)]
+    drawn = table[(table["intensity"] > 0) & (table["gips"] > 0)]
     issue = float(table["issue_gips"].iloc[0])
     roofs = table.groupby("level", sort=False)["bandwidth_gbs"].first()
     knees = [issue / bandwidth for bandwidth in roofs]

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from warpstack.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
+from warpstack.tables import checked_table
 from warpstack.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def errors(
     if by is None:
         by = "app" if len(rows["app"].unique()) > 1 and is_additive(metric) else "kernel"
     if by not in ("kernel", "app"):
-        raise InputError(f"by = {shown(by)} is neither kernel nor app")
+        raise not_one_of("by", by, ("kernel", "app"))
     if by == "app" and not is_additive(metric):
         raise InputError(f"{metric} of kernels cannot be summed to that of an application")
     if limit_percent is not None and not limit_percent > 0:
@@ -202,18 +203,19 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:
     """Return the matched rows, with the set of predictions that each belongs to."""
-    if not isinstance(table, pd.DataFrame):
-        raise InputError(f"expected the result of warpstack.validate, got {type(table).__name__}")
-    text = ("source", "app", "kernel", "name", "gpu", "gpu_changes", "model", "metric", "status")
-    for column in (*text, "predicted", "measured"):
+    texts = ("source", "app", "name", "gpu", "gpu_changes", "model", "metric", "status")
+    compared = ("predicted", "measured")
+    for column in (*texts, "kernel", *compared):
         if column not in table:
             raise InputError(f"there is no column {column}; expected the result of validate")
+    table = checked_table("table", table, perhaps=(*compared, "kernel"), texts=texts)
     rows = table[table["status"] == MATCHED].copy()
-    if rows.empty:
+    if rows[["predicted", "measured"]].dropna().empty:
         raise InputError("there are no matched kernels to draw")
     if len(rows["metric"].unique()) > 1:
         raise InputError("the table has several metrics; draw one at a time")
-    rows["set"] = rows["model"].astype(str)
+    # An empty name would be no column of its own below.
+    rows["set"] = rows["model"].where(rows["model"] != "", "prediction").astype(str)
     gpus = gpu_titles(rows)
     if len(gpus.unique()) > 1:
         rows["set"] += ", " + gpus
