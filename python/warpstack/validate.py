@@ -236,7 +236,7 @@ def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _number_texts(column: pd.Series) -> pd.Series:
     """Return a column of names whose numbers have become text."""
-    values = [str(v) if isinstance(v, Real) and not pd.isna(v) else v for v in column]
+    values = [str(v) if isinstance(v, Real) and v == v else v for v in column]  # NaN: no name
     return pd.Series(values, index=column.index, dtype=object)
 
 
