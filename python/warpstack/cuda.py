@@ -146,7 +146,7 @@ class Device(_Handle):
         return self._core.used
 
     @checked
-    def array(self, values: npt.ArrayLike) -> DeviceArray:
+    def array(self, values: Any) -> DeviceArray:
         """Copy an array to the device. See `warpstack.cuda.array`."""
         host = _as_array("array", values)
         _check_dtype("array", host.dtype)
@@ -236,7 +236,7 @@ class DeviceArray(_Handle):
         return self.shape[0]
 
     @checked
-    def copy_from(self, values: npt.ArrayLike) -> DeviceArray:
+    def copy_from(self, values: Any) -> DeviceArray:
         """Overwrite all elements and return the array.
 
         Raises
@@ -288,7 +288,7 @@ def _as_bytes(host: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
 
 
-def _as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+def _as_array(what: str, values: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -308,7 +308,7 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
 
 
 @checked
-def array(values: npt.ArrayLike, device: Device | None = None) -> DeviceArray:
+def array(values: Any, device: Device | None = None) -> DeviceArray:
     """Copy an array to the device.
 
     Parameters
