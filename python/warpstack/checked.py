@@ -21,7 +21,7 @@ import pandas as pd
 
 from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["checked", "checked_fields"]
+__all__ = ["checked", "checked_fields", "strictly_checked"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -65,13 +65,27 @@ class _Type:
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a function raise `InputError` for arguments that do not have their annotated types.
+    """Make a function raise `InputError` where arguments without their annotated types break it.
+
+    Errors that the function raises itself go their way, and so does what it can use all the same.
 
     The types are read at the first call, so that those that only type checkers import cost nothing.
     Annotations that cannot be resolved then ask nothing. Numbers of NumPy arrive as Python's,
     iterators over items as tuples. Calls with wrong names or counts of arguments raise Python's own
     `TypeError`.
     """
+    return _checked(function, strict=False)
+
+
+def strictly_checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """As `checked`, but the function is not called with arguments of other types at all.
+
+    For constructors of what holds resources, which a half-made object would lose.
+    """
+    return _checked(function, strict=True)
+
+
+def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
     signature = inspect.signature(function)
     known: dict[str, _Type] = {}
 
@@ -83,16 +97,31 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*args, **kwargs)  # Python's own message names the function
         if not known:
             known.update(_types_of(signature, function))
+        wrong: InputError | None = None
         for name, value in list(bound.arguments.items()):
             wanted = known[name]
             kind = signature.parameters[name].kind
-            if kind is inspect.Parameter.VAR_POSITIONAL:
-                bound.arguments[name] = tuple(_value(name, wanted, one) for one in value)
-            elif kind is inspect.Parameter.VAR_KEYWORD:
-                bound.arguments[name] = {k: _value(k, wanted, one) for k, one in value.items()}
-            else:
-                bound.arguments[name] = _value(name, wanted, value)
-        return function(*bound.args, **bound.kwargs)
+            try:
+                if kind is inspect.Parameter.VAR_POSITIONAL:
+                    bound.arguments[name] = tuple(_value(name, wanted, one) for one in value)
+                elif kind is inspect.Parameter.VAR_KEYWORD:
+                    bound.arguments[name] = {k: _value(k, wanted, one) for k, one in value.items()}
+                else:
+                    bound.arguments[name] = _value(name, wanted, value)
+            except InputError as error:
+                wrong = wrong or error
+        if wrong is None:
+            return function(*bound.args, **bound.kwargs)
+        if strict:
+            raise wrong
+        # The function's own words about a wrong value are better than those about its type, and what
+        # it takes is none of our business.
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except (InputError, OSError, Warning):
+            raise
+        except Exception:
+            raise wrong from None
 
     return call
 
@@ -381,7 +410,9 @@ def _items(of: _Type, kind: type) -> _Type:
             raise _Mismatch
         # An iterator within another value can be read only once, which is for the function to do.
         if of is not _ANYTHING and not isinstance(value, Iterator):
-            for one in typing.cast("collections.abc.Iterable[Any]", value):
+            # The numbers of a range are alike, and there may be very many.
+            items = value[:1] if isinstance(value, range) else value
+            for one in typing.cast("collections.abc.Iterable[Any]", items):
                 _item(of, one, "an item")
         return value
 

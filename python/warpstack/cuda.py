@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.arguments import as_integer, as_path, printable
-from warpstack.checked import checked
+from warpstack.checked import strictly_checked
 from warpstack.cuda_headers import HEADERS
 from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.input_file import MAX_SOURCE_BYTES, read_input
@@ -113,7 +113,7 @@ class Device(_Handle):
         If the size is impossible.
     """
 
-    @checked
+    @strictly_checked
     def __init__(
         self,
         memory_gib: float = DEFAULT_MEMORY_GIB,
@@ -145,21 +145,21 @@ class Device(_Handle):
         """Bytes in allocations."""
         return self._core.used
 
-    @checked
+    @strictly_checked
     def array(self, values: Any) -> DeviceArray:
         """Copy an array to the device. See `warpstack.cuda.array`."""
         host = _as_array("array", values)
         _check_dtype("array", host.dtype)
         return DeviceArray(self, host.shape, host.dtype).copy_from(host)
 
-    @checked
+    @strictly_checked
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Allocate an array that a kernel must write before it is read."""
         kind = np.dtype(dtype)
         _check_dtype("empty", kind)
         return DeviceArray(self, _as_shape(shape), kind)
 
-    @checked
+    @strictly_checked
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Allocate an array of zeros."""
         result = self.empty(shape, dtype)
@@ -194,7 +194,7 @@ class DeviceArray(_Handle):
 
     _remedy = "pickle np.asarray(x) instead"
 
-    @checked
+    @strictly_checked
     def __init__(
         self,
         device: Device,
@@ -235,7 +235,7 @@ class DeviceArray(_Handle):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
-    @checked
+    @strictly_checked
     def copy_from(self, values: Any) -> DeviceArray:
         """Overwrite all elements and return the array.
 
@@ -307,7 +307,7 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
         raise InputError(f"{what}: elements of type {dtype} have no layout in device memory")
 
 
-@checked
+@strictly_checked
 def array(values: Any, device: Device | None = None) -> DeviceArray:
     """Copy an array to the device.
 
@@ -326,7 +326,7 @@ def array(values: Any, device: Device | None = None) -> DeviceArray:
     return (device or default_device()).array(values)
 
 
-@checked
+@strictly_checked
 def empty(
     shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, device: Device | None = None
 ) -> DeviceArray:
@@ -337,7 +337,7 @@ def empty(
     return (device or default_device()).empty(shape, dtype)
 
 
-@checked
+@strictly_checked
 def zeros(
     shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, device: Device | None = None
 ) -> DeviceArray:
@@ -355,7 +355,7 @@ class Texture(_Handle):
 
     _remedy = "make another one with warpstack.cuda.texture"
 
-    @checked
+    @strictly_checked
     def __init__(self, source: DeviceArray, handle: int) -> None:
         self.source = source
         self.handle = as_integer("handle", handle, 0, 2**64 - 1)
@@ -365,7 +365,7 @@ class Texture(_Handle):
             self.source.device._core.remove_texture(self.handle)
 
 
-@checked
+@strictly_checked
 def texture(
     source: DeviceArray,
     *,
@@ -460,7 +460,7 @@ class Module(_Handle):
 
     _remedy = "pickle its text, Module.ptx, and compile that again"
 
-    @checked
+    @strictly_checked
     def __init__(self, text: str, file: str, device: Device) -> None:
         self.ptx = text
         self.file = file
@@ -478,7 +478,7 @@ class Module(_Handle):
         """What the PTX was made for, for example ``sm_75``."""
         return self._text.target
 
-    @checked
+    @strictly_checked
     def kernel(self, name: str) -> Kernel:
         """Return a kernel by its name in the PTX or in the source.
 
@@ -514,7 +514,7 @@ class Module(_Handle):
             f"{self.file}: there is no kernel {_plain(name)}{hint} (kernels: {listed})"
         )
 
-    @checked
+    @strictly_checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
         """Return a ``__device__`` or ``__constant__`` variable as an array of one dimension.
 
@@ -532,7 +532,7 @@ class Module(_Handle):
         result._module = self  # type: ignore[attr-defined]  # keeps the memory
         return result
 
-    @checked
+    @strictly_checked
     def bind_texture(self, name: str, source: Texture) -> None:
         """Bind a texture reference (a ``texture<>`` variable of older sources)."""
         self._core.bind_texture(_plain(name), source.handle)
@@ -546,7 +546,7 @@ class Kernel(_Handle):
 
     _remedy = "ask Module.kernel for another one, or pickle Module.ptx"
 
-    @checked
+    @strictly_checked
     def __init__(self, module: Module, name: str) -> None:
         self.module = module
         self.name = name
@@ -571,7 +571,7 @@ class Kernel(_Handle):
         """Local memory of a thread, in bytes."""
         return int(self._facts["local_memory_bytes"])
 
-    @checked
+    @strictly_checked
     def launch(
         self,
         grid: int | Sequence[int],
@@ -765,7 +765,7 @@ def _as_dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
 # ---- compiling ----
 
 
-@checked
+@strictly_checked
 def compile(
     source: str | os.PathLike[str],
     *,

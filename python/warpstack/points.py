@@ -72,7 +72,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
         texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
     ).reset_index(drop=True)
     for name in ("point", *(name for name in ("kernel",) if name in rows)):
-        if not rows[name].map(lambda value: isinstance(value, (int, np.integer))).all():
+        if not rows[name].map(_is_whole).all():
             raise InputError(f"table: the column {name} has values that are not whole numbers")
     axes = axes_of(rows)
     for axis in axes:
@@ -321,6 +321,10 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
             raise InputError(f"{axis} = {shown(value)} is no value of the sweep; there are {there}")
         totals = matching
     return totals
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and float(value).is_integer()
 
 
 def _without_failures(table: pd.DataFrame) -> pd.DataFrame:

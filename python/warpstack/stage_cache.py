@@ -20,7 +20,7 @@ import scipy
 
 from warpstack import _core
 from warpstack.arguments import as_path, printable
-from warpstack.checked import checked
+from warpstack.checked import strictly_checked
 from warpstack.errors import InputError, shown
 from warpstack.files import PARTIAL, remove_leftovers, write_file
 from warpstack.input_file import open_input
@@ -67,7 +67,7 @@ class StageCache:
         If the folder is no path, or the limit is negative.
     """
 
-    @checked
+    @strictly_checked
     def __init__(self, folder: str | os.PathLike[str], *, limit_bytes: float | None = None) -> None:
         self.folder = as_path("cache", folder)
         limit = default_limit_bytes() if limit_bytes is None else limit_bytes
@@ -76,7 +76,7 @@ class StageCache:
         self.limit_bytes = int(limit)
         self._size: int | None = None
 
-    @checked
+    @strictly_checked
     def get(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays of an entry, or None without a sound one."""
         path = self._path(stage, key)
@@ -94,7 +94,7 @@ class StageCache:
             os.utime(path)  # used just now
         return arrays
 
-    @checked
+    @strictly_checked
     def put(self, stage: str, key: str, arrays: Arrays) -> None:
         """Keep arrays under a key. A folder that cannot be written keeps nothing."""
         path = self._path(stage, key)

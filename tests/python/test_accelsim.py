@@ -349,11 +349,11 @@ def test_names_that_are_not_utf8(tmp_path, ending):
     ("path", "options", "message"),
     [
         (3, {}, "load: expected a path, got 3"),
-        (b"x", {}, "load: expected a path, got bytes"),
+        (b"x", {}, "load: expected a path, got b'x'"),
         ("", {}, "load: the path is empty"),
         ("a\0b", {}, "is no file name"),
         ("a\ud800", {}, "is no file name"),
-        ("x" * 5000, {}, "no such file or folder|cannot be read: File name too long"),
+        ("x" * 5000, {}, "has 5000 characters, too many for a path"),
         (".", {"kernels": "1"}, "expected launch numbers such as"),
         (".", {"memory_limit_mib": "x"}, "memory_limit_mib = 'x' is no amount of memory"),
         (".", {"memory_limit_mib": float("nan")}, "memory_limit_mib = nan is no amount of memory"),

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.checked import checked
+from warpstack.checked import strictly_checked
 from warpstack.cli import _predictions
 from warpstack.errors import shown
 
@@ -78,7 +78,7 @@ def test_measures_take_what_becomes_a_number():
 
 
 def test_flags_may_be_0_or_1():
-    @checked
+    @strictly_checked
     def flag(progress: bool) -> bool:
         return progress
 
