@@ -13,7 +13,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
-from warpstack.checked import checked, checked_fields
+from warpstack.checked import checked, checked_fields, strictly_checked
 from warpstack.errors import InputError, shown, unknown
 from warpstack.gpu import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.interval import (
@@ -98,7 +98,7 @@ def names() -> list[str]:
     return [*_core.model_names(), *_registered]
 
 
-@checked
+@strictly_checked
 def register(
     name: str,
     cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]],

@@ -89,7 +89,9 @@ class KernelBuilder:
         launch_id: int = 1,
     ) -> None:
         if not isinstance(name, str) or not name.isprintable():
-            raise InputError(f"name = {name!a} is not printable text")
+            raise InputError(
+                f"name = {ascii(name) if isinstance(name, str) else shown(name)} is not printable text"
+            )
         grid_dim, block_dim = _dim3("grid", grid), _dim3("block", block)
         header = {
             "name": name,

@@ -72,7 +72,9 @@ def test_source_files_and_options(compiler, device, tmp_path):
 def test_overloads_have_no_common_name(compiler, device):
     source = "__global__ void f(int* x) { *x = 1; } __global__ void f(float* x) { *x = 2; }"
     module = cuda.compile(source, compiler=compiler, device=device)
-    with pytest.raises(InputError, match=r"2 kernels are called f: _Z1fP.*use one of these names"):
+    with pytest.raises(
+        InputError, match=r"2 kernels are called 'f': _Z1fP.*use one of these names"
+    ):
         module.kernel("f")
     out = device.zeros(1, np.int32)
     module.kernel("_Z1fPi").launch(1, 1, out)
@@ -283,7 +285,7 @@ def test_memory_is_freed_with_the_array():
 def test_what_textures_refuse(device):
     source = device.zeros((4, 4), np.float32)
     for array, keywords, message in [
-        (np.zeros(4), {}, "expected an array of the device, got ndarray"),
+        (np.zeros(4), {}, "expected a DeviceArray, got a ndarray"),
         (device.zeros((1, 1, 1, 1)), {}, "4 dimensions, expected 1 to 3"),
         (source, {"filter_mode": "cubic"}, "filter_mode = 'cubic' is not one of point, linear"),
         (source, {"address_mode": "repeat"}, "address_mode = 'repeat' is not one of wrap"),

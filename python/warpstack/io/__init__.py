@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpstack.arguments import as_integer, as_path, printable
-from warpstack.checked import checked
+from warpstack.checked import checked, strictly_checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.io import accelsim, parquet, pptgpu
 from warpstack.io.common import LoadOptions, reading
@@ -49,7 +49,7 @@ WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not Non
 _registered: dict[str, Format] = {}
 
 
-@checked
+@strictly_checked
 def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], App]) -> None:
     """Add a reader of trace files, which `load` of this process then knows.
 
