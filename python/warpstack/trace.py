@@ -14,7 +14,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack.arguments import as_integer
-from warpstack.checked import checked
+from warpstack.checked import checked, strictly_checked
 from warpstack.errors import InputError, TraceWarning, shown, warn
 
 __all__ = ["App", "KernelTrace"]
@@ -283,7 +283,7 @@ class App:
         If `kernels` are not kernels.
     """
 
-    @checked
+    @strictly_checked
     def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
         self._kernels = tuple(kernels)
         self.name = name

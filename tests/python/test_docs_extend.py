@@ -91,7 +91,7 @@ def test_registered_model_equals_the_core():
         (("mdm", issue_and_stalls), "there is a model mdm already"),
         (("all", issue_and_stalls), "is no name for a model"),
         (("two words", issue_and_stalls), "is no name for a model"),
-        (("mine", 3), "cycles = 3 is no function"),
+        (("mine", 3), "cycles: expected a function, got 3"),
     ],
 )
 def test_wrong_models(arguments, message):
@@ -123,7 +123,7 @@ def test_wrong_registrations():
         ws.models.unregister("mdm")
     with pytest.raises(ws.InputError, match="there is a format parquet already"):
         ws.io.register("parquet", bool, ws.load)
-    with pytest.raises(ws.InputError, match="read = 1 is no function"):
+    with pytest.raises(ws.InputError, match="read: expected a function, got 1"):
         ws.io.register("mine", bool, 1)
     with pytest.raises(ws.InputError, match="no format 'parquet' was registered"):
         ws.io.unregister("parquet")

@@ -535,7 +535,7 @@ class TestCommand:
             ([], "give names of figures"),
             (["mdm-fig5", "--all"], "give names of figures"),
             (["mdm-fig4"], "there is no figure 'mdm-fig4'"),
-            (["mdm-fig5", "--size", "huge"], "neither small nor paper"),
+            (["mdm-fig5", "--size", "huge"], "is not one of small, paper"),
             (["mdm-fig5", "--workloads", "hotspot"], "give workloads of both classes"),
             (["mdm-fig5", "--workers", "0"], "workers = 0"),
         ],

@@ -174,7 +174,7 @@ def test_a_kernel_alone_is_saved_as_an_application(tmp_path):
         (None, "a\0b", "is no file name"),
         (None, "/", "/: exists already"),
         (None, "/dev/null/x", "/dev/null/x: cannot be written: Not a directory"),
-        (None, "/tmp/" + "x" * 5000, "cannot be written: File name too long"),
+        (None, "/tmp/" + "x" * 5000, "characters, too many for a path"),
     ],
 )
 def test_what_cannot_be_saved(app, path, message):

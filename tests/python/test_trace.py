@@ -394,9 +394,9 @@ def test_many_launches_are_not_all_named():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3,), "App: expected a sequence of kernels, got int"),
-        (([3],), "App: expected kernels, got int"),
-        (([], 3), "App: name = 3 is not text"),
+        ((3,), "kernels: expected a sequence of KernelTraces, got 3"),
+        (([3],), "kernels: an item: expected a KernelTrace, got"),
+        (([], 3), "name: expected text, got 3"),
     ],
 )
 def test_wrong_applications(arguments, message):

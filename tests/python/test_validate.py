@@ -195,7 +195,12 @@ class TestMatching:
     @pytest.mark.parametrize(
         ("mine", "reference", "options", "message"),
         [
-            ([], frame(kernel=[1], cycles=[1]), {}, "expected the DataFrame of warpstack.predict"),
+            (
+                [],
+                frame(kernel=[1], cycles=[1]),
+                {},
+                "no column kernel; expected the rows of predict|expected the DataFrame of warpstack.predict",
+            ),
             (frame(cycles=[1]), frame(kernel=[1], cycles=[1]), {}, "no column kernel"),
             (predictions([]), frame(kernel=[1], cycles=[1]), {}, "no predictions to validate"),
             (predictions([1.0]), frame(cycles=[1]), {}, "the reference has no column kernel"),
