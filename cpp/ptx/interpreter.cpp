@@ -1521,9 +1521,9 @@ class Machine {
           const int lane = std::countr_zero(rest);
           one.mask = 1u << lane;
           one.address[lane] = 0;
-          std::byte* const place = pointer(
-              warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
-              bytes, {.reads = is_load, .writes = !is_load});
+          std::byte* const place =
+              pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                      lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
           move_elements(registers, access, one, place, is_load);
         }
       }
@@ -1692,9 +1692,8 @@ class Machine {
     const std::uint32_t register_bytes = access.bytes;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
-      std::byte* const place =
-          pointer(warp, step, access.space, static_cast<std::uint32_t>(lane), lanes.address[lane],
-                  access.bytes, {.writes = true});
+      std::byte* const place = pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                                       lanes.address[lane], access.bytes, {.writes = true});
       std::uint64_t old = 0;
       std::memcpy(&old, place, access.bytes);
       const std::uint64_t b = get(registers, access.operand_b, register_bytes, lane);
@@ -2574,11 +2573,10 @@ class Machine {
                                 : common_base(lanes, bytes);
     if (base == nullptr) check_alignment(warp, step, lanes, bytes);
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-      std::byte* const place =
-          base != nullptr
-              ? base + lanes.address[lane]
-              : pointer(warp, step, space, lane, lanes.address[lane], bytes,
-                        {.reads = is_load, .writes = !is_load});
+      std::byte* const place = base != nullptr
+                                   ? base + lanes.address[lane]
+                                   : pointer(warp, step, space, lane, lanes.address[lane], bytes,
+                                             {.reads = is_load, .writes = !is_load});
       std::byte* const value = tile_bytes[lane].data() + offset;
       std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
     }

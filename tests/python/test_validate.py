@@ -199,7 +199,7 @@ class TestMatching:
                 [],
                 frame(kernel=[1], cycles=[1]),
                 {},
-                "no column kernel; expected the rows of predict|expected the DataFrame of warpstack.predict",
+                "no column kernel|expected the DataFrame",
             ),
             (frame(cycles=[1]), frame(kernel=[1], cycles=[1]), {}, "no column kernel"),
             (predictions([]), frame(kernel=[1], cycles=[1]), {}, "no predictions to validate"),
