@@ -489,7 +489,7 @@ class TestThreeDescriptions:
         kernel = self.kernel()
         for arguments, message in (
             ({}, r"how often does the loop at OUTERLOOP \(line 41\) run\?"),
-            ({"trip_counts": {"LOOP": 3}}, "there is no loop LOOP; the loops are OUTERLOOP"),
+            ({"trip_counts": {"LOOP": 3}}, "there is no loop 'LOOP'; the loops are OUTERLOOP"),
             ({"trip_counts": {"OUTERLOOP": -1}}, "OUTERLOOP = -1 is not a count"),
             ({"trip_counts": {"OUTERLOOP": 3}, "executions": {"X": 1}}, "no branch leads to"),
             ({"trip_counts": {"OUTERLOOP": 3}, "parameters": {"w": 1}}, "no parameter w;"),

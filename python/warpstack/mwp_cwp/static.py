@@ -109,7 +109,9 @@ class _Flow:
         for name in trips:
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"
-                raise InputError(f"{self.where}: there is no loop {shown(name)}; the loops are {listed}")
+                raise InputError(
+                    f"{self.where}: there is no loop {shown(name)}; the loops are {listed}"
+                )
         for name in counts:
             if name not in self.names.values():
                 raise InputError(
