@@ -184,7 +184,9 @@ def test_what_cannot_be_saved(app, path, message):
 
 def test_names_that_are_not_utf8(tmp_path):
     kernel = ws.patterns.stream(blocks=1)
-    ws.save(ws.App([kernel], "app \udcff"), tmp_path / "a\udcffb")
+    with pytest.raises(ws.InputError, match=r"name: 'app \\udcff' has characters that are not text"):
+        ws.App([kernel], "app \udcff")
+    ws.save(kernel, tmp_path / "a\udcffb")
     again = ws.load(tmp_path / "a\udcffb")
     assert again.kernels[0].digest == kernel.digest
     with pytest.raises(ws.InputError, match=r"a\\xffb: exists already"):
