@@ -1,4 +1,4 @@
-#include "ptx/expansion.h"
+#include "ptx/lower/expansion.h"
 
 #include <initializer_list>
 #include <string_view>

@@ -6,8 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ptx/constant.h"
-#include "ptx/lexer.h"
+#include "ptx/text/constant.h"
+#include "ptx/text/lexer.h"
 #include "ptx/module.h"
 #include "ptx/special_register.h"
 

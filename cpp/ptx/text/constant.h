@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "ptx/lexer.h"
+#include "ptx/text/lexer.h"
 
 namespace warpstack::ptx {
 

@@ -1,4 +1,4 @@
-#include "ptx/constant.h"
+#include "ptx/text/constant.h"
 
 #include <bit>
 #include <limits>

@@ -10,7 +10,7 @@
 #include "ptx/atomics.h"
 #include "ptx/control_flow.h"
 #include "ptx/device_memory.h"
-#include "ptx/expansion.h"
+#include "ptx/lower/expansion.h"
 #include "ptx/program.h"
 #include "trace/access.h"
 

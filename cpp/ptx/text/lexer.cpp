@@ -1,4 +1,4 @@
-#include "ptx/lexer.h"
+#include "ptx/text/lexer.h"
 
 #include <algorithm>
 #include <array>
