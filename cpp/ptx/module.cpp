@@ -46,6 +46,14 @@ std::string_view name_of(Space space) {
   return "";
 }
 
+Space space_named(std::string_view word) {
+  for (const Space space :
+       {Space::global, Space::constant, Space::shared, Space::local, Space::param}) {
+    if (name_of(space) == word) return space;
+  }
+  return Space::none;
+}
+
 std::string Instruction::full_opcode() const {
   std::string result = opcode;
   for (const std::string& modifier : modifiers) result += "." + modifier;

@@ -77,6 +77,8 @@ std::string_view name_of(Type type);
 /// State spaces of variables (PTX ISA, Section 5.1). Registers are not variables here.
 enum class Space : std::uint8_t { none, global, constant, shared, local, param };
 std::string_view name_of(Space space);
+/// `none` for a word that names no state space of variables. The word comes without its dot.
+Space space_named(std::string_view word);
 
 /// A part of a variable's initial value that is the address of another variable.
 struct AddressInitializer {

@@ -52,53 +52,57 @@ std::vector<TraceRow> integer_division(std::uint32_t bytes, std::string_view las
                    {last, OpClass::integer, count}});
 }
 
+bool is_approximate(const Instruction& instruction) { return instruction.has("approx"); }
+
 }  // namespace
 
-std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instruction,
-                             const StaticInstruction& row) {
-  const Type type = last_type(instruction);
-  const bool approximate = instruction.has("approx");
-  // The lengths are those of the fast path in the machine code of compute capability 7.5 to 9.0;
-  // the slow paths (subnormal operands) are calls that few warps take.
-  if (opcode == "div") {
-    switch (type) {
-      case Type::f32:
-        if (approximate || instruction.has("full")) {
-          return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1}, {"mul.f32", OpClass::fp32, 1}});
-        }
-        return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1},
-                         {"fma.rn.f32", OpClass::fp32, 6},
-                         {"testp.normal.f32", OpClass::fp32, 1}});
-      case Type::f64:
-        return sequence(
-            {{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 8}});
-      default:
-        return integer_division(bytes_of(type), "add.u32", 5);
-    }
+// The lengths are those of the fast path in the machine code of compute capability 7.5 to 9.0; the
+// slow paths (subnormal operands) are calls that few warps take.
+
+std::vector<TraceRow> expand_div(const Instruction& instruction) {
+  switch (const Type type = last_type(instruction)) {
+    case Type::f32:
+      if (is_approximate(instruction) || instruction.has("full")) {
+        return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1}, {"mul.f32", OpClass::fp32, 1}});
+      }
+      return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1},
+                       {"fma.rn.f32", OpClass::fp32, 6},
+                       {"testp.normal.f32", OpClass::fp32, 1}});
+    case Type::f64:
+      return sequence({{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 8}});
+    default:
+      return integer_division(bytes_of(type), "add.u32", 5);
   }
-  if (opcode == "rem") return integer_division(bytes_of(type), "sub.u32", 4);
-  if (opcode == "rcp" && !approximate) {
-    if (type == Type::f64) {
-      return sequence({{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 4}});
-    }
-    return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1}, {"fma.rn.f32", OpClass::fp32, 3}});
+}
+
+std::vector<TraceRow> expand_rem(const Instruction& instruction) {
+  return integer_division(bytes_of(last_type(instruction)), "sub.u32", 4);
+}
+
+std::vector<TraceRow> expand_rcp(const Instruction& instruction) {
+  if (is_approximate(instruction)) return {};
+  if (last_type(instruction) == Type::f64) {
+    return sequence({{"rcp.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 4}});
   }
-  if (opcode == "sqrt") {
-    if (type == Type::f64) {
-      return sequence(
-          {{"rsqrt.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 7}});
-    }
-    if (approximate) {
-      return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"mul.f32", OpClass::fp32, 1}});
-    }
-    return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"fma.rn.f32", OpClass::fp32, 6}});
+  return sequence({{"rcp.approx.ftz.f32", OpClass::sfu, 1}, {"fma.rn.f32", OpClass::fp32, 3}});
+}
+
+std::vector<TraceRow> expand_sqrt(const Instruction& instruction) {
+  if (last_type(instruction) == Type::f64) {
+    return sequence({{"rsqrt.approx.ftz.f64", OpClass::sfu, 1}, {"fma.rn.f64", OpClass::fp64, 7}});
   }
-  if (opcode == "sin" || opcode == "cos") {
-    return sequence(
-        {{"mul.rz.f32", OpClass::fp32, 1},
-         {opcode == "sin" ? "sin.approx.ftz.f32" : "cos.approx.ftz.f32", OpClass::sfu, 1}});
+  if (is_approximate(instruction)) {
+    return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"mul.f32", OpClass::fp32, 1}});
   }
-  return {{instruction.full_opcode(), row.op_class}};
+  return sequence({{"rsqrt.approx.ftz.f32", OpClass::sfu, 1}, {"fma.rn.f32", OpClass::fp32, 6}});
+}
+
+std::vector<TraceRow> expand_sin(const Instruction&) {
+  return sequence({{"mul.rz.f32", OpClass::fp32, 1}, {"sin.approx.ftz.f32", OpClass::sfu, 1}});
+}
+
+std::vector<TraceRow> expand_cos(const Instruction&) {
+  return sequence({{"mul.rz.f32", OpClass::fp32, 1}, {"cos.approx.ftz.f32", OpClass::sfu, 1}});
 }
 
 }  // namespace warpstack::ptx

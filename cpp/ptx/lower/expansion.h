@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ptx/module.h"
-#include "trace/static_instruction.h"
+#include "trace/opcode.h"
 
 namespace warpstack::ptx {
 
@@ -14,10 +14,17 @@ struct TraceRow {
   OpClass op_class;
 };
 
-/// The machine operations of a PTX instruction. Most have one, named as in the text; divisions,
-/// square roots and reciprocals are sequences around a special function unit, as ptxas makes them
-/// (docs/cuda.md has the table). `row` holds the class that the instruction has by itself.
-std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instruction,
-                             const StaticInstruction& row);
+/// The machine operations of a PTX instruction that is a sequence of them. Most instructions have
+/// one, named as in the text; divisions, square roots and reciprocals are sequences around a
+/// special function unit, as ptxas makes them (docs/cuda.md has the table). Empty when this form of
+/// the instruction is one operation.
+using Expansion = std::vector<TraceRow> (*)(const Instruction& instruction);
+
+std::vector<TraceRow> expand_div(const Instruction& instruction);
+std::vector<TraceRow> expand_rem(const Instruction& instruction);
+std::vector<TraceRow> expand_rcp(const Instruction& instruction);
+std::vector<TraceRow> expand_sqrt(const Instruction& instruction);
+std::vector<TraceRow> expand_sin(const Instruction& instruction);
+std::vector<TraceRow> expand_cos(const Instruction& instruction);
 
 }  // namespace warpstack::ptx

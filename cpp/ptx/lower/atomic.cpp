@@ -1,0 +1,52 @@
+#include <string_view>
+
+#include "ptx/atomics.h"
+#include "ptx/lower/families.h"
+#include "ptx/lower/memory_operands.h"
+
+// Atomics and reductions.
+
+namespace warpstack::ptx::families {
+namespace {
+
+void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
+  const MemoryModifiers space = take_space(e, modifiers);
+  modifiers.take("noftz");
+  static constexpr std::string_view names[] = {"add",  "min", "max", "inc", "dec",
+                                               "exch", "cas", "and", "or",  "xor"};
+  std::string_view name;
+  for (const std::string_view candidate : names) {
+    if (modifiers.take(candidate)) name = candidate;
+  }
+  const Type type = modifiers.need_type();
+  MemoryAccess access;
+  access.space = space.space;
+  access.strong = true;
+  access.acquires = space.acquires;
+  access.releases = space.releases;
+  access.bytes = static_cast<std::uint8_t>(bytes_of(type));
+  access.atomic = find_atomic(name, type, space.space != AddressSpace::shared);
+  if (access.atomic == nullptr) throw Unsupported{"this atomic operation is not supported"};
+  const std::size_t first = returns ? 1 : 0;
+  take_address(e, access, e.operand(first));
+  access.operand_b = e.in(first + 1, type);
+  access.operand_c = name == "cas" ? e.in(first + 2, type) : none;
+  access.takes_locks = name == "cas" || name == "exch";
+  if (returns) access.result = e.out(0, type);
+  e.emit(Action::atomic, e.program().memory, access, {access.result},
+         {access.address, access.operand_b, access.operand_c});
+  e.row().cache_operator = CacheOperator::none;
+  set_memory_row(e, space.space, returns ? MemoryKind::atomic : MemoryKind::reduction,
+                 bytes_of(type));
+}
+
+}  // namespace
+
+void atom(Emitter& e, Modifiers& modifiers) { atomic(e, modifiers, true); }
+
+void red(Emitter& e, Modifiers& modifiers) {
+  if (modifiers.take("async")) throw Unsupported{"thread block clusters are not supported"};
+  atomic(e, modifiers, false);
+}
+
+}  // namespace warpstack::ptx::families

@@ -1,0 +1,68 @@
+#include <utility>
+#include <vector>
+
+#include "ptx/lower/draft.h"
+
+// The rows of the trace: the registers that they name.
+
+namespace warpstack::ptx {
+namespace {
+
+/// The value at the beginning of each value's chain of folded copies: itself when it is not one.
+/// Copies in a circle, which nothing has given a value, share one of them.
+std::vector<std::uint32_t> origins(const FunctionDraft& draft,
+                                   const std::vector<std::uint32_t>& writes) {
+  std::vector<std::uint32_t> origin(draft.values.size(), none);
+  std::vector<std::uint32_t> chain;
+  for (std::uint32_t first = 0; first < draft.values.size(); ++first) {
+    chain.clear();
+    std::uint32_t value = first;
+    while (origin[value] == none) {
+      origin[value] = value;
+      chain.push_back(value);
+      const auto next = draft.aliases.find(value);
+      if (next == draft.aliases.end() || writes[value] != 1 || writes[next->second] > 1 ||
+          draft.values[next->second].is_constant) {
+        break;
+      }
+      value = next->second;
+    }
+    for (const std::uint32_t copy : chain) origin[copy] = origin[value];
+  }
+  return origin;
+}
+
+}  // namespace
+
+void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first_register) {
+  std::vector<std::uint32_t> writes(draft.values.size(), 0);
+  for (const DefinitionsAndUses& effect : draft.effects) {
+    for (const std::uint32_t value : effect.definitions) ++writes[value];
+  }
+  std::vector<std::uint32_t> number(draft.values.size());
+  for (std::size_t v = 0; v < draft.values.size(); ++v) {
+    number[v] = first_register;
+    if (!draft.values[v].is_constant) first_register += draft.values[v].units;
+  }
+  const std::vector<std::uint32_t> origin = origins(draft, writes);
+  const auto append = [&](std::vector<std::uint16_t>& registers, std::uint32_t value) {
+    value = origin[value];
+    for (std::uint32_t i = 0; i < draft.values[value].units; ++i) {
+      // 255 is the zero register of the machine's own names; 16 bits must do for the rest.
+      const std::uint32_t n = (number[value] + i) % 65000;
+      registers.push_back(static_cast<std::uint16_t>(n < zero_register ? n : n + 1));
+    }
+  };
+  const auto base = static_cast<std::uint32_t>(program.rows.size());
+  for (PendingRow& row : draft.rows) {
+    for (const std::uint32_t value : row.destinations) append(row.instruction.destinations, value);
+    for (const std::uint32_t value : row.sources) append(row.instruction.sources, value);
+    row.instruction.pc = static_cast<std::uint32_t>(program.rows.size() * 16);
+    program.rows.push_back(std::move(row.instruction));
+  }
+  for (Step& step : draft.result.steps) {
+    if (step.num_rows > 0) step.first_row += base;
+  }
+}
+
+}  // namespace warpstack::ptx

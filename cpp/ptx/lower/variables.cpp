@@ -1,0 +1,81 @@
+#include "ptx/lower/variables.h"
+
+#include "ptx/lower/draft.h"
+#include "ptx/lower/modifiers.h"
+
+namespace warpstack::ptx {
+
+void Variables::place(ProgramFunction& result) {
+  // The parameter area of a function holds its results and parameters, then the `.param`
+  // variables of the calls it makes.
+  std::uint64_t end = 0;
+  const auto place = [&](const Variable& variable) {
+    end = placed(variable, end, "parameters of it and of its calls");
+    parameters_[variable.name] = end;
+    const Call::Piece piece{static_cast<std::uint32_t>(end),
+                            static_cast<std::uint32_t>(variable.size)};
+    end += piece.bytes;
+    return piece;
+  };
+  if (is_kernel_) {
+    const auto offsets = parameter_offsets(module_, function_);
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      kernel_parameters_[function_.parameters[i].name] = offsets[i];
+    }
+  } else {
+    for (const Variable& variable : function_.returns) result.results.push_back(place(variable));
+    for (const Variable& variable : function_.parameters) {
+      result.parameters.push_back(place(variable));
+    }
+  }
+  std::uint64_t local = 0;
+  for (const Variable& variable : function_.variables) {
+    if (variable.space == Space::param) {
+      argument_bytes_[variable.name] = place(variable).bytes;
+    } else if (variable.space == Space::local) {
+      local = placed(variable, local, "local variables");
+      local_[variable.name] = local;
+      local += variable.size;
+    }
+  }
+  result.parameter_bytes = static_cast<std::uint32_t>(align(end, 16));
+  result.local_bytes = static_cast<std::uint32_t>(align(local, 16));
+}
+
+std::uint64_t Variables::placed(const Variable& variable, std::uint64_t end,
+                                const char* what) const {
+  const std::uint64_t begin = align(end, variable.alignment);
+  if (begin > max_local_bytes || variable.size > max_local_bytes - begin) {
+    fail_local(module_, function_, variable.line,
+               "the " + std::string(what) + " need " + std::to_string(begin + variable.size));
+  }
+  return begin;
+}
+
+Call::Piece Variables::argument(const std::string& name) const {
+  const auto bytes = argument_bytes_.find(name);
+  if (bytes == argument_bytes_.end()) {
+    throw Unsupported{"arguments that are not .param variables are not supported"};
+  }
+  return {static_cast<std::uint32_t>(parameters_.at(name)), bytes->second};
+}
+
+std::uint64_t Variables::static_address(const std::string& name) const {
+  for (const Function* owner : {&function_, static_cast<const Function*>(nullptr)}) {
+    const auto shared = layout_.shared.find({owner, name});
+    if (shared != layout_.shared.end()) return shared->second;
+  }
+  if (const auto found = kernel_parameters_.find(name); found != kernel_parameters_.end()) {
+    return found->second;
+  }
+  if (const auto found = symbols_.addresses.find(name); found != symbols_.addresses.end()) {
+    return found->second;
+  }
+  if (const auto found = layout_.function_numbers.find(name);
+      found != layout_.function_numbers.end()) {
+    return function_address(module_, *layout_.functions[found->second]);
+  }
+  throw Unsupported{"the address of " + name + " cannot be taken"};
+}
+
+}  // namespace warpstack::ptx

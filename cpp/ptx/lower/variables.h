@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ptx/lower/layout.h"
+#include "ptx/module.h"
+#include "ptx/program.h"
+
+namespace warpstack::ptx {
+
+/// Where the variables that a function names lie.
+class Variables {
+ public:
+  Variables(const Module& module, const SymbolTable& symbols, const KernelLayout& layout,
+            const Function& function, bool is_kernel)
+      : module_(module),
+        symbols_(symbols),
+        layout_(layout),
+        function_(function),
+        is_kernel_(is_kernel) {}
+
+  using Offsets = std::map<std::string, std::uint64_t>;
+
+  /// Places the function's own variables in its areas of parameters and local memory, whose sizes
+  /// `result` receives.
+  void place(ProgramFunction& result);
+
+  /// Offsets of parameters of this function and of its calls, in its parameter area.
+  [[nodiscard]] const Offsets& parameters() const { return parameters_; }
+  /// Offsets of the kernel's parameters, in their buffer; empty in other functions.
+  [[nodiscard]] const Offsets& kernel_parameters() const { return kernel_parameters_; }
+  /// Offsets of local variables.
+  [[nodiscard]] const Offsets& local() const { return local_; }
+  /// The piece of the parameter area that a `.param` variable of a call is. Throws Unsupported for
+  /// other names.
+  [[nodiscard]] Call::Piece argument(const std::string& name) const;
+  /// Addresses that are known before a launch: of shared, global and constant variables, of kernel
+  /// parameters (offsets) and functions.
+  [[nodiscard]] std::uint64_t static_address(const std::string& name) const;
+
+ private:
+  /// Where a variable begins, behind others that end at `end`; all of them fit local memory.
+  [[nodiscard]] std::uint64_t placed(const Variable& variable, std::uint64_t end,
+                                     const char* what) const;
+
+  const Module& module_;
+  const SymbolTable& symbols_;
+  const KernelLayout& layout_;
+  const Function& function_;
+  bool is_kernel_;
+  Offsets parameters_;
+  Offsets kernel_parameters_;
+  Offsets local_;
+  std::map<std::string, std::uint32_t> argument_bytes_;
+};
+
+}  // namespace warpstack::ptx
