@@ -5,7 +5,6 @@
 #include "ptx/lower/families.h"
 
 namespace warpstack::ptx {
-
 namespace {
 
 /// The names that the last columns of opcodes.inc use.
