@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from warpstack.arguments import printable
+from warpstack._util.arguments import printable
+from warpstack._util.files import remove_leftovers, write_file
+from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
-from warpstack.files import remove_leftovers, write_file
-from warpstack.input_file import MAX_TABLE_BYTES, read_input
 
 __all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
@@ -145,13 +145,20 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+def module_of(figure: str) -> str:
+    """Return the module of a figure by the figure's name: ``warpstack.figures.mdm.fig5``."""
+    paper, _, number = figure.partition("-")
+    folder = "mwp_cwp" if paper == "mwp" else paper
+    return f"warpstack.figures.{folder}.{number}"
+
+
 def _code_digest(figure: PaperFigure) -> str:
     """Return a digest of what draws a figure: its module, and what that imports to draw.
 
     Comments, docstrings and formatting do not count.
     """
     parts = []
-    waiting = [f"warpstack.figures.{figure.name.replace('-', '_')}"]
+    waiting = [module_of(figure.name)]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
@@ -176,11 +183,9 @@ def _draws(module: str) -> bool:
     """Return whether a module has a part in pictures, beside those that only compute their data."""
     if module in ("warpstack.figures.study", "warpstack.figures.stages"):
         return False
-    folder, _, name = module.rpartition(".")
-    return (
-        folder in ("warpstack.figures", "warpstack.plot")
-        and (Path(__file__).parents[1] / folder.rpartition(".")[2] / f"{name}.py").is_file()
-    )
+    _, folder, *rest = [*module.split("."), ""]
+    path = Path(__file__).parents[1].joinpath(folder, *rest[:-1])
+    return folder in ("figures", "plot") and path.with_suffix(".py").is_file()
 
 
 def _is_docstring(statement: object) -> bool:
