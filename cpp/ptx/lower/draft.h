@@ -12,6 +12,8 @@
 
 namespace warpstack::ptx {
 
+using trace::StaticInstruction;
+
 /// A value of a function: a virtual register, a temporary, or an immediate operand.
 struct Value {
   std::uint8_t units = 1;  ///< of 32 bits: 1 or 2

@@ -8,6 +8,8 @@
 
 namespace warpstack::ptx {
 
+using trace::OpClass;
+
 /// A row of the trace that stands for a PTX instruction or a part of it.
 struct TraceRow {
   std::string opcode;

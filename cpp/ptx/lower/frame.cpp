@@ -141,7 +141,7 @@ void place_values(FunctionDraft& draft, KernelProgram& program) {
   draft.result.constants.resize(end);
   for (std::size_t v = 0; v < draft.values.size(); ++v) {
     if (draft.values[v].is_constant) {
-      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      for (std::uint32_t lane = 0; lane < trace::warp_size; ++lane) {
         const std::uint32_t bytes = draft.values[v].units * 4u;
         std::memcpy(draft.result.constants.data() + offsets[v] + lane * bytes,
                     &draft.values[v].bits, bytes);

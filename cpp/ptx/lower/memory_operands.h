@@ -7,6 +7,10 @@
 
 namespace warpstack::ptx {
 
+using trace::CacheOperator;
+using trace::MemoryKind;
+using trace::MemorySpace;
+
 /// An address operand: a slot and an offset.
 struct Address {
   std::uint32_t value = none;  ///< none: the address is the offset alone

@@ -50,7 +50,7 @@ void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first
     for (std::uint32_t i = 0; i < draft.values[value].units; ++i) {
       // 255 is the zero register of the machine's own names; 16 bits must do for the rest.
       const std::uint32_t n = (number[value] + i) % 65000;
-      registers.push_back(static_cast<std::uint16_t>(n < zero_register ? n : n + 1));
+      registers.push_back(static_cast<std::uint16_t>(n < trace::zero_register ? n : n + 1));
     }
   };
   const auto base = static_cast<std::uint32_t>(program.rows.size());
