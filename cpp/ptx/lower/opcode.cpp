@@ -50,6 +50,8 @@ Type Signature::type(std::size_t i, Type first, Type second) const {
   }
 }
 
+std::span<const Opcode> all_opcodes() { return opcodes; }
+
 const Opcode* find_opcode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const Opcode*> result;

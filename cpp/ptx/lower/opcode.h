@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "ptx/lanes.h"
@@ -51,6 +52,8 @@ struct Opcode {
   Expansion expansion = nullptr;  ///< null: one row, named as in the text
 };
 
+/// All rows, in the order of the file.
+std::span<const Opcode> all_opcodes();
 /// Null when there is no such instruction.
 const Opcode* find_opcode(std::string_view mnemonic);
 
