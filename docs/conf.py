@@ -11,7 +11,7 @@ import warpstack as ws
 from warpstack import cli
 
 HERE = Path(__file__).parent
-GENERATED = HERE / "generated"
+GENERATED = HERE / "reference" / "generated"
 
 project = "warpstack"
 author = "the warpstack authors"
