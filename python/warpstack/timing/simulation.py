@@ -191,7 +191,7 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
 
 
 def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
-    """Return simulations as `warpstack.models.as_records` returns predictions, ready for JSON.
+    """Return simulations as `warpstack.models.prediction.as_records` returns predictions, ready for JSON.
 
     Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
     """
