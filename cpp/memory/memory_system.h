@@ -63,7 +63,8 @@ struct InstructionCounters {
   InstructionCounters& operator+=(const InstructionCounters& other);
 };
 
-/// Sums over a kernel, in 32-byte sectors unless the name says otherwise; docs/statistics.md.
+/// Sums over a kernel, in 32-byte sectors unless the name says otherwise;
+/// docs/reference/statistics.md.
 enum class Total : std::uint8_t {
   load_instructions,
   store_instructions,

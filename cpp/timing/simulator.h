@@ -58,8 +58,8 @@ struct SimulationOptions {
   Fault fault = Fault::none;
 };
 
-/// A GPU, simulated cycle by cycle; docs/timing.md says what is modelled. L2 keeps its contents
-/// from kernel to kernel.
+/// A GPU, simulated cycle by cycle; docs/explanation/timing.md says what is modelled. L2 keeps its
+/// contents from kernel to kernel.
 class Simulator {
  public:
   /// Throws InputError on impossible values.

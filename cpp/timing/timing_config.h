@@ -20,7 +20,7 @@ inline constexpr std::size_t num_warp_orders = 3;
 std::string_view name_of(WarpOrder order);
 
 /// What the cycle-level simulator needs to know of a GPU. Latencies are in SM cycles;
-/// docs/timing.md says what each field does.
+/// docs/explanation/timing.md says what each field does.
 struct TimingConfig {
   memory::MemoryConfig memory;  ///< SMs and caches; its block order is not used
 

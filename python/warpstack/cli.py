@@ -969,7 +969,7 @@ def _parser() -> argparse.ArgumentParser:
     with _command(
         commands, "sweep", _sweep, "predictions over a design space that a file describes"
     ) as sweeping:
-        sweeping.add_argument("design", help="a .yaml file; see docs/sweep.md")
+        sweeping.add_argument("design", help="a .yaml file; see docs/how-to/sweep.md")
         sweeping.add_argument(
             "--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)"
         )

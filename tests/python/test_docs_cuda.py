@@ -1,4 +1,4 @@
-"""What docs/cuda.md shows is what a user sees."""
+"""What docs/how-to/cuda.md shows is what a user sees."""
 
 import doctest
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 from warpstack.cuda import compiler
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cuda.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "cuda.md"
 
 
 def test_examples():

@@ -115,7 +115,7 @@ def register(
         Function of the intervals (the table of `IntervalProfile.intervals`), a wave (``warps`` per
         SM W, ``active_sms`` S) and the `Gpu`, which returns the cycles that the fullest SM takes for
         the wave, by component of `STACK_COMPONENTS`; those it leaves out are 0. Waves are put
-        together as for the other models (``docs/models.md``): cycles add up, and the IPC is the
+        together as for the other models (``docs/explanation/models.md``): cycles add up, and the IPC is the
         kernel's rate.
     fields
         The fields of `Gpu` that the function reads, beyond those of the caches and the intervals.
@@ -196,7 +196,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
         the profile: for other latencies or caches, build it again.
     model
-        One of `names`. ``docs/models.md`` gives the equations.
+        One of `names`. ``docs/explanation/models.md`` gives the equations.
 
     Returns
     -------
