@@ -8,7 +8,8 @@ import pytest
 import warpstack as ws
 from ptx_forms import HEADER, compile_body, run
 from warpstack import cuda
-from warpstack.cuda import compiler, headers
+from warpstack.cuda import compiler as cuda_compiler
+from warpstack.cuda import headers
 from warpstack.errors import InputError
 
 SAXPY = r"""
@@ -26,7 +27,7 @@ def device():
 
 @pytest.fixture(params=["nvrtc", "nvcc"])
 def compiler(request):
-    if request.param == "nvrtc" and compiler._find_nvrtc() is None:
+    if request.param == "nvrtc" and cuda_compiler._find_nvrtc() is None:
         pytest.skip("NVRTC is not installed (warpstack[cuda] brings it)")
     if request.param == "nvcc" and not (
         shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
