@@ -9,6 +9,7 @@ from typing import Any
 
 import warpstack as ws
 from warpstack import cli
+from warpstack.cli.common.output import plain
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "reference" / "generated"
@@ -53,7 +54,7 @@ nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json
 
 def command_line() -> str:
     """Return a page with the help of every command, from the parser itself."""
-    parser = cli._parser()
+    parser = cli.make_parser()
     lines = ["# The command line", "", parser.description or "", ""]
     lines += [
         "Bad input is one line on standard error that names file, line and remedy, and exit status 2.",
@@ -88,7 +89,7 @@ def gpu_fields() -> str:
     lines += ["| field | " + " | ".join(f"`{gpu.name}`" for gpu in described) + " |"]
     lines += ["|---|" + "---:|" * len(described)]
     for name in ws.Gpu.fields():
-        values = [_cell(cli._plain(gpu.values()[name])) for gpu in described]
+        values = [_cell(plain(gpu.values()[name])) for gpu in described]
         lines.append(f"| `{name}` | " + " | ".join(values) + " |")
     return "\n".join([*lines, ""])
 

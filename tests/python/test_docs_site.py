@@ -56,7 +56,7 @@ def test_command_line_page():
     namespace = {"__file__": str(DOCS / "conf.py"), "__name__": "conf"}
     exec((DOCS / "conf.py").read_text(), namespace)
     page = namespace["command_line"]()
-    groups = [a for a in cli._parser()._actions if isinstance(a.choices, dict)]
+    groups = [a for a in cli.make_parser()._actions if isinstance(a.choices, dict)]
     assert len(groups) == 1
     for name, command in groups[0].choices.items():
         section = page.partition(f"\n## warpstack {name}\n")[2].partition("\n## ")[0]

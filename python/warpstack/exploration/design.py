@@ -17,13 +17,14 @@ from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_mapping
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.exploration import samples
-from warpstack.exploration.sweep import Axes, Options, points_of
+from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
+from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.plot.requests import PlotRequest, plot_requests
 from warpstack.traces.io import load
-from warpstack.traces.trace import App
+from warpstack.traces.trace import App, launches_of_text
 
 __all__ = ["SweepFile"]
 
@@ -227,28 +228,6 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
         raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
-
-
-def launches_of_text(text: str | None, where: str) -> list[range] | None:
-    """Read a choice of launches such as ``1,4-6``.
-
-    Raises
-    ------
-    InputError
-        If the text is none; the message begins with `where`.
-    """
-    if text is None:
-        return None
-    chosen = []
-    for part in text.split(","):
-        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
-        if not ends:
-            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
-        if last < first:
-            raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
-        chosen.append(range(first, last + 1))
-    return chosen
 
 
 def _gpu(entries: Mapping[str, Any], folder: Path) -> Gpu:
