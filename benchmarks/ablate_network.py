@@ -23,7 +23,7 @@ import warpstack as ws
 from warpstack import _core
 from warpstack.models.prediction import _parameters
 
-PAGE = REPOSITORY / "docs" / "warpstack-model.md"
+PAGE = REPOSITORY / "docs" / "explanation" / "warpstack-model.md"
 MODEL = "warpstack"
 COMPARED = ("gpumech", "mdm", MODEL)
 
@@ -145,7 +145,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write docs/warpstack-model.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/explanation/warpstack-model.md"
+    )
     parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
     arguments = parser.parse_args()
     texts = {"ablations": ablation_table()}

@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// A station of a closed queueing network as one customer sees it.
 struct Station {
@@ -23,12 +23,12 @@ struct Station {
 /// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
 double network_rate(double customers, double think, std::span<const Station> stations);
 
-/// The `warpstack` model (docs/warpstack-model.md): the warps of each phase as customers of a
-/// closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an inner network
-/// with a customer per MSHR bounds; before them the burst in which all warps make their first
-/// access.
-ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
-                             const std::array<double, num_stall_causes>& stall_shares,
+/// The `warpstack` model (docs/explanation/warpstack-model.md): the warps of each phase as
+/// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
+/// inner network with a customer per MSHR bounds; before them the burst in which all warps make
+/// their first access.
+ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
+                             const std::array<double, interval::num_stall_causes>& stall_shares,
                              const ModelParameters& parameters);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

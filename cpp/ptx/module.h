@@ -8,7 +8,11 @@
 #include <string_view>
 #include <vector>
 
+namespace warpstack::trace {}
+
 namespace warpstack::ptx {
+
+using namespace trace;  // until the files of this room name it where they use it
 
 /// The fundamental types of PTX (PTX ISA, Section 5.2).
 enum class Type : std::uint8_t {

@@ -11,7 +11,7 @@ import warpstack as ws
 from warpstack import io, models
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+HOW_TO = ROOT / "docs" / "how-to"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_page(page, least, tmp_path):
     kernels = [ws.patterns.strided(gs=2, blocks=2, iterations=2, launch_id=k) for k in (1, 2, 3, 4)]
     ws.save(ws.App(kernels, name="traced"), tmp_path / "traces", format="accelsim")
     result = doctest.testfile(
-        str(DOCS / f"{page}.md"),
+        str(HOW_TO / f"{page}.md"),
         module_relative=False,
         encoding="utf-8",
         optionflags=doctest.ELLIPSIS,
@@ -47,12 +47,14 @@ def test_page(page, least, tmp_path):
 
 @pytest.mark.parametrize("page", ["add-a-model", "add-a-cache-policy", "add-a-reader"])
 def test_places_exist(page):
-    places = re.findall(r"`((?:cpp|python|tests|docs)/[\w./]+)`", (DOCS / f"{page}.md").read_text())
+    places = re.findall(
+        r"`((?:cpp|python|tests|docs)/[\w./]+)`", (HOW_TO / f"{page}.md").read_text()
+    )
     assert len(places) >= 3
     for place in places:
         assert (ROOT / place).exists(), place
     assert "constexpr Model models[]" in (ROOT / "cpp/model/model.cpp").read_text()
-    assert "_REPLACEMENTS" in (ROOT / "python/warpstack/gpu.py").read_text()
+    assert "_REPLACEMENTS" in (ROOT / "python/warpstack/hardware/description.py").read_text()
 
 
 def issue_and_stalls(intervals, wave, gpu):

@@ -18,7 +18,7 @@ SUMMARY = "predictions over a design space that a file describes"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("design", help="a .yaml file; see docs/sweep.md")
+    parser.add_argument("design", help="a .yaml file; see docs/how-to/sweep.md")
     parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")
     parser.add_argument("--store", metavar="FOLDER", help="write results as they come")
     parser.add_argument(

@@ -16,9 +16,10 @@ from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_mapping
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.exploration import samples
-from warpstack.exploration.sweep import Axes, Options, points_of
+from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
+from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.plot.requests import PlotRequest, plot_requests
 from warpstack.traces.io import load

@@ -1,4 +1,4 @@
-"""Every figure and table of the papers, computed again; ``docs/figures.md`` explains it.
+"""Every figure and table of the papers, computed again; ``docs/how-to/figures.md`` explains it.
 
 Each is a module with a `PaperFigure` called ``figure``: it computes its data from the workloads,
 draws them, and holds the paper's claims against them. What they share is in ``study`` (workloads and

@@ -626,6 +626,11 @@ def class_intervals(gpu: Gpu) -> dict[str, int]:
     }
 
 
+def values_of(gpu: Gpu, fields: Iterable[str]) -> tuple[Any, ...]:
+    """Return the values of some fields in the order of their names: what a result depends on."""
+    return tuple(getattr(gpu, name) for name in sorted(fields))
+
+
 @cache
 def _value_fields() -> tuple[dataclasses.Field[Any], ...]:
     return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)

@@ -56,7 +56,7 @@ def cache_fields(access_order: str) -> frozenset[str]:
 class MemoryProfile:
     """What the caches did with one kernel.
 
-    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums
+    Made by `warpstack.simulate_caches`. ``docs/reference/statistics.md`` defines every counter and the sums
     that hold among them.
     """
 
@@ -197,7 +197,7 @@ class MemorySystem:
     access_order
         In which order the resident warps of an SM access memory. ``round_robin``: each in turn.
         ``greedy``: as a greedy-then-oldest scheduler and its MSHRs make it; see
-        ``docs/memory.md``.
+        ``docs/explanation/memory.md``.
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
         of L1 are the same.

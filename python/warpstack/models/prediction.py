@@ -18,16 +18,11 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
-from warpstack.interval.profile import (
-    INTERVAL_FIELDS,
-    IntervalProfile,
-    Wave,
-    interval_profile,
-    representative_warp,
-)
-from warpstack.memory.caches import CACHE_FIELDS, MemorySystem
+from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
+from warpstack.memory.caches import CACHE_FIELDS
+from warpstack.models.pipeline import Options, Pipeline
 from warpstack.tables import checked_table
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
     "STACK_COMPONENTS",
@@ -116,7 +111,7 @@ def register(
         Function of the intervals (the table of `IntervalProfile.intervals`), a wave (``warps`` per
         SM W, ``active_sms`` S) and the `Gpu`, which returns the cycles that the fullest SM takes for
         the wave, by component of `STACK_COMPONENTS`; those it leaves out are 0. Waves are put
-        together as for the other models (``docs/models.md``): cycles add up, and the IPC is the
+        together as for the other models (``docs/explanation/models.md``): cycles add up, and the IPC is the
         kernel's rate.
     fields
         The fields of `Gpu` that the function reads, beyond those of the caches and the intervals.
@@ -197,7 +192,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
         the profile: for other latencies or caches, build it again.
     model
-        One of `names`. ``docs/models.md`` gives the equations.
+        One of `names`. ``docs/explanation/models.md`` gives the equations.
 
     Returns
     -------
@@ -424,25 +419,13 @@ def predicted_rows(
     """Return the rows of `predict`, for which pandas need not be loaded."""
     wanted = model_list(models)
     gpu = as_gpu(gpu)
-    system = MemorySystem(gpu, access_order=access_order)
-    kernels = kernels_of(app_or_kernel)
-    if not kernels:
-        raise InputError("the application has no kernels; there is nothing to predict")
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    pipeline = Pipeline(app_or_kernel, options)
     rows = []
-    with progress_bar(progress, len(kernels), "predicting", "kernel") as bar:
-        for kernel in kernels:
-            warp = representative_warp(kernel, selection)
-            if flush_l2:
-                system.flush_l2()
-            memory = system.run(kernel, observe=warp if misses == "representative" else None)
-            profile = interval_profile(
-                kernel,
-                gpu,
-                memory,
-                representative=warp,
-                misses=misses,
-                merge_threshold=merge_threshold,
-            )
+    with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
+        for number, memory in enumerate(pipeline.memory(gpu)):
+            kernel = pipeline.kernels[number]
+            profile = pipeline.interval(number, gpu, memory)
             for model in wanted:
                 prediction = evaluate(profile, gpu, model)
                 rows.append(

@@ -33,7 +33,7 @@ _MOST_CYCLES = 2**40
 class SimulationResult:
     """What one kernel did on the simulated GPU.
 
-    Made by `warpstack.simulate`. ``docs/timing.md`` defines every resource and statistic.
+    Made by `warpstack.simulate`. ``docs/explanation/timing.md`` defines every resource and statistic.
     """
 
     @checked
@@ -190,7 +190,7 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
 
 
 def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
-    """Return simulations as `warpstack.models.as_records` returns predictions, ready for JSON.
+    """Return simulations as `warpstack.models.prediction.as_records` returns predictions, ready for JSON.
 
     Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
     """
@@ -323,7 +323,7 @@ def simulate(
 
     Every resource that the models speak of has its time: warp schedulers, operation latencies,
     barriers, the load-store unit, shared memory, L1 with its MSHRs, the NoC, the slices of L2 and
-    the DRAM channels. ``docs/timing.md`` gives the rule of each and the field of `Gpu` that sets
+    the DRAM channels. ``docs/explanation/timing.md`` gives the rule of each and the field of `Gpu` that sets
     it. The result is the same on every run.
 
     Parameters
