@@ -8,8 +8,9 @@
 namespace warpstack::bindings {
 namespace {
 
-constexpr const char* cause_fields[interval::num_stall_causes] = {"stall_dep", "stall_l1",
-                                                                  "stall_l2", "stall_dram"};
+std::string cause_field(std::size_t cause) {
+  return "stall_" + std::string(name_of(interval::stall_causes[cause]));
+}
 
 using ColumnField = std::pair<const char*, std::vector<double> interval::IntervalColumns::*>;
 constexpr ColumnField column_fields[] = {
@@ -33,7 +34,8 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
     columns.*member = vector_of(fields[name].cast<Contiguous<double>>());
   }
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-    columns.stall_by_cause[c] = vector_of(fields[cause_fields[c]].cast<Contiguous<double>>());
+    columns.stall_by_cause[c] =
+        vector_of(fields[cause_field(c).c_str()].cast<Contiguous<double>>());
   }
   columns.cause_row = vector_of(fields["cause_row"].cast<Contiguous<std::int64_t>>());
   for (const auto& [name, member] : column_fields) {
@@ -53,7 +55,8 @@ py::dict columns_to_dict(const py::object& self) {
     fields[name] = view_of(std::span<const double>(columns.*member), self);
   }
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-    fields[cause_fields[c]] = view_of(std::span<const double>(columns.stall_by_cause[c]), self);
+    fields[cause_field(c).c_str()] =
+        view_of(std::span<const double>(columns.stall_by_cause[c]), self);
   }
   fields["cause_row"] = view_of(std::span<const std::int64_t>(columns.cause_row), self);
   return fields;

@@ -41,20 +41,14 @@ memory::CacheConfig cache_config(const py::dict& fields) {
   config.ways = fields["ways"].cast<std::uint32_t>();
   config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
   config.sector_bytes = fields["sector_bytes"].cast<std::uint32_t>();
-  config.write_policy = enum_of<memory::WritePolicy>(choice("write_policy"),
-                                                     memory::num_write_policies, "write policy");
-  config.write_miss = enum_of<memory::WriteMiss>(choice("write_miss"), memory::num_write_misses,
-                                                 "write-miss policy");
-  config.replacement = enum_of<memory::Replacement>(choice("replacement"), memory::num_replacements,
-                                                    "replacement policy");
-  config.allocation =
-      enum_of<memory::Allocation>(choice("allocation"), memory::num_allocations, "allocation");
-  config.set_index =
-      enum_of<memory::Indexing>(choice("set_index"), memory::num_indexings, "set index");
+  config.write_policy = enum_of<memory::WritePolicy>(choice("write_policy"));
+  config.write_miss = enum_of<memory::WriteMiss>(choice("write_miss"));
+  config.replacement = enum_of<memory::Replacement>(choice("replacement"));
+  config.allocation = enum_of<memory::Allocation>(choice("allocation"));
+  config.set_index = enum_of<memory::Indexing>(choice("set_index"));
   config.slices = fields["slices"].cast<std::uint32_t>();
   config.slice_interleave_bytes = fields["slice_interleave_bytes"].cast<std::uint32_t>();
-  config.slice_index =
-      enum_of<memory::Indexing>(choice("slice_index"), memory::num_indexings, "slice index");
+  config.slice_index = enum_of<memory::Indexing>(choice("slice_index"));
   return config;
 }
 
@@ -104,12 +98,11 @@ memory::MemoryConfig memory_config(const py::dict& fields) {
   config.adaptive_keeps_ways = fields["adaptive_keeps_ways"].cast<bool>();
   config.l1_caches_global = fields["l1_caches_global"].cast<bool>();
   config.filter_l1_hits = fields["filter_l1_hits"].cast<bool>();
-  config.block_order.policy = enum_of<memory::BlockPolicy>(
-      fields["block_policy"].cast<std::string>(), memory::num_block_policies, "block policy");
+  config.block_order.policy =
+      enum_of<memory::BlockPolicy>(fields["block_policy"].cast<std::string>());
   config.block_order.seed = fields["seed"].cast<std::uint64_t>();
   config.block_order.first_occupancy_only = fields["first_occupancy_only"].cast<bool>();
-  config.access_order = enum_of<memory::AccessOrder>(fields["access_order"].cast<std::string>(),
-                                                     memory::num_access_orders, "access order");
+  config.access_order = enum_of<memory::AccessOrder>(fields["access_order"].cast<std::string>());
   config.l1_mshrs = fields["l1_mshrs"].cast<std::uint32_t>();
   return config;
 }

@@ -24,8 +24,8 @@ constexpr ParameterField parameter_fields[] = {
     {"l2_requests_per_cycle", &model::ModelParameters::l2_requests_per_cycle},
 };
 
-model::Scheduler scheduler_of(const py::handle& name) {
-  return enum_of<model::Scheduler>(name.cast<std::string>(), model::num_schedulers, "scheduler");
+gpu::Scheduler scheduler_of(const py::handle& name) {
+  return enum_of<gpu::Scheduler>(name.cast<std::string>());
 }
 
 /// The parameters of several configurations from a column per field.
@@ -33,8 +33,7 @@ std::vector<model::ModelParameters> parameters_of(const py::dict& columns) {
   const auto schedulers = columns["scheduler"].cast<std::vector<std::string>>();
   std::vector<model::ModelParameters> configurations(schedulers.size());
   for (std::size_t c = 0; c < schedulers.size(); ++c) {
-    configurations[c].scheduler =
-        enum_of<model::Scheduler>(schedulers[c], model::num_schedulers, "scheduler");
+    configurations[c].scheduler = enum_of<gpu::Scheduler>(schedulers[c]);
   }
   for (const auto& [name, member] : parameter_fields) {
     const auto column = columns[name].cast<Contiguous<double>>();
@@ -48,11 +47,14 @@ std::vector<model::ModelParameters> parameters_of(const py::dict& columns) {
   return configurations;
 }
 
-std::string key_of(model::StackComponent component) { return std::string(name_of(component)); }
+std::string key_of(StackComponent component) { return std::string(name_of(component)); }
 
 }  // namespace
 
 void bind_model(py::module_& module) {
+  py::list components;
+  for (const StackComponent c : values_of<StackComponent>) components.append(key_of(c));
+  module.attr("STACK_COMPONENTS") = py::tuple(components);
   py::class_<model::KernelDemand>(module, "KernelDemand")
       .def(
           py::init([](const interval::IntervalColumns& intervals, std::vector<interval::Wave> waves,
@@ -82,8 +84,8 @@ void bind_model(py::module_& module) {
         parameters.scheduler = scheduler_of(fields["scheduler"]);
         const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
-        for (std::size_t c = 0; c < model::num_stack_components; ++c) {
-          stack[py::str(key_of(static_cast<model::StackComponent>(c)))] = result.stack[c];
+        for (const StackComponent c : values_of<StackComponent>) {
+          stack[py::str(key_of(c))] = result.stack[c];
         }
         py::dict answer;
         answer["cycles"] = result.cycles;
@@ -112,9 +114,8 @@ void bind_model(py::module_& module) {
         answer["cycles"] = array_of(std::move(results.cycles));
         answer["warp_instructions"] = array_of(std::move(results.warp_instructions));
         answer["cpi"] = array_of(std::move(results.cpi));
-        for (std::size_t c = 0; c < model::num_stack_components; ++c) {
-          answer[py::str("cpi_" + key_of(static_cast<model::StackComponent>(c)))] =
-              array_of(std::move(results.stack[c]));
+        for (const StackComponent c : values_of<StackComponent>) {
+          answer[py::str("cpi_" + key_of(c))] = array_of(std::move(results.stack[c]));
         }
         return answer;
       },

@@ -13,10 +13,9 @@ timing::TimingConfig timing_config(const py::dict& fields) {
   config.clock_ghz = number("clock_ghz");
   config.l2_clock_ghz = number("l2_clock_ghz");
   config.dram_clock_ghz = number("dram_clock_ghz");
-  config.order = enum_of<timing::WarpOrder>(fields["scheduler"].cast<std::string>(),
-                                            timing::num_warp_orders, "scheduler");
+  config.scheduler = enum_of<gpu::Scheduler>(fields["scheduler"].cast<std::string>());
   config.issue_width = number("issue_width");
-  config.schedulers = count("schedulers_per_sm");
+  config.schedulers_per_sm = count("schedulers_per_sm");
   const auto latency = fields["latency"].cast<py::dict>();
   const auto interval = fields["interval"].cast<py::dict>();
   for (std::size_t i = 0; i < trace::num_op_classes; ++i) {
@@ -47,11 +46,10 @@ timing::TimingConfig timing_config(const py::dict& fields) {
   return config;
 }
 
-py::dict stack_to_dict(const timing::Stack& stack, double unit) {
+py::dict stack_to_dict(const CpiStack<std::int64_t>& stack, double unit) {
   py::dict result;
-  for (std::size_t i = 0; i < num_stack_parts; ++i) {
-    const auto part = static_cast<timing::StackPart>(i);
-    result[py::str(std::string(name_of(part)))] = static_cast<double>(stack[part]) / unit;
+  for (const StackComponent component : values_of<StackComponent>) {
+    result[py::str(std::string(name_of(component)))] = static_cast<double>(stack[component]) / unit;
   }
   return result;
 }

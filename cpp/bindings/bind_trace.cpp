@@ -140,14 +140,11 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.source_line = row["source_line"].cast<std::uint32_t>();
   instruction.opcode = row["opcode"].cast<std::string>();
   instruction.known_opcode = row["known_opcode"].cast<bool>();
-  instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>(),
-                                                 trace::num_op_classes, "operation class");
-  instruction.space = enum_of<trace::MemorySpace>(row["space"].cast<std::string>(),
-                                                  trace::num_memory_spaces, "memory space");
-  instruction.kind = enum_of<trace::MemoryKind>(row["kind"].cast<std::string>(),
-                                                trace::num_memory_kinds, "memory access kind");
-  instruction.cache_operator = enum_of<trace::CacheOperator>(
-      row["cache_operator"].cast<std::string>(), trace::num_cache_operators, "cache operator");
+  instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>());
+  instruction.space = enum_of<trace::MemorySpace>(row["space"].cast<std::string>());
+  instruction.kind = enum_of<trace::MemoryKind>(row["kind"].cast<std::string>());
+  instruction.cache_operator =
+      enum_of<trace::CacheOperator>(row["cache_operator"].cast<std::string>());
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "common/cpi_stack.h"
 #include "common/interrupt.h"
 #include "memory/memory_system.h"
 #include "trace/kernel_trace.h"
@@ -65,14 +66,16 @@ std::vector<WarpGroup> group_warps(const trace::KernelTrace& trace, const Latenc
                                    const InterruptCheck& interrupt = {});
 
 /// Why cycles were lost: the memory level follows the miss events of the instruction waited for.
-enum class StallCause : std::uint8_t { dependence, l1, l2, dram };
-inline constexpr std::size_t num_stall_causes = 4;
+inline constexpr std::array stall_causes = {StackComponent::dep, StackComponent::l1,
+                                            StackComponent::l2, StackComponent::dram};
+inline constexpr std::size_t num_stall_causes = stall_causes.size();
 
 /// The intervals of one warp in columns; entry i describes interval i. Counts are per warp.
 struct IntervalColumns {
   std::vector<double> instructions;
   std::vector<double> stall_cycles;
-  std::array<std::vector<double>, num_stall_causes> stall_by_cause;  ///< sum: stall_cycles
+  std::array<std::vector<double>, num_stall_causes>
+      stall_by_cause;  ///< as `stall_causes`; sum: stall_cycles
   /// Row of the instruction that the last stall of the interval waited for; -1: none.
   std::vector<std::int64_t> cause_row;
   std::vector<double> memory_instructions;  ///< active loads of global and local memory

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
+#include "common/enum_names.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::memory {
@@ -21,7 +21,10 @@ struct SmLimits {
 };
 
 enum class OccupancyLimit : std::uint8_t { warps, threads, blocks, registers, shared_memory };
-std::string_view name_of(OccupancyLimit limit);
+constexpr auto names_of(OccupancyLimit) {
+  return enum_names("limit of an SM", "warps_per_sm", "threads_per_sm", "blocks_per_sm",
+                    "registers_per_sm", "shared_memory_kib_per_sm");
+}
 
 /// How many thread blocks of a kernel an SM holds at once, and which resource says so.
 struct Occupancy {

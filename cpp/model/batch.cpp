@@ -47,7 +47,7 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
           columns.cycles[entry] = result.cycles;
           columns.warp_instructions[entry] = result.warp_instructions;
           columns.cpi[entry] = result.cpi;
-          for (std::size_t s = 0; s < num_stack_components; ++s) {
+          for (const StackComponent s : values_of<StackComponent>) {
             columns.stack[s][entry] = result.stack[s];
           }
         }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
+#include "common/cpi_stack.h"
 #include "common/interrupt.h"
 #include "model/model.h"
 
@@ -15,7 +15,7 @@ struct ModelColumns {
   std::vector<double> cycles;
   std::vector<double> warp_instructions;
   std::vector<double> cpi;
-  std::array<std::vector<double>, num_stack_components> stack;
+  CpiStack<std::vector<double>> stack;
 };
 
 /// Evaluates a model for each kernel on each configuration, as evaluate() does for one: what does

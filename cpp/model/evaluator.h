@@ -25,7 +25,8 @@ class Evaluator {
   [[nodiscard]] ModelResult evaluate_launch(const ModelParameters& parameters) const;
   void prepare(const ModelParameters& parameters);
   double pass(std::size_t wave, const ModelParameters& parameters);
-  Stack evaluate_wave(std::size_t wave, const ModelParameters& parameters, double miss_latency);
+  CpiStack<double> evaluate_wave(std::size_t wave, const ModelParameters& parameters,
+                                 double miss_latency);
 
   const Model& model_;
   const KernelDemand& kernel_;
@@ -41,7 +42,7 @@ class Evaluator {
   double l2_request_bytes_ = 0;
   std::vector<Demand> demands_;  ///< of intervals with requests
   /// Cycles of a pass without contention by wave and scheduler, once known.
-  std::vector<std::array<std::optional<double>, num_schedulers>> passes_;
+  std::vector<std::array<std::optional<double>, num_values<gpu::Scheduler>>> passes_;
 };
 
 }  // namespace warpstack::model

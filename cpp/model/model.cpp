@@ -35,8 +35,8 @@ struct Model {
   /// Both over the intervals with requests; the MSHR part sees a miss latency of the model's own.
   Delays (*delays)(std::span<const Demand>, const Machine&);
   /// Cycles of a wave; takes the place of the four parts.
-  Stack (*of_wave)(const interval::IntervalColumns&, const interval::Wave&, const ModelParameters&,
-                   double miss_latency) = nullptr;
+  CpiStack<double> (*of_wave)(const interval::IntervalColumns&, const interval::Wave&,
+                              const ModelParameters&, double miss_latency) = nullptr;
   /// Takes the place of everything.
   ModelResult (*of_launch)(const interval::PhaseList&, const interval::Demands&,
                            const std::array<double, interval::num_stall_causes>& stall_shares,
@@ -95,10 +95,6 @@ constexpr Model models[] = {
     {"warpstack", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_network},
 };
 
-double& part(Stack& stack, StackComponent component) {
-  return stack[static_cast<std::size_t>(component)];
-}
-
 }  // namespace
 
 void check(const ModelParameters& parameters) {
@@ -127,17 +123,6 @@ void check(const ModelParameters& parameters) {
                        " is not a number from 0 up");
     }
   }
-}
-
-std::string_view name_of(Scheduler scheduler) {
-  static constexpr std::string_view names[num_schedulers] = {"gto", "lrr"};
-  return names[static_cast<std::size_t>(scheduler)];
-}
-
-std::string_view name_of(StackComponent component) {
-  static constexpr std::string_view names[num_stack_components] = {"base", "dep",  "l1",  "l2",
-                                                                   "dram", "mshr", "noc", "queue"};
-  return names[static_cast<std::size_t>(component)];
 }
 
 std::vector<std::string_view> model_names() {
@@ -219,8 +204,8 @@ double Evaluator::pass(std::size_t wave, const ModelParameters& parameters) {
 }
 
 /// Cycles of one wave by component; their sum is the cycles of the wave.
-Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
-                               double miss_latency) {
+CpiStack<double> Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
+                                          double miss_latency) {
   const interval::Wave& wave = waves_[index];
   if (model_.of_wave) return model_.of_wave(intervals_, wave, parameters, miss_latency);
   Machine machine;
@@ -240,24 +225,22 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
   const double delays = mshr + noc + queue;
   const double cycles = std::max(contention_free + delays, issue);
 
-  Stack stack{};
-  part(stack, StackComponent::base) = issue;
+  CpiStack<double> stack;
+  stack[StackComponent::base] = issue;
   // What multithreading leaves of the stalls, in the proportions of the representative warp
   // (GPUMech, Section VII).
   const double exposed = std::max(contention_free - issue, 0.0);
-  constexpr StackComponent components[] = {StackComponent::dep, StackComponent::l1,
-                                           StackComponent::l2, StackComponent::dram};
   double split = 0;
   for (std::size_t c = 1; c < interval::num_stall_causes; ++c) {
-    split += part(stack, components[c]) = exposed * stall_share_[c];
+    split += stack[interval::stall_causes[c]] = exposed * stall_share_[c];
   }
-  part(stack, StackComponent::dep) = std::max(exposed - split, 0.0);
+  stack[StackComponent::dep] = std::max(exposed - split, 0.0);
   // Delays below the issue limit cost nothing; the rest of them shows.
   const double shown = cycles - issue - exposed;
   const double scale = delays > 0 ? shown / delays : 0;
-  part(stack, StackComponent::mshr) = mshr * scale;
-  part(stack, StackComponent::noc) = noc * scale;
-  part(stack, StackComponent::queue) = queue * scale;
+  stack[StackComponent::mshr] = mshr * scale;
+  stack[StackComponent::noc] = noc * scale;
+  stack[StackComponent::queue] = queue * scale;
   return stack;
 }
 
@@ -282,8 +265,8 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   ModelResult result;
   for (std::size_t w = 0; w < waves_.size(); ++w) {
     const interval::Wave& wave = waves_[w];
-    const Stack cycles = evaluate_wave(w, parameters, miss_latency);
-    for (std::size_t c = 0; c < num_stack_components; ++c) {
+    const CpiStack<double> cycles = evaluate_wave(w, parameters, miss_latency);
+    for (const StackComponent c : values_of<StackComponent>) {
       result.stack[c] += wave.count * cycles[c];
       result.cycles += wave.count * cycles[c];
     }

@@ -38,10 +38,6 @@ constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
     StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
 
-double& part(Stack& stack, StackComponent component) {
-  return stack[static_cast<std::size_t>(component)];
-}
-
 /// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
 /// many the GPU.
 Stations stations_of(const interval::Demands& demands, double warps, double sms,
@@ -68,7 +64,7 @@ Stations stations_of(const interval::Demands& demands, double warps, double sms,
 /// The round trips of misses, each of which holds an MSHR.
 struct RoundTrips {
   double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
-  Stack time{};                                           ///< of a trip, by cause
+  CpiStack<double> time;                                  ///< of a trip, by cause
 };
 
 RoundTrips round_trips(const interval::Demands& demands, const Stations& stations,
@@ -88,9 +84,9 @@ RoundTrips round_trips(const interval::Demands& demands, const Stations& station
   }
   const double misses = network_rate(gpu.l1_mshrs, latency, of_miss);
   result.rate = misses / demands.read_misses;
-  part(result.time, StackComponent::mshr) = latency;
+  result.time[StackComponent::mshr] = latency;
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    part(result.time, shown_as[k]) += residence(of_miss[k], misses);
+    result.time[shown_as[k]] += residence(of_miss[k], misses);
   }
   return result;
 }
@@ -117,14 +113,15 @@ Burst first_burst(const interval::Demands& demands, const interval::PhaseList& l
 }
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
-void divide(double cycles, const Stack& shares, Stack& stack) {
-  double total = 0;
-  for (const double share : shares) total += share;
+void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
+  const double total = shares.sum();
   if (total <= 0) {
-    part(stack, StackComponent::dep) += cycles;
+    stack[StackComponent::dep] += cycles;
     return;
   }
-  for (std::size_t c = 0; c < num_stack_components; ++c) stack[c] += cycles * shares[c] / total;
+  for (const StackComponent c : values_of<StackComponent>) {
+    stack[c] += cycles * shares[c] / total;
+  }
 }
 
 }  // namespace
@@ -178,16 +175,14 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
                              const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
-  Stack stalls{};  // a warp's time alone per instruction, by cause
+  CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
   {
-    constexpr std::array<StackComponent, interval::num_stall_causes> components = {
-        StackComponent::dep, StackComponent::l1, StackComponent::l2, StackComponent::dram};
     double other = 0;
     for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-      part(stalls, components[c]) = think * stall_shares[c];
+      stalls[interval::stall_causes[c]] = think * stall_shares[c];
       other += stall_shares[c];
     }
-    part(stalls, StackComponent::dep) += think * std::max(1 - other, 0.0);
+    stalls[StackComponent::dep] += think * std::max(1 - other, 0.0);
   }
 
   struct Solution {
@@ -230,7 +225,7 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
   ModelResult result;
   if (!last) return result;
   double cycles = std::max(in_phases, launch.span);
-  if (parameters.scheduler == Scheduler::gto) cycles = std::max(cycles, draining);
+  if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
 
   for (std::size_t p = 0; p < solutions.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
@@ -238,14 +233,14 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     if (instructions == 0) continue;
     const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
-    Stack shares = stalls;
+    CpiStack<double> shares = stalls;
     double time = think;
     double busiest = 0;
     StackComponent bottleneck = StackComponent::base;
     for (std::size_t k = 0; k < num_resources; ++k) {
       const double here = residence(stations[k], rate);
       time += here;
-      if (k != issue) part(shares, shown_as[k]) += here;
+      if (k != issue) shares[shown_as[k]] += here;
       if (stations[k].capacity_cycles > busiest) {
         busiest = stations[k].capacity_cycles;
         bottleneck = shown_as[k];
@@ -256,16 +251,16 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     if (trips.rate < unbounded * (1 - 1e-9)) {
       divide(waiting, trips.time, shares);
     } else if (bottleneck != StackComponent::base) {
-      part(shares, bottleneck) += waiting;
+      shares[bottleneck] += waiting;
     }
-    part(result.stack, StackComponent::base) += instructions * issue_cycles;
+    result.stack[StackComponent::base] += instructions * issue_cycles;
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, stalls, result.stack);
   const Burst burst = first_burst(demands, launch, parameters);
-  part(result.stack, burst.shown) += burst.cycles;
+  result.stack[burst.shown] += burst.cycles;
   result.cycles = cycles + burst.cycles;
   result.warp_instructions = launch.instructions;
   for (double& component : result.stack) component /= result.sm_instructions;

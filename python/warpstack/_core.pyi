@@ -6,6 +6,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 __version__: str
+STACK_COMPONENTS: tuple[str, ...]
 
 _F64 = npt.NDArray[np.float64]
 _Eviction = tuple[int, dict[int, int], int]

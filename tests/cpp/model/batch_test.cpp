@@ -43,7 +43,7 @@ std::vector<ModelParameters> random_configurations(std::size_t size, std::mt1993
     // What the evaluator keeps depends on the first three: it has to notice that they change.
     parameters.issue_rate = random() % 4 == 0 ? 2 : 1;
     parameters.l1_request_bytes = random() % 4 == 0 ? 32 : 128;
-    parameters.scheduler = random() % 2 == 0 ? Scheduler::gto : Scheduler::lrr;
+    parameters.scheduler = random() % 2 == 0 ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
     parameters.clock_ghz = number(random) / 500;
     parameters.l1_mshrs = 1 + random() % 64;
     parameters.l2_latency = number(random);
@@ -73,7 +73,7 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
         ASSERT_EQ(columns.cycles[entry], one.cycles) << name << " " << entry;
         ASSERT_EQ(columns.cpi[entry], one.cpi);
         ASSERT_EQ(columns.warp_instructions[entry], one.warp_instructions);
-        for (std::size_t c = 0; c < num_stack_components; ++c) {
+        for (const StackComponent c : values_of<StackComponent>) {
           ASSERT_EQ(columns.stack[c][entry], one.stack[c]);
         }
       }

@@ -171,7 +171,7 @@ Gpu random_gpu(Random& random) {
   gpu.levels = {latency(), latency(), latency()};
   ModelParameters& p = gpu.parameters;
   p.issue_rate = random.chance(0.5) ? static_cast<double>(random.whole(1, 4)) : random.real(0.3, 4);
-  p.scheduler = random.chance(0.5) ? Scheduler::gto : Scheduler::lrr;
+  p.scheduler = random.chance(0.5) ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
   p.clock_ghz = random.scale(0.3, 3);
   p.l1_mshrs = static_cast<double>(random.whole(1, random.chance(0.5) ? 8 : 512));
   p.noc_bandwidth_gbs = random.scale(1, 1e5);
