@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "common/error.h"
 #include "common/threads.h"
 #include "interval/interval.h"
@@ -62,16 +63,6 @@ py::dict columns_to_dict(const py::object& self) {
   return fields;
 }
 
-interval::ClassLatencies class_latencies(const py::dict& fields) {
-  interval::ClassLatencies result;
-  for (std::size_t c = 0; c < trace::num_op_classes; ++c) {
-    const std::string name(name_of(static_cast<trace::OpClass>(c)));
-    if (fields.contains(name)) result.of_class[c] = fields[name.c_str()].cast<double>();
-  }
-  result.shared_memory = fields["shared_memory"].cast<double>();
-  return result;
-}
-
 interval::Latencies latencies_of(const trace::KernelTrace& trace,
                                  const Contiguous<double>& values) {
   if (static_cast<std::size_t>(values.size()) != trace.instructions().size()) {
@@ -106,7 +97,9 @@ void bind_interval(py::module_& module) {
       "latencies",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
          const py::dict& classes, double l1, double l2, double dram) {
-        return array_of(latencies(trace, memory, class_latencies(classes), {l1, l2, dram}));
+        gpu::ClassLatencies of_classes;
+        read_value("classes", classes, of_classes);
+        return array_of(interval::latencies(trace, memory, of_classes, {l1, l2, dram}));
       },
       py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
       py::arg("dram"));

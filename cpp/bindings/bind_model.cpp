@@ -1,51 +1,13 @@
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "common/threads.h"
 #include "model/batch.h"
 #include "model/model.h"
 
 namespace warpstack::bindings {
 namespace {
-
-using ParameterField = std::pair<const char*, double model::ModelParameters::*>;
-constexpr ParameterField parameter_fields[] = {
-    {"issue_width", &model::ModelParameters::issue_rate},
-    {"clock_ghz", &model::ModelParameters::clock_ghz},
-    {"l1_mshrs", &model::ModelParameters::l1_mshrs},
-    {"l1_sector_bytes", &model::ModelParameters::l1_request_bytes},
-    {"l2_sector_bytes", &model::ModelParameters::l2_request_bytes},
-    {"l2_latency", &model::ModelParameters::l2_latency},
-    {"dram_latency", &model::ModelParameters::dram_latency},
-    {"noc_bandwidth_gbs", &model::ModelParameters::noc_bandwidth_gbs},
-    {"dram_bandwidth_gbs", &model::ModelParameters::dram_bandwidth_gbs},
-    {"noc_sm_bytes_per_cycle", &model::ModelParameters::noc_sm_bytes_per_cycle},
-    {"noc_control_bytes", &model::ModelParameters::noc_control_bytes},
-    {"l2_requests_per_cycle", &model::ModelParameters::l2_requests_per_cycle},
-};
-
-gpu::Scheduler scheduler_of(const py::handle& name) {
-  return enum_of<gpu::Scheduler>(name.cast<std::string>());
-}
-
-/// The parameters of several configurations from a column per field.
-std::vector<model::ModelParameters> parameters_of(const py::dict& columns) {
-  const auto schedulers = columns["scheduler"].cast<std::vector<std::string>>();
-  std::vector<model::ModelParameters> configurations(schedulers.size());
-  for (std::size_t c = 0; c < schedulers.size(); ++c) {
-    configurations[c].scheduler = enum_of<gpu::Scheduler>(schedulers[c]);
-  }
-  for (const auto& [name, member] : parameter_fields) {
-    const auto column = columns[name].cast<Contiguous<double>>();
-    const std::span<const double> values = span_of(column);
-    if (values.size() != configurations.size()) {
-      throw InputError(std::string(name) + " has " + std::to_string(values.size()) +
-                       " entries where scheduler has " + std::to_string(configurations.size()));
-    }
-    for (std::size_t c = 0; c < values.size(); ++c) configurations[c].*member = values[c];
-  }
-  return configurations;
-}
 
 std::string key_of(StackComponent component) { return std::string(name_of(component)); }
 
@@ -77,11 +39,7 @@ void bind_model(py::module_& module) {
   module.def(
       "evaluate",
       [](const std::string& model, const model::KernelDemand& kernel, const py::dict& fields) {
-        model::ModelParameters parameters;
-        for (const auto& [name, member] : parameter_fields) {
-          parameters.*member = fields[name].cast<double>();
-        }
-        parameters.scheduler = scheduler_of(fields["scheduler"]);
+        const auto parameters = config_of<model::ModelParameters>(fields);
         const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
         for (const StackComponent c : values_of<StackComponent>) {
@@ -103,7 +61,7 @@ void bind_model(py::module_& module) {
         const py::tuple alive(list);  // the intervals that the kernels point to
         const auto kernels = alive.cast<std::vector<model::KernelDemand>>();
         const model::Model& model = model::find_model(name);
-        const std::vector<model::ModelParameters> configurations = parameters_of(columns);
+        const auto configurations = configs_of<model::ModelParameters>(columns);
         model::ModelColumns results;
         {
           const py::gil_scoped_release unlocked;

@@ -149,7 +149,7 @@ Latencies nominal_latencies(const trace::KernelTrace& trace) {
 }
 
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                    const ClassLatencies& classes, const MemoryLatencies& levels) {
+                    const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }

@@ -256,8 +256,8 @@ Latencies reference_latencies(const trace::KernelTrace& trace,
                               const memory::MemoryProfile& memory) {
   // Those of GPUMech's Table I, and of MDM's Table III beyond L2.
   constexpr double normal = 25;
-  constexpr MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
-  ClassLatencies classes;
+  constexpr gpu::MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
+  gpu::ClassLatencies classes;
   classes.of_class.fill(normal);
   classes.shared_memory = normal;
   return latencies(trace, memory, classes, levels);

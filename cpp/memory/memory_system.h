@@ -17,7 +17,7 @@ namespace warpstack::memory {
 
 struct MemoryConfig {
   std::uint32_t num_sms = 1;
-  SmLimits sm;
+  gpu::SmLimits sm;
   CacheConfig l1;  ///< one per SM
   CacheConfig l2;  ///< shared; its size is that of all slices together
   /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of

@@ -25,7 +25,7 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       fills_late_(l1.allocation == memory::Allocation::on_fill),
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.l1_latency)),
-      shared_latency_(whole_cycles(config.shared_memory_latency)),
+      shared_latency_(whole_cycles(config.latency.shared_memory)),
       mshrs_(config.l1_mshrs, config.l1_mshr_targets) {}
 
 StackComponent LoadStoreUnit::cause_of_waiting() const {

@@ -29,7 +29,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
     const auto op_class = static_cast<std::size_t>(instruction.op_class);
     Row row;
-    row.latency = whole_cycles(config.latency[op_class]);
+    row.latency = whole_cycles(config.latency.of_class[op_class]);
     row.interval = instruction.is_memory() ? 0 : config.interval[op_class];
     row.unit = static_cast<std::uint8_t>(op_class);
     row.is_memory = instruction.is_memory();
@@ -58,7 +58,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       barrier_latency_(std::max<Cycle>(
-          whole_cycles(config.latency[static_cast<std::size_t>(trace::OpClass::barrier)]), 1)),
+          whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),

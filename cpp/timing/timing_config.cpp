@@ -47,8 +47,8 @@ void TimingConfig::validate() const {
   positive("l2_queue_entries", l2_queue_entries);
   positive("dram_queue_entries", dram_queue_entries);
   positive("dram_banks", dram_banks);
-  for (const double value : latency) latency_of("a latency", value);
-  latency_of("shared_memory_latency", shared_memory_latency);
+  for (const double value : latency.of_class) latency_of("a latency", value);
+  latency_of("shared_memory_latency", latency.shared_memory);
   latency_of("l1_latency", l1_latency);
   latency_of("l2_latency", l2_latency);
   latency_of("dram_latency", dram_latency);

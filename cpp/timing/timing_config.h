@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/cpi_stack.h"
+#include "gpu/latencies.h"
 #include "gpu/scheduler.h"
 #include "memory/memory_system.h"
 #include "timing/clock.h"
@@ -23,9 +24,8 @@ struct TimingConfig {
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;  ///< warp instructions per cycle and SM
   std::uint32_t schedulers_per_sm = 1;
-  std::array<double, trace::num_op_classes> latency{};
+  gpu::ClassLatencies latency;
   std::array<std::uint32_t, trace::num_op_classes> interval{};  ///< cycles; 0: no limit
-  double shared_memory_latency = 0;
   std::uint32_t lsu_queue_entries = 2;
 
   double l1_latency = 0;

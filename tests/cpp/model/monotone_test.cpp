@@ -156,8 +156,8 @@ Kernel random_kernel(Random& random) {
 }
 
 struct Gpu {
-  interval::ClassLatencies classes;
-  interval::MemoryLatencies levels;
+  gpu::ClassLatencies classes;
+  gpu::MemoryLatencies levels;
   ModelParameters parameters;
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;

@@ -31,8 +31,8 @@ TimingConfig config() {
                       .slices = 24,
                       .slice_interleave_bytes = 256};
   result.clock_ghz = 1.4;
-  result.latency.fill(20);
-  result.shared_memory_latency = 23;
+  result.latency.of_class.fill(20);
+  result.latency.shared_memory = 23;
   result.l1_latency = 25;
   result.l1_mshrs = 128;
   result.l1_mshr_targets = 8;
