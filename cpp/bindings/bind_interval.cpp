@@ -129,15 +129,15 @@ void bind_interval(py::module_& module) {
       },
       py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
       py::arg("num_threads") = 0);
-  py::class_<interval::Demands>(module, "Demands")
-      .def_readonly("memory_instructions", &interval::Demands::memory_instructions)
-      .def_readonly("lsu_cycles", &interval::Demands::lsu_cycles)
-      .def_readonly("read_misses", &interval::Demands::read_misses)
-      .def_readonly("read_bytes", &interval::Demands::read_bytes)
-      .def_readonly("write_requests", &interval::Demands::write_requests)
-      .def_readonly("write_bytes", &interval::Demands::write_bytes)
-      .def_readonly("dram_read_requests", &interval::Demands::dram_read_requests)
-      .def_readonly("dram_bytes", &interval::Demands::dram_bytes);
+  py::class_<interval::ResourceDemands>(module, "ResourceDemands")
+      .def_readonly("memory_instructions", &interval::ResourceDemands::memory_instructions)
+      .def_readonly("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
+      .def_readonly("read_misses", &interval::ResourceDemands::read_misses)
+      .def_readonly("read_bytes", &interval::ResourceDemands::read_bytes)
+      .def_readonly("write_requests", &interval::ResourceDemands::write_requests)
+      .def_readonly("write_bytes", &interval::ResourceDemands::write_bytes)
+      .def_readonly("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
+      .def_readonly("dram_bytes", &interval::ResourceDemands::dram_bytes);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {

@@ -88,7 +88,8 @@ void bind_memory(py::module_& module) {
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
       .def(py::init([](const py::dict& fields, unsigned num_threads) {
-             return std::make_unique<memory::MemorySystem>(config_of<memory::MemoryConfig>(fields), num_threads);
+             return std::make_unique<memory::MemorySystem>(config_of<memory::MemoryConfig>(fields),
+                                                           num_threads);
            }),
            py::arg("config"), py::arg("num_threads") = 0)
       .def(

@@ -17,13 +17,13 @@ void bind_model(py::module_& module) {
   py::list components;
   for (const StackComponent c : values_of<StackComponent>) components.append(key_of(c));
   module.attr("STACK_COMPONENTS") = py::tuple(components);
-  py::class_<model::KernelDemand>(module, "KernelDemand")
+  py::class_<model::ModelInput>(module, "ModelInput")
       .def(
           py::init([](const interval::IntervalColumns& intervals, std::vector<interval::Wave> waves,
                       const std::optional<interval::PhaseList>& phases,
-                      std::optional<interval::Demands> demands) {
-            return model::KernelDemand{&intervals, std::move(waves),
-                                       phases.value_or(interval::PhaseList{}), demands};
+                      std::optional<interval::ResourceDemands> demands) {
+            return model::ModelInput{&intervals, std::move(waves),
+                                     phases.value_or(interval::PhaseList{}), demands};
           }),
           py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
           py::keep_alive<1, 2>());
@@ -38,7 +38,7 @@ void bind_model(py::module_& module) {
       py::arg("model"));
   module.def(
       "evaluate",
-      [](const std::string& model, const model::KernelDemand& kernel, const py::dict& fields) {
+      [](const std::string& model, const model::ModelInput& kernel, const py::dict& fields) {
         const auto parameters = config_of<model::ModelParameters>(fields);
         const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
@@ -59,7 +59,7 @@ void bind_model(py::module_& module) {
       [](const std::string& name, const py::list& list, const py::dict& columns,
          unsigned num_threads) {
         const py::tuple alive(list);  // the intervals that the kernels point to
-        const auto kernels = alive.cast<std::vector<model::KernelDemand>>();
+        const auto kernels = alive.cast<std::vector<model::ModelInput>>();
         const model::Model& model = model::find_model(name);
         const auto configurations = configs_of<model::ModelParameters>(columns);
         model::ModelColumns results;

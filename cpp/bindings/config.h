@@ -54,7 +54,8 @@ inline void read_value(const char* name, const py::handle& value, gpu::ClassLate
     if (text == "shared_memory") {
       read_value(name, number, member.shared_memory);
     } else {
-      read_value(name, number, member.of_class[static_cast<std::size_t>(enum_of<trace::OpClass>(text))]);
+      read_value(name, number,
+                 member.of_class[static_cast<std::size_t>(enum_of<trace::OpClass>(text))]);
     }
   }
 }
@@ -63,8 +64,7 @@ inline void read_value(const char* name, const py::handle& value, gpu::ClassLate
 inline void read_value(const char*, const py::handle& value,
                        std::optional<memory::LineFilter>& member) {
   if (value.is_none()) return;
-  const auto [sets, ways, allocate] =
-      value.cast<std::tuple<std::uint64_t, std::uint32_t, bool>>();
+  const auto [sets, ways, allocate] = value.cast<std::tuple<std::uint64_t, std::uint32_t, bool>>();
   member = memory::LineFilter{sets, ways, allocate};
 }
 
@@ -103,9 +103,8 @@ template <Configuration T>
 T config_of(const py::dict& values) {
   require_fields<T>(values);
   T config;
-  for_each_field<T>([&](const auto& field) {
-    read_value(field.name, values[field.name], field.in(config));
-  });
+  for_each_field<T>(
+      [&](const auto& field) { read_value(field.name, values[field.name], field.in(config)); });
   return config;
 }
 

@@ -19,8 +19,7 @@ struct Field {
 
   template <typename T>
   auto& in(T& config) const {
-    return std::apply([&config](auto... members) -> auto& { return (config.*....*members); },
-                      path);
+    return std::apply([&config](auto... members) -> auto& { return (config.*....*members); }, path);
   }
 };
 
@@ -97,7 +96,7 @@ struct Fields<memory::LineStreamConfig> {
   using T = memory::LineStreamConfig;
   static constexpr const char* what = "the configuration of a stream of lines";
   static constexpr std::tuple all{
-      field("num_sms", &T::num_sms), field("blocks_per_sm", &T::blocks_per_sm),
+      field("num_sms", &T::num_sms),       field("blocks_per_sm", &T::blocks_per_sm),
       field("line_bytes", &T::line_bytes), field("merged", &T::merged),
       field("filter", &T::filter),
   };

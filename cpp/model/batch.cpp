@@ -16,7 +16,7 @@ constexpr std::size_t configurations_per_turn = 1024;
 
 }  // namespace
 
-ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
+ModelColumns evaluate_all(const Model& model, std::span<const ModelInput> kernels,
                           std::span<const ModelParameters> configurations, unsigned num_threads,
                           const InterruptCheck& interrupt) {
   // The first wrong one is the one that is named, whatever the threads.

@@ -21,7 +21,7 @@ struct ModelColumns {
 /// Evaluates a model for each kernel on each configuration, as evaluate() does for one: what does
 /// not change from configuration to configuration is computed once. The result does not depend on
 /// the number of threads. Throws InputError as evaluate() does.
-ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
+ModelColumns evaluate_all(const Model& model, std::span<const ModelInput> kernels,
                           std::span<const ModelParameters> configurations, unsigned num_threads = 1,
                           const InterruptCheck& interrupt = {});
 

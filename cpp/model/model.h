@@ -33,13 +33,13 @@ struct ModelParameters {
 };
 
 /// A kernel as the models see it.
-struct KernelDemand {
+struct ModelInput {
   const interval::IntervalColumns* intervals = nullptr;
   std::vector<interval::Wave> waves;
   /// For the warpstack model; without phases they are those of the waves.
   interval::PhaseList phases;
   /// For the warpstack model; without them they are those of the intervals.
-  std::optional<interval::Demands> demands;
+  std::optional<interval::ResourceDemands> demands;
 };
 
 /// What a model says of one kernel.
@@ -66,7 +66,7 @@ std::vector<std::string_view> fields_of(const Model& model);
 
 /// Evaluates a model over the intervals of the representative warp. Throws InputError when the
 /// profile has no instructions or a parameter is not positive.
-ModelResult evaluate(const Model& model, const KernelDemand& kernel,
+ModelResult evaluate(const Model& model, const ModelInput& kernel,
                      const ModelParameters& parameters);
 /// Throws InputError unless the parameters are numbers that a machine can have.
 void check(const ModelParameters& parameters);

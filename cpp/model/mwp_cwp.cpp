@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "common/sum.h"
-#include "model/demand.h"
+#include "model/interval_demand.h"
 
 namespace warpstack::model {
 namespace {
@@ -51,7 +51,7 @@ CpiStack<double> mwp_cwp_wave(const interval::IntervalColumns& intervals,
   double dram_bytes = 0;
   double requests = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const Demand x(intervals, i, parameters);
+    const IntervalDemand x(intervals, i, parameters);
     requests += x.requests();
     noc_bytes += x.read_misses * x.read_bytes + x.write_requests * x.write_bytes;
     dram_bytes += (x.dram_read_requests + x.dram_write_requests) * x.dram_bytes;

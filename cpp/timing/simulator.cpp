@@ -19,10 +19,10 @@ namespace {
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
 /// of L2, DRAM channels, reply network.
-class Machine {
+class SimulatedGpu {
  public:
-  Machine(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
-          const SimulationOptions& options)
+  SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
+               const SimulationOptions& options)
       : trace_(trace),
         config_(config),
         options_(options),
@@ -403,7 +403,7 @@ Simulator::Simulator(const TimingConfig& config)
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  return Machine(trace, config_, l2_, options).run();
+  return SimulatedGpu(trace, config_, l2_, options).run();
 }
 
 }  // namespace warpstack::timing

@@ -57,8 +57,8 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
           static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers_per_sm))),
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
-      barrier_latency_(std::max<Cycle>(
-          whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
+      barrier_latency_(
+          std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),

@@ -40,7 +40,7 @@ struct Kernel {
   trace::KernelTrace trace;
   memory::MemoryProfile memory;
   interval::IntervalColumns intervals;
-  interval::Demands demands;
+  interval::ResourceDemands demands;
 };
 
 /// What a warp runs: rows of the instruction table.
@@ -143,7 +143,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
 Kernel kernel_of(trace::KernelTrace trace, const memory::MemoryProfile& memory) {
   const interval::Latencies ones(trace.instructions().size(), 1);
   interval::IntervalColumns intervals = interval::build_intervals(trace, {0, 0}, ones, memory, {});
-  const interval::Demands demands = interval::demands_of(trace, memory);
+  const interval::ResourceDemands demands = interval::demands_of(trace, memory);
   return {std::move(trace), memory, std::move(intervals), demands};
 }
 

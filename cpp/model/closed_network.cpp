@@ -1,4 +1,4 @@
-#include "model/network.h"
+#include "model/closed_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +40,7 @@ constexpr std::array<StackComponent, num_resources> shown_as = {
 
 /// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
 /// many the GPU.
-Stations stations_of(const interval::Demands& demands, double warps, double sms,
+Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
                      const ModelParameters& gpu) {
   const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
   const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
@@ -67,7 +67,7 @@ struct RoundTrips {
   CpiStack<double> time;                                  ///< of a trip, by cause
 };
 
-RoundTrips round_trips(const interval::Demands& demands, const Stations& stations,
+RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations& stations,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
@@ -82,7 +82,7 @@ RoundTrips round_trips(const interval::Demands& demands, const Stations& station
     of_miss[k] = {stations[k].demand / demands.read_misses,
                   stations[k].capacity_cycles / demands.read_misses, gpu.l1_mshrs * sms};
   }
-  const double misses = network_rate(gpu.l1_mshrs, latency, of_miss);
+  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
   result.rate = misses / demands.read_misses;
   result.time[StackComponent::mshr] = latency;
   for (std::size_t k = send_port; k < num_resources; ++k) {
@@ -98,7 +98,7 @@ struct Burst {
   StackComponent shown = StackComponent::base;
 };
 
-Burst first_burst(const interval::Demands& demands, const interval::PhaseList& launch,
+Burst first_burst(const interval::ResourceDemands& demands, const interval::PhaseList& launch,
                   const ModelParameters& gpu) {
   Burst burst;
   if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
@@ -126,7 +126,7 @@ void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& sta
 
 }  // namespace
 
-double network_rate(double customers, double think, std::span<const Station> stations) {
+double closed_network_rate(double customers, double think, std::span<const Station> stations) {
   // What has a part: a station's demand, and the rate at which its queue would have no end.
   constexpr std::size_t most_stations = 16;
   std::array<double, most_stations> demands;
@@ -170,9 +170,10 @@ double network_rate(double customers, double think, std::span<const Station> sta
   return std::min(rate, bound);
 }
 
-ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
-                             const std::array<double, interval::num_stall_causes>& stall_shares,
-                             const ModelParameters& parameters) {
+ModelResult evaluate_closed_network(
+    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+    const std::array<double, interval::num_stall_causes>& stall_shares,
+    const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
   CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
@@ -198,7 +199,7 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
     Solution& solution = solutions[p];
     solution.stations = stations_of(demands, warps, sms, parameters);
-    solution.unbounded = network_rate(warps, think, solution.stations);
+    solution.unbounded = closed_network_rate(warps, think, solution.stations);
     // They depend on the SMs alone, which several phases have in common.
     solution.sms = sms;
     const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
