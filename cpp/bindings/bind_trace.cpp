@@ -2,8 +2,8 @@
 
 #include "bindings/bindings.h"
 #include "common/error.h"
-#include "trace/accelsim_reader.h"
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/writer.h"
 #include "trace/column_batch.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
@@ -189,6 +189,62 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   return fields;
 }
 
+void bind_accelsim(py::module_& module) {
+  py::class_<trace::AccelSimReader>(module, "AccelSimReader")
+      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
+           py::arg("budget"))
+      .def("feed",
+           [](trace::AccelSimReader& reader, const py::buffer& data) {
+             const py::buffer_info info = data.request();
+             const std::string_view text(static_cast<const char*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+             const py::gil_scoped_release unlocked;
+             reader.feed(text);
+           })
+      .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("unknown_fields",
+                             [](const trace::AccelSimReader& reader) {
+                               const auto& fields = reader.unknown_fields();
+                               return std::tuple(fields.lines, fields.first_line,
+                                                 fields.first_field);
+                             })
+      .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
+
+  py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
+      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
+             const py::gil_scoped_release unlocked;
+             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
+                                                            python_interrupt());
+           }),
+           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
+      .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
+      .def(
+          "blocks",
+          [](trace::AccelSimWriter& writer, std::size_t first, std::size_t last) {
+            std::string text;
+            {
+              const py::gil_scoped_release unlocked;
+              text = writer.blocks(first, last);
+            }
+            return py::bytes(text);
+          },
+          py::arg("first"), py::arg("last"))
+      .def_property_readonly("warps_without_exit", &trace::AccelSimWriter::warps_without_exit);
+
+  module.def("sass_versions", [] {
+    const auto versions = trace::sass_versions();
+    return std::vector<std::uint64_t>(versions.begin(), versions.end());
+  });
+  module.def(
+      "sass_opcode",
+      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
+        return sass_opcode(
+            instruction_from_row(row), binary_version,
+            returns_from_function ? trace::ReturnKind::from_function : trace::ReturnKind::exit);
+      },
+      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
+}
+
 }  // namespace
 
 void bind_trace(py::module_& module) {
@@ -262,59 +318,7 @@ void bind_trace(py::module_& module) {
           },
           py::arg("first"), py::arg("last"));
 
-  py::class_<trace::AccelSimReader>(module, "AccelSimReader")
-      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
-           py::arg("budget"))
-      .def("feed",
-           [](trace::AccelSimReader& reader, const py::buffer& data) {
-             const py::buffer_info info = data.request();
-             const std::string_view text(static_cast<const char*>(info.ptr),
-                                         static_cast<std::size_t>(info.size * info.itemsize));
-             const py::gil_scoped_release unlocked;
-             reader.feed(text);
-           })
-      .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
-      .def_property_readonly("unknown_fields",
-                             [](const trace::AccelSimReader& reader) {
-                               const auto& fields = reader.unknown_fields();
-                               return std::tuple(fields.lines, fields.first_line,
-                                                 fields.first_field);
-                             })
-      .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
-
-  py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
-      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
-             const py::gil_scoped_release unlocked;
-             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
-                                                            python_interrupt());
-           }),
-           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
-      .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
-      .def(
-          "blocks",
-          [](trace::AccelSimWriter& writer, std::size_t first, std::size_t last) {
-            std::string text;
-            {
-              const py::gil_scoped_release unlocked;
-              text = writer.blocks(first, last);
-            }
-            return py::bytes(text);
-          },
-          py::arg("first"), py::arg("last"))
-      .def_property_readonly("warps_without_exit", &trace::AccelSimWriter::warps_without_exit);
-
-  module.def("sass_versions", [] {
-    const auto versions = trace::sass_versions();
-    return std::vector<std::uint64_t>(versions.begin(), versions.end());
-  });
-  module.def(
-      "sass_opcode",
-      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
-        return sass_opcode(
-            instruction_from_row(row), binary_version,
-            returns_from_function ? trace::ReturnKind::from_function : trace::ReturnKind::exit);
-      },
-      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
+  bind_accelsim(module);
 
   py::class_<trace::TraceBuilder>(module, "TraceBuilder")
       .def(py::init([](const py::dict& header, std::shared_ptr<trace::StorageBudget> budget) {

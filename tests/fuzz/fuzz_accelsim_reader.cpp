@@ -11,8 +11,8 @@
 #include "common/error.h"
 #include "interval/interval.h"
 #include "memory/memory_system.h"
-#include "trace/accelsim_reader.h"
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;
