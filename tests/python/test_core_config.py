@@ -4,14 +4,14 @@ import pytest
 
 import warpstack as ws
 from warpstack import _core
-from warpstack.memory import memory_config
-from warpstack.models import STACK_COMPONENTS, _parameters
-from warpstack.timing import simulator_config
+from warpstack.memory.caches import memory_config
+from warpstack.models.prediction import STACK_COMPONENTS, _parameters
+from warpstack.timing.simulation import simulator_config
 
 
 @pytest.fixture(scope="module")
 def gpu() -> ws.Gpu:
-    return ws.gpu("pascal")
+    return ws.gpu("pascal-mdm")
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_every_field_is_wanted_and_no_other(make, describe, gpu):
 
 def test_a_field_of_a_cache_is_named(gpu):
     cache = memory_config(gpu)["l1"]
-    with pytest.raises(ws.InputError, match="^ways = 'many' does not fit this field$"):
+    with pytest.raises(ws.InputError, match=r"^ways = 'many' does not fit this field$"):
         _core.Cache(cache | {"ways": "many"})
-    with pytest.raises(ws.InputError, match="^ways = -1 does not fit this field$"):
+    with pytest.raises(ws.InputError, match=r"^ways = -1 does not fit this field$"):
         _core.Cache(cache | {"ways": -1})
     with pytest.raises(
-        ws.InputError, match='^unknown replacement policy "newest"; write lru, fifo or plru$'
+        ws.InputError, match=r'^unknown replacement policy "newest"; write lru, fifo or plru$'
     ):
         _core.Cache(cache | {"replacement": "newest"})
 
@@ -50,7 +50,7 @@ def test_columns_of_parameters_have_one_length(gpu):
 
 def test_an_unknown_operation_class_is_named(gpu):
     config = simulator_config(gpu)
-    with pytest.raises(ws.InputError, match='^unknown operation class "magic"; write integer, '):
+    with pytest.raises(ws.InputError, match=r'^unknown operation class "magic"; write integer, '):
         _core.Simulator(config | {"latency": config["latency"] | {"magic": 1.0}})
 
 
