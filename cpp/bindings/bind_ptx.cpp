@@ -1,9 +1,9 @@
 #include <string>
 
 #include "bindings/bindings.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
 #include "ptx/special_register.h"
+#include "simt/launch.h"
+#include "simt/program.h"
 
 namespace warpstack::bindings {
 namespace {

@@ -17,8 +17,8 @@
 #include "cudart/abi.h"
 #include "cudart/device_description.h"
 #include "cudart/spool.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
+#include "simt/launch.h"
+#include "simt/program.h"
 
 namespace warpstack::cudart {
 

@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "common/error.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
+#include "simt/launch.h"
+#include "simt/program.h"
 
 namespace warpstack::ptx {
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "common/error.h"
-#include "ptx/atomics.h"
-#include "ptx/control_flow.h"
-#include "ptx/device_memory.h"
 #include "ptx/expansion.h"
-#include "ptx/program.h"
+#include "simt/atomics.h"
+#include "simt/control_flow.h"
+#include "simt/device_memory.h"
+#include "simt/program.h"
 #include "trace/access.h"
 
 namespace warpstack::ptx {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "ptx/device_memory.h"
-#include "ptx/texture.h"
+#include "simt/device_memory.h"
+#include "simt/texture.h"
 
 namespace warpstack::ptx {
 

@@ -1,7 +1,7 @@
 // Compiled once per instruction set of the host, as lanes.cpp is: everything here has internal
 // linkage but one function.
 
-#include "ptx/matrix.h"
+#include "simt/matrix.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ptx/half.h"
+#include "simt/half.h"
 
 #ifndef WARPSTACK_MULTIPLY
 #define WARPSTACK_MULTIPLY multiply_matrices_baseline

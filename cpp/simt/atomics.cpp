@@ -1,4 +1,4 @@
-#include "ptx/atomics.h"
+#include "simt/atomics.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ptx/half.h"
+#include "simt/half.h"
 
 namespace warpstack::ptx {
 namespace {

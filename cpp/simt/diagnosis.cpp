@@ -1,4 +1,4 @@
-#include "ptx/diagnosis.h"
+#include "simt/diagnosis.h"
 
 namespace warpstack::ptx {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "ptx/program.h"
+#include "simt/program.h"
 
 namespace warpstack::ptx {
 

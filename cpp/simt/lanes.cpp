@@ -1,7 +1,7 @@
 // Compiled once per instruction set of the host (see CMakeLists.txt): everything here has internal
 // linkage but one function, so that no code for a newer processor is shared with the others.
 
-#include "ptx/lanes.h"
+#include "simt/lanes.h"
 
 #include <bit>
 #include <cfenv>
@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ptx/half.h"
+#include "simt/half.h"
 
 #ifndef WARPSTACK_LANES
 #define WARPSTACK_LANES find_lane_function_baseline

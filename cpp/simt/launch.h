@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "common/interrupt.h"
-#include "ptx/device_memory.h"
-#include "ptx/diagnosis.h"
 #include "ptx/module.h"
-#include "ptx/texture.h"
+#include "simt/device_memory.h"
+#include "simt/diagnosis.h"
+#include "simt/texture.h"
 #include "trace/block_storage.h"
 #include "trace/kernel_trace.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ptx/module.h"
-#include "ptx/rounding.h"
+#include "simt/rounding.h"
 
 namespace warpstack::ptx {
 

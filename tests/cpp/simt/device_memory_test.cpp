@@ -1,4 +1,4 @@
-#include "ptx/device_memory.h"
+#include "simt/device_memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "ptx/sampling.h"
+#include "simt/sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ptx/half.h"
+#include "simt/half.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ptx/rounding.h"
+#include "simt/rounding.h"
 
 namespace warpstack::ptx {
 

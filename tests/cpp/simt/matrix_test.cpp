@@ -1,4 +1,4 @@
-#include "ptx/matrix.h"
+#include "simt/matrix.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ptx/races.h"
+#include "simt/races.h"
 
 #include <algorithm>
 #include <string>

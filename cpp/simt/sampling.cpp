@@ -1,11 +1,11 @@
-#include "ptx/sampling.h"
+#include "simt/sampling.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "ptx/half.h"
+#include "simt/half.h"
 
 namespace warpstack::ptx {
 namespace {

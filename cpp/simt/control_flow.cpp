@@ -1,4 +1,4 @@
-#include "ptx/control_flow.h"
+#include "simt/control_flow.h"
 
 #include <algorithm>
 #include <queue>

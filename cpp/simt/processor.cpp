@@ -1,5 +1,5 @@
-#include "ptx/lanes.h"
-#include "ptx/matrix.h"
+#include "simt/lanes.h"
+#include "simt/matrix.h"
 
 namespace warpstack::ptx {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/lanes.h"
-#include "ptx/matrix.h"
 #include "ptx/module.h"
+#include "simt/lanes.h"
+#include "simt/matrix.h"
 #include "trace/static_instruction.h"
 
 namespace warpstack::ptx {

@@ -1,3 +1,5 @@
+#include "simt/launch.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -9,12 +11,11 @@
 #include "common/error.h"
 #include "common/lazy_bytes.h"
 #include "common/text.h"
-#include "ptx/launch.h"
 #include "ptx/print.h"
-#include "ptx/program.h"
-#include "ptx/races.h"
-#include "ptx/sampling.h"
-#include "ptx/written.h"
+#include "simt/program.h"
+#include "simt/races.h"
+#include "simt/sampling.h"
+#include "simt/written_bytes.h"
 #include "trace/trace_builder.h"
 
 #if defined(__SSE2__)
