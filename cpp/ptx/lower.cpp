@@ -1,3 +1,5 @@
+#include "ptx/lower/lower.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,10 +10,10 @@
 
 #include "common/error.h"
 #include "ptx/expansion.h"
+#include "ptx/lower/source_text.h"
 #include "simt/atomics.h"
 #include "simt/control_flow.h"
 #include "simt/device_memory.h"
-#include "simt/program.h"
 #include "trace/access.h"
 
 namespace warpstack::ptx {
@@ -162,7 +164,10 @@ class FunctionLowering {
 
   /// Registers of the trace are numbered from `first_register` on, which is moved behind them.
   ProgramFunction run(std::uint32_t& first_register) {
-    result_.text = &function_;
+    result_.name = function_.name;
+    for (const Instruction& instruction : function_.body) {
+      result_.instructions.push_back(source_text(module_, instruction));
+    }
     declare_registers();
     place_variables();
     for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
@@ -2205,6 +2210,7 @@ class FunctionLowering {
     if (words.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
     words.take("aligned");
     Barrier barrier;
+    barrier.may_diverge = instruction_->opcode == "barrier" && !instruction_->has("aligned");
     std::size_t next = 0;
     if (words.take("red")) {
       const auto mode = words.take_one_of({"popc", "and", "or"});
@@ -2916,6 +2922,24 @@ std::uint64_t function_address(const Module& module, const Function& function) {
   return function_address_base + 16 * number;
 }
 
+namespace {
+
+/// 75 for sm_75.
+std::uint64_t binary_version(const Module& module) {
+  std::uint64_t version = 0;
+  for (const char c : module.target) {
+    if (c >= '0' && c <= '9') version = version * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return version;
+}
+
+std::uint64_t parameter_bytes(const Module& module, const Function& kernel) {
+  const std::vector<std::uint64_t> offsets = parameter_offsets(module, kernel);
+  return offsets.empty() ? 0 : offsets.back() + kernel.parameters.back().size;
+}
+
+}  // namespace
+
 KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols) {
   const Function* entry = module.function(kernel);
   if (entry == nullptr || !entry->is_entry) {
@@ -2923,6 +2947,9 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   }
   KernelProgram program;
   program.name = entry->name;
+  program.source = "ptx";
+  program.binary_version = binary_version(module);
+  program.parameter_bytes = parameter_bytes(module, *entry);
   KernelLayout layout;
   find_functions(module, *entry, layout);
   place_shared(module, layout, program);

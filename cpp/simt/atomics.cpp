@@ -8,7 +8,7 @@
 
 #include "simt/half.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 using u64 = std::uint64_t;
@@ -142,4 +142,4 @@ AtomicFunction find_atomic(std::string_view operation, Type type, bool flush) {
   return nullptr;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

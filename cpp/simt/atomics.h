@@ -4,7 +4,7 @@
 
 #include "simt/program.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// The function of an atomic, reduction or warp-wide reduction ("add", "cas", "inc", …) on values
 /// of a type, or null when PTX has none. Values are the bits, zero-extended. `flush`: an addition
@@ -12,4 +12,4 @@ namespace warpstack::ptx {
 /// not.
 AtomicFunction find_atomic(std::string_view operation, Type type, bool flush);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <queue>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 /// Basic blocks: runs of steps that are entered at the first and left at the last.
@@ -281,4 +281,4 @@ Allocation32 allocate_registers(const Successors& successors,
   return result;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// Successors of each step of a function. The number of steps stands for the function's end.
 using Successors = std::vector<std::vector<std::uint32_t>>;
@@ -48,4 +48,4 @@ Allocation32 allocate_registers(const Successors& successors,
                                 std::span<const std::uint8_t> units,
                                 std::span<const std::uint8_t> counts);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

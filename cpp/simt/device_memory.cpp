@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/text.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 constexpr std::uint64_t granularity = 256;
@@ -195,4 +195,4 @@ void DeviceMemory::mark(Allocation& allocation, std::uint64_t address, std::uint
   }
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -9,7 +9,7 @@
 
 #include "common/lazy_bytes.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// First byte of device memory. Addresses start here in every run, so traces do too.
 inline constexpr std::uint64_t device_base = 0x0000'7000'0000'0000;
@@ -80,4 +80,4 @@ class DeviceMemory {
   std::map<std::uint64_t, std::uint64_t> free_;      ///< free ranges: address to bytes
 };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -1,6 +1,6 @@
 #include "simt/diagnosis.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 std::string Note::text() const {
   const std::string times = count == 1 ? "once" : std::to_string(count) + " times";
@@ -13,4 +13,4 @@ std::size_t NoteBook::note_at(std::string_view kind, std::string line) {
   return known->second;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// What a launch does at a fault of its kernel that a GPU may let pass.
 enum class OnFault : std::uint8_t {
@@ -48,4 +48,4 @@ class NoteBook {
   std::map<std::pair<std::string_view, std::string>, std::size_t> by_line_;
 };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

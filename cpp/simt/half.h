@@ -7,7 +7,7 @@
 
 #include "simt/rounding.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 // binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
 // such values is exact or nearly so, and is rounded once. `static`: lanes.cpp is compiled for
@@ -97,4 +97,4 @@ static inline double fma_to_odd(double a, double b, double c) {
   return std::bit_cast<double>(bits | 1);
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

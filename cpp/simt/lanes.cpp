@@ -3,13 +3,16 @@
 
 #include "simt/lanes.h"
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "simt/half.h"
 
@@ -17,7 +20,7 @@
 #define WARPSTACK_LANES find_lane_function_baseline
 #endif
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 using u8 = std::uint8_t;
@@ -1739,4 +1742,4 @@ LaneFunction WARPSTACK_LANES(const LaneForm& form) {
   return nullptr;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

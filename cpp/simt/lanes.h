@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ptx/module.h"
 #include "simt/rounding.h"
+#include "simt/type.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 // A warp's registers lie in slots of 32 lanes. Values of up to 32 bits take 4 bytes per lane,
 // zero-extended; wider ones take 8. A predicate is 0 or ~0 in 4 bytes.
@@ -142,4 +142,4 @@ struct LaneForm {
 /// approximate instructions give the correctly rounded value or the nearest that the C library has.
 LaneFunction find_lane_function(const LaneForm& form);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/lazy_bytes.h"
 #include "common/text.h"
-#include "ptx/print.h"
+#include "simt/print.h"
 #include "simt/program.h"
 #include "simt/races.h"
 #include "simt/sampling.h"
@@ -22,7 +22,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
@@ -140,11 +140,11 @@ struct Block {
 /// Runs the blocks of a launch, one after the other, or in turns when they cooperate.
 class Machine {
  public:
-  Machine(LoadedModule& module, const KernelProgram& program, std::span<const std::byte> parameters,
-          const LaunchOptions& options)
-      : module_(module),
-        device_(module.device()),
-        memory_(module.device().memory),
+  Machine(Device& device, const KernelProgram& program, std::span<const std::byte> parameters,
+          const LaunchOptions& options, std::span<const std::uint64_t> bound_textures)
+      : device_(device),
+        memory_(device.memory),
+        bound_textures_(bound_textures),
         program_(program),
         options_(options),
         parameters_(parameters.begin(), parameters.end()),
@@ -198,21 +198,12 @@ class Machine {
     header.registers_per_thread = options_.registers_per_thread != 0
                                       ? options_.registers_per_thread
                                       : program_.registers_per_thread;
-    header.binary_version = binary_version();
+    header.binary_version = program_.binary_version;
     header.stream = options_.stream;
     header.shared_window = shared_window;
     header.local_window = local_window;
-    header.source = "ptx";
+    header.source = program_.source;
     return header;
-  }
-
-  /// 75 for sm_75.
-  std::uint64_t binary_version() const {
-    std::uint64_t version = 0;
-    for (const char c : module_.module().target) {
-      if (c >= '0' && c <= '9') version = version * 10 + static_cast<std::uint64_t>(c - '0');
-    }
-    return version;
   }
 
   // ---- blocks ----
@@ -365,33 +356,16 @@ class Machine {
     return steps[std::min<std::size_t>(warp.paths.back().pc, steps.size() - 1)];
   }
 
-  static const Instruction& text_of(const Warp& warp, const Step& step) {
-    return warp.frames.back().function->text->body[step.instruction];
-  }
-
-  /// "bfs.cu:12"; empty without line information. Of what a header's function is made of, the line
-  /// that calls it comes first: "bfs.cu:12, sm_30_intrinsics.hpp:134".
-  std::string source_line_of(const Instruction& text) const {
-    const auto line_of = [this](const SourcePosition& position) -> std::string {
-      if (position.line == 0 || position.file >= module_.module().files.size()) return {};
-      std::string file = module_.module().files[position.file];
-      file.erase(0, file.rfind('/') + 1);
-      return file + ":" + std::to_string(position.line);
-    };
-    const std::string line = line_of(text.source);
-    if (text.outermost.file == text.source.file) return line;
-    const std::string caller = line_of(text.outermost);
-    return caller.empty() || line.empty() ? line : caller + ", " + line;
+  static const SourceInstruction& text_of(const Warp& warp, const Step& step) {
+    return warp.frames.back().function->instructions[step.instruction];
   }
 
   /// "bfs.cu:12, PTX line 45, ld.global.f32"
-  std::string place_of(const Warp& warp, const Step& step) const {
+  static std::string place_of(const Warp& warp, const Step& step) {
     return place_of(text_of(warp, step));
   }
-  std::string place_of(const Instruction& text) const {
-    std::string place = source_line_of(text);
-    if (!place.empty()) place += ", ";
-    return place + "PTX line " + std::to_string(text.line) + ", " + text.full_opcode();
+  static std::string place_of(const SourceInstruction& text) {
+    return text.source + (text.source.empty() ? "" : ", ") + text.place + ", " + text.opcode;
   }
 
   /// "kernel bfs (bfs.cu:12, …), block (0, 0, 0), thread (3, 0, 0)"
@@ -413,10 +387,9 @@ class Machine {
     throw InputError(place_of(warp, step, lane) + ": " + what);
   }
 
-  /// What tells notes apart: the source line, without line information that of the PTX.
-  std::string note_line(const Instruction& text) const {
-    const std::string line = source_line_of(text);
-    return line.empty() ? "PTX " + std::to_string(text.line) : line;
+  /// What tells notes apart: the source line, without line information the place in the program.
+  static const std::string& note_line(const SourceInstruction& text) {
+    return text.source.empty() ? text.place : text.source;
   }
 
   /// A fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is a
@@ -432,7 +405,7 @@ class Machine {
   template <class What>
   void take_note(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
                  const What& what) {
-    const Instruction& text = text_of(warp, step);
+    const SourceInstruction& text = text_of(warp, step);
     Note& note = notes_.note(kind, &text, [&] { return note_line(text); });
     if (note.count++ > 0) return;
     note.place = place_of(warp, step, lane);
@@ -840,7 +813,7 @@ class Machine {
     if (callee.parameters.size() != call.arguments.size() ||
         callee.results.size() != call.results.size()) {
       fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(same)),
-            "call of " + callee.text->name + ", which has another number of parameters");
+            "call of " + callee.name + ", which has another number of parameters");
     }
     enter(warp, step, call, function, same);
   }
@@ -1166,7 +1139,7 @@ class Machine {
       const std::uint64_t bytes = std::uint64_t{access.bytes} * access.elements;
       if (offset > function.parameter_bytes || bytes > function.parameter_bytes - offset) {
         fault(warp, step, static_cast<std::uint32_t>(lane),
-              "access beyond the parameters of " + function.text->name);
+              "access beyond the parameters of " + function.name);
       }
       std::byte* place = area + static_cast<std::size_t>(lane) * function.parameter_bytes + offset;
       for (std::uint32_t e = 0; e < access.elements; ++e, place += access.bytes) {
@@ -1623,11 +1596,11 @@ class Machine {
     return static_cast<std::uint32_t>(std::min<std::size_t>(first, max_race_sites));
   }
 
-  const Instruction& text_of_site(std::uint32_t site) const {
+  const SourceInstruction& text_of_site(std::uint32_t site) const {
     std::size_t index = site;
     const ProgramFunction* function = program_.functions.data();
     for (; index >= function->steps.size(); ++function) index -= function->steps.size();
-    return function->text->body[function->steps[index].instruction];
+    return function->instructions[function->steps[index].instruction];
   }
 
   static bool writes(RaceKind kind) {
@@ -1636,8 +1609,8 @@ class Machine {
 
   void report_race(const Warp& warp, const Step& step, const RaceAccess& later,
                    const Race& earlier) {
-    const Instruction& text = text_of(warp, step);
-    const Instruction& other = text_of_site(earlier.site);
+    const SourceInstruction& text = text_of(warp, step);
+    const SourceInstruction& other = text_of_site(earlier.site);
     const auto what = [&] {
       const bool is_shared = inside(earlier.address, shared_window);
       const std::uint64_t address = is_shared ? earlier.address - shared_window : earlier.address;
@@ -1759,7 +1732,7 @@ class Machine {
   const Texture& texture_of(Warp& warp, const Step& step, const TextureAccess& access,
                             const std::byte* registers, int lane) const {
     const std::uint64_t handle = access.reference != none
-                                     ? module_.bound_texture(access.reference)
+                                     ? bound_textures_[access.reference]
                                      : lane_u64(registers, access.object, lane);
     const Texture* texture = device_.textures.find(handle);
     if (texture == nullptr) {
@@ -1975,7 +1948,7 @@ class Machine {
     fault(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
           lanes_text(mask) + " of the warp wait here for " + lanes_text(callers) +
               ", which their mask " + hexadecimal(members) +
-              " names and which wait in a caller of " + warp.frames.back().function->text->name +
+              " names and which wait in a caller of " + warp.frames.back().function->name +
               ": on_fault does not apply (name those lanes alone that call the function together, "
               "or have it inlined)");
   }
@@ -1984,8 +1957,8 @@ class Machine {
   void note_left(const Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t left) {
     diagnose(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)), "absent lanes", [&] {
       return lanes_text(mask) + " of the warp name " + lanes_text(left) +
-             " in their masks, which have returned from " +
-             warp.frames.back().function->text->name + remedy;
+             " in their masks, which have returned from " + warp.frames.back().function->name +
+             remedy;
     });
   }
 
@@ -2628,9 +2601,7 @@ class Machine {
       if ((other.members & mask) != 0) awaited = true;
       if (&step_of(warp, other) == &step) here |= other.mask;
     }
-    const std::string opcode = text_of(warp, step).full_opcode();
-    const bool may_diverge =
-        opcode.starts_with("barrier.") && opcode.find(".aligned") == std::string::npos;
+    const bool may_diverge = program_.barriers[step.detail].may_diverge;
     if (!may_diverge && !awaited && here != warp.live) {
       diagnose(warp, step, lane, "divergent barrier", [&] {
         const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
@@ -2763,9 +2734,9 @@ class Machine {
     }
   }
 
-  LoadedModule& module_;
   Device& device_;
   DeviceMemory& memory_;
+  std::span<const std::uint64_t> bound_textures_;
   const KernelProgram& program_;
   const LaunchOptions& options_;
   std::vector<std::byte> parameters_;
@@ -2782,7 +2753,7 @@ class Machine {
   NoteBook notes_;
 
   RaceBudget race_budget_;
-  std::set<std::pair<const Instruction*, const Instruction*>> race_pairs_;  ///< noted
+  std::set<std::pair<const SourceInstruction*, const SourceInstruction*>> race_pairs_;  ///< noted
   std::array<std::array<std::byte, 32>, warp_size> kept_{};  ///< what a store overwrites
   std::array<std::uint32_t, warp_size> changes_{};           ///< which bytes of it differ now
 
@@ -2794,7 +2765,7 @@ class Machine {
 };
 
 void check_launch(const KernelProgram& program, std::span<const std::byte> parameters,
-                  const LoadedModule& module, const LaunchOptions& options) {
+                  const DeviceMemory& memory, const LaunchOptions& options) {
   const auto fail = [&](const std::string& what) {
     throw InputError("kernel " + program.name + ": " + what);
   };
@@ -2820,7 +2791,6 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
          std::to_string(max_resident_blocks));
   }
   // As on a GPU, local memory comes out of the device's memory.
-  const DeviceMemory& memory = module.device().memory;
   const std::uint64_t local = resident_local_bytes(program, options);
   if (const std::uint64_t free = memory.capacity() - memory.used(); local > free) {
     fail("the threads that run at once need " + std::to_string(local) + " bytes of local memory (" +
@@ -2828,10 +2798,8 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
          std::to_string(free) + " of " + std::to_string(memory.capacity()) +
          " bytes free; give it more memory or launch smaller thread blocks");
   }
-  const auto slots = parameters_of(module.module(), program.name);
-  const std::uint64_t needed = slots.empty() ? 0 : slots.back().offset + slots.back().bytes;
-  if (parameters.size() < needed) {
-    fail("its parameters take " + std::to_string(needed) + " bytes, " +
+  if (parameters.size() < program.parameter_bytes) {
+    fail("its parameters take " + std::to_string(program.parameter_bytes) + " bytes, " +
          std::to_string(parameters.size()) + " are given");
   }
 }
@@ -2845,11 +2813,11 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
   return (threads + warp_size - 1) / warp_size * warp_size * blocks * program.local_bytes;
 }
 
-LaunchResult launch(LoadedModule& module, std::string_view kernel,
-                    std::span<const std::byte> parameters, const LaunchOptions& options) {
-  const KernelProgram& program = module.program(kernel);
-  check_launch(program, parameters, module, options);
-  Machine machine(module, program, parameters, options);
+LaunchResult launch(Device& device, const KernelProgram& program,
+                    std::span<const std::byte> parameters, const LaunchOptions& options,
+                    std::span<const std::uint64_t> bound_textures) {
+  check_launch(program, parameters, device.memory, options);
+  Machine machine(device, program, parameters, options, bound_textures);
   const auto tell = [&] {
     if (!options.note) return;
     for (const Note& note : machine.notes()) options.note(note);
@@ -2865,4 +2833,4 @@ LaunchResult launch(LoadedModule& module, std::string_view kernel,
   return result;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

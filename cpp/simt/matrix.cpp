@@ -15,7 +15,7 @@
 #define WARPSTACK_MULTIPLY multiply_matrices_baseline
 #endif
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t num_lanes = 32;
@@ -220,4 +220,4 @@ void WARPSTACK_MULTIPLY(std::byte* registers, const MatrixMultiply& multiply) {
   }
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// The elements of matrix instructions. A `b1` matrix counts in words of 32 bits.
 enum class MatrixElement : std::uint8_t {
@@ -109,4 +109,4 @@ struct MatrixMultiply {
 /// ISA leaves the order and the precision of sums open.
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -1,7 +1,7 @@
 #include "simt/lanes.h"
 #include "simt/matrix.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 LaneFunction find_lane_function_baseline(const LaneForm& form);
 void multiply_matrices_baseline(std::byte* registers, const MatrixMultiply& multiply);
@@ -38,4 +38,4 @@ void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
   multiply_matrices_baseline(registers, multiply);
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

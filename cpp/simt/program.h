@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/module.h"
 #include "simt/lanes.h"
 #include "simt/matrix.h"
+#include "simt/special_register.h"
+#include "simt/type.h"
 #include "trace/static_instruction.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// What a step does, apart from arithmetic.
 enum class Action : std::uint8_t {
@@ -75,7 +76,7 @@ struct Step {
   std::uint32_t jump = none;           ///< branch target
   std::uint32_t reconvergence = none;  ///< of a branch: its immediate post-dominator
   std::uint32_t detail = none;         ///< entry in the table of its action
-  std::uint32_t instruction = 0;       ///< in the text's body, for messages
+  std::uint32_t instruction = 0;       ///< of the source text, for messages
 };
 
 enum class AddressSpace : std::uint8_t { global, shared, local, generic };
@@ -117,7 +118,6 @@ enum class BarrierKind : std::uint8_t { sync, arrive, count, all, any };
 struct Collective {
   std::uint8_t mode = 0;  ///< ShuffleMode, VoteMode; match: 1 for .all
   Type type = Type::b32;
-  bool negate_predicate = false;
   std::uint32_t result = none;
   std::uint32_t predicate = none;  ///< second result
   std::uint32_t a = none;
@@ -173,8 +173,8 @@ struct Barrier {
   std::uint32_t number = none;   ///< slot
   std::uint32_t threads = none;  ///< slot; none: all of the block
   std::uint32_t predicate = none;
-  bool negate_predicate = false;
   std::uint32_t result = none;
+  bool may_diverge = false;  ///< lanes of a warp may come apart, which is a fault otherwise
 };
 
 /// A variable in the shared memory of a block.
@@ -236,8 +236,16 @@ struct TextureAccess {
   std::uint8_t query = 0;          ///< txq: 0 width, 1 height, 2 depth
 };
 
+/// What messages say of an instruction of the source text. It is known by its address, too.
+struct SourceInstruction {
+  std::string source;  ///< "bfs.cu:12"; empty without line information
+  std::string place;   ///< in the program's own text: "PTX line 45"
+  std::string opcode;  ///< "ld.global.f32"
+};
+
 struct ProgramFunction {
-  const Function* text = nullptr;
+  std::string name;
+  std::vector<SourceInstruction> instructions;  ///< see Step::instruction
   std::vector<Step> steps;
   std::vector<std::byte> constants;     ///< initial bytes of the frame: immediate operands
   std::uint32_t register_bytes = 0;     ///< of the frame, constants included
@@ -251,6 +259,9 @@ struct ProgramFunction {
 /// A kernel with the functions that it reaches, ready to run.
 struct KernelProgram {
   std::string name;
+  std::string source;                ///< what its trace names as its source: "ptx"
+  std::uint64_t binary_version = 0;  ///< 75 for sm_75
+  std::uint64_t parameter_bytes = 0;
   std::vector<ProgramFunction> functions;        ///< 0: the kernel
   std::vector<StaticInstruction> rows;           ///< of the trace
   std::uint64_t shared_bytes = 0;                ///< static
@@ -278,28 +289,4 @@ struct KernelProgram {
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
 };
 
-/// What the address of a function reads as: only indirect calls use it.
-std::uint64_t function_address(const Module& module, const Function& function);
-
-/// Where variables of module scope lie; lower() asks.
-struct SymbolTable {
-  std::map<std::string, std::uint64_t, std::less<>> addresses;
-  std::map<std::string, std::uint32_t, std::less<>> texture_references;
-};
-
-/// Makes a kernel ready to run. Throws InputError that names the first instruction which is not
-/// supported, with its line and the kernel; nothing has run then.
-KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols);
-
-/// Bytes of local memory that a thread can have, as on every GPU (CUDA C++ Programming Guide).
-inline constexpr std::uint64_t max_local_bytes = std::uint64_t{512} << 10;
-/// Bytes of a kernel's parameters (PTX ISA, Section 7.1).
-inline constexpr std::uint64_t max_parameter_bytes = 32764;
-/// Bytes of the `.const` variables of a module.
-inline constexpr std::uint64_t max_constant_bytes = std::uint64_t{64} << 10;
-
-/// Where the parameters of a kernel lie (PTX ISA: each at a multiple of its alignment). Throws
-/// InputError when there are too many of them.
-std::vector<std::uint64_t> parameter_offsets(const Module& module, const Function& kernel);
-
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t warp_of(std::uint32_t where) { return where & 31; }
@@ -265,4 +265,4 @@ void RaceCheck::forget(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

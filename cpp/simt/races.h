@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// How an access stands beside others of the same address. Strong ones (volatile, relaxed, acquire,
 /// release, atomic) do not race with each other.
@@ -146,4 +146,4 @@ class RaceCheck {
   std::vector<Race> races_;  ///< of the last access
 };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// To nearest means ties to even.
 enum class Rounding : std::uint8_t { nearest, zero, down, up };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -7,7 +7,7 @@
 
 #include "simt/half.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 using Position = std::array<std::int64_t, 3>;
@@ -217,4 +217,4 @@ std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32
          static_cast<std::uint64_t>(position[0]);
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -9,7 +9,7 @@
 #include "simt/device_memory.h"
 #include "simt/texture.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// A texture or surface access that the device cannot do: the message says why, without the place.
 class TextureFault : public std::runtime_error {
@@ -45,4 +45,4 @@ std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32
                                              const std::array<std::int64_t, 3>& position,
                                              std::uint32_t bytes);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 enum class AddressMode : std::uint8_t { wrap, clamp, mirror, border };  // cudaTextureAddressMode
 
@@ -49,4 +49,4 @@ class TextureTable {
   std::uint64_t next_ = 1;
 };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -7,7 +7,7 @@
 #include "common/lazy_bytes.h"
 #include "trace/access.h"
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// Which bytes of a block's shared memory, or of its threads' local memory, have been written.
 class WrittenBytes {
@@ -85,4 +85,4 @@ class WrittenBytes {
   std::uint64_t missing_ = 0;
 };
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "common/error.h"
+#include "ptx/loaded_module.h"
 #include "ptx/module.h"
-#include "simt/launch.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 
 namespace {
 
-using warpstack::ptx::Allocation32;
-using warpstack::ptx::DefinitionsAndUses;
-using warpstack::ptx::post_dominators;
-using warpstack::ptx::Successors;
+using warpstack::simt::Allocation32;
+using warpstack::simt::DefinitionsAndUses;
+using warpstack::simt::post_dominators;
+using warpstack::simt::Successors;
 
 constexpr std::uint32_t unused = ~0u;
 
@@ -178,7 +178,7 @@ TEST(AllocateRegisters, ValuesThatAreLiveAtOnceShareNoUnit) {
       counts[v] = random() % 4 != 0;
     }
     const Allocation32 places =
-        warpstack::ptx::allocate_registers(successors, steps, units, counts);
+        warpstack::simt::allocate_registers(successors, steps, units, counts);
     const auto live = live_before(successors, steps);
     std::uint32_t pressure = 0;
     std::uint32_t all_units = 0;
@@ -226,7 +226,7 @@ TEST(AllocateRegisters, ValuesThatAreLiveAtOnceShareNoUnit) {
 }
 
 TEST(AllocateRegisters, UnusedValuesHaveNoPlace) {
-  const Allocation32 places = warpstack::ptx::allocate_registers(
+  const Allocation32 places = warpstack::simt::allocate_registers(
       {{1}, {2}}, std::vector<DefinitionsAndUses>{{{0}, {}, false}, {{}, {0}, false}},
       std::vector<std::uint8_t>{2, 1}, std::vector<std::uint8_t>{1, 1});
   EXPECT_EQ(places.unit[0], 0u);

@@ -15,8 +15,8 @@
 namespace {
 
 using warpstack::InputError;
-using warpstack::ptx::device_base;
-using warpstack::ptx::DeviceMemory;
+using warpstack::simt::device_base;
+using warpstack::simt::DeviceMemory;
 
 std::string message_of(const std::function<void()>& action) {
   try {

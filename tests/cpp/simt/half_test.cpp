@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace warpstack::ptx;
+using namespace warpstack::simt;
 
 constexpr Rounding modes[] = {Rounding::nearest, Rounding::zero, Rounding::down, Rounding::up};
 

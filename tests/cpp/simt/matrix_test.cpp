@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace warpstack::ptx;
+using namespace warpstack::simt;
 using Element = MatrixElement;
 using Role = MatrixRole;
 

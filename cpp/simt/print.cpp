@@ -1,9 +1,9 @@
-#include "ptx/print.h"
+#include "simt/print.h"
 
 #include <bit>
 #include <cstdio>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 namespace {
 
 template <class T>
@@ -108,4 +108,4 @@ std::string format_text(
   return text;
 }
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace warpstack::ptx {
+namespace warpstack::simt {
 
 /// The text that printf makes of a format and the argument buffer of vprintf: each argument at a
 /// multiple of its size, 4 or 8 bytes. `read_argument` copies bytes of the buffer, `read_text`
@@ -15,4 +15,4 @@ std::string format_text(
     const std::function<std::uint64_t(std::uint64_t, std::uint32_t)>& read_argument,
     const std::function<std::string(std::uint64_t)>& read_text);
 
-}  // namespace warpstack::ptx
+}  // namespace warpstack::simt
