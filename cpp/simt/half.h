@@ -10,7 +10,7 @@
 namespace warpstack::simt {
 
 // binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
-// such values is exact or nearly so, and is rounded once. `static`: lanes.cpp is compiled for
+// such values is exact or nearly so, and is rounded once. `static`: lanes/ is compiled for
 // several instruction sets, whose copies must not be merged.
 
 static inline double half_to_double(std::uint16_t bits) {

@@ -37,64 +37,66 @@ struct LaneMask {
 using LaneFunction = void (*)(std::byte* registers, const LaneOperands& operands,
                               const LaneMask& mask);
 
+/// The operations of the arithmetic units, by their mnemonics in PTX. C++ keeps the words and, or,
+/// xor and not for itself.
 enum class Operation : std::uint8_t {
-  absolute,
+  abs,
   add,
-  add_with_carry,  ///< source[2] is the carry in, target2 the carry out (0 or 1)
+  addc,  ///< source[2] is the carry in, target2 the carry out (0 or 1)
+  bfe,
+  bfi,
+  bfind,  ///< `high`: .shiftamt
   bit_and,
-  bit_field_extract,
-  bit_field_insert,
-  bit_mask,
   bit_not,
   bit_or,
-  bit_reverse,
   bit_xor,
-  compare,  ///< setp without a second predicate
-  convert,  ///< cvt: from `source` to `type`
-  copy,
-  copy_sign,
-  cosine,
-  count_leading_zeros,
-  divide,
-  dot_product_2,  ///< dp2a; `high`
-  dot_product_4,
-  exponential_2,
-  find_leading,  ///< bfind; `high`: .shiftamt
-  find_nth_set,
-  fused_multiply_add,
-  logarithm_2,
-  logical_not,  ///< cnot
-  lookup_3,     ///< lop3
-  maximum,
-  minimum,
-  multiply_add_high,
-  multiply_add_low,
-  multiply_add_wide,
-  multiply_add_24,  ///< `high`: .hi
-  multiply_high,
-  multiply_low,
-  multiply_wide,
-  multiply_24,  ///< `high`: .hi
-  negate,
-  permute,  ///< prmt; `mode`
-  population_count,
-  reciprocal,
-  reciprocal_root,
-  remainder,
-  root,
-  select,       ///< selp
-  select_sign,  ///< slct; the sign of `source`
-  shift_funnel_left,
-  shift_funnel_right,
-  shift_left,
-  shift_right,
-  sign_extend,  ///< szext
-  sine,
-  subtract,
-  subtract_with_borrow,
-  sum_of_differences,  ///< sad
-  tangent_hyperbolic,
-  test_property,  ///< testp; `mode`
+  bmsk,
+  brev,
+  clz,
+  cnot,
+  copysign,
+  cos,
+  cvt,  ///< from `source` to `type`
+  div,
+  dp2a,  ///< `high`
+  dp4a,
+  ex2,
+  fma,
+  fns,
+  lg2,
+  lop3,
+  mad24,  ///< `high`: .hi
+  mad_hi,
+  mad_lo,
+  mad_wide,
+  max,
+  min,
+  mov,
+  mul24,  ///< `high`: .hi
+  mul_hi,
+  mul_lo,
+  mul_wide,
+  neg,
+  popc,
+  prmt,  ///< `mode`
+  rcp,
+  rem,
+  rsqrt,
+  sad,
+  selp,
+  setp,  ///< without a second predicate
+  shf_l,
+  shf_r,
+  shl,
+  shr,
+  sin,
+  slct,  ///< by the sign of `source`
+  sqrt,
+  sub,
+  subc,
+  szext,
+  tanh,
+  testp,  ///< `mode`
 };
 
 enum class Comparison : std::uint8_t {
@@ -122,7 +124,7 @@ enum class Property : std::uint8_t { finite, infinite, number, not_a_number, nor
 
 /// An instruction form of the arithmetic units: all that chooses its function.
 struct LaneForm {
-  Operation operation = Operation::copy;
+  Operation operation = Operation::mov;
   Type type = Type::none;    ///< of the operands; cvt: of the result
   Type source = Type::none;  ///< cvt: of the source; dp4a: of b; slct: of the selector
   Rounding rounding = Rounding::nearest;
@@ -138,7 +140,7 @@ struct LaneForm {
   bool relu = false;           ///< .relu
 };
 
-/// The function of a form, or null when there is none. The results are those of the PTX ISA;
+/// The function of a form, or null when it does not exist. The results are those of the PTX ISA;
 /// approximate instructions give the correctly rounded value or the nearest that the C library has.
 LaneFunction find_lane_function(const LaneForm& form);
 

@@ -3,12 +3,16 @@
 
 namespace warpstack::simt {
 
-LaneFunction find_lane_function_baseline(const LaneForm& form);
-void multiply_matrices_baseline(std::byte* registers, const MatrixMultiply& multiply);
+namespace baseline {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+}  // namespace baseline
 
 #if defined(WARPSTACK_HAS_AVX2_LANES)
-LaneFunction find_lane_function_avx2(const LaneForm& form);
-void multiply_matrices_avx2(std::byte* registers, const MatrixMultiply& multiply);
+namespace avx2 {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+}  // namespace avx2
 
 namespace {
 
@@ -23,19 +27,19 @@ bool has_avx2() {
 
 LaneFunction find_lane_function(const LaneForm& form) {
 #if defined(WARPSTACK_HAS_AVX2_LANES)
-  if (has_avx2()) return find_lane_function_avx2(form);
+  if (has_avx2()) return avx2::find_lane_function(form);
 #endif
-  return find_lane_function_baseline(form);
+  return baseline::find_lane_function(form);
 }
 
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
 #if defined(WARPSTACK_HAS_AVX2_LANES)
   if (has_avx2()) {
-    multiply_matrices_avx2(registers, multiply);
+    avx2::multiply_matrices(registers, multiply);
     return;
   }
 #endif
-  multiply_matrices_baseline(registers, multiply);
+  baseline::multiply_matrices(registers, multiply);
 }
 
 }  // namespace warpstack::simt

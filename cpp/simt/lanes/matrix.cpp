@@ -1,5 +1,4 @@
-// Compiled once per instruction set of the host, as lanes.cpp is: everything here has internal
-// linkage but one function.
+// Compiled once per instruction set of the host, see lanes/family.h.
 
 #include "simt/matrix.h"
 
@@ -10,12 +9,9 @@
 #include <limits>
 
 #include "simt/half.h"
+#include "simt/lanes/family.h"
 
-#ifndef WARPSTACK_MULTIPLY
-#define WARPSTACK_MULTIPLY multiply_matrices_baseline
-#endif
-
-namespace warpstack::simt {
+namespace warpstack::simt::WARPSTACK_ISA {
 namespace {
 
 constexpr std::uint32_t num_lanes = 32;
@@ -206,7 +202,7 @@ void multiply_integers(std::byte* registers, const MatrixMultiply& multiply) {
 
 }  // namespace
 
-void WARPSTACK_MULTIPLY(std::byte* registers, const MatrixMultiply& multiply) {
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
   switch (multiply.c.element) {
     case MatrixElement::f64:
       multiply_doubles(registers, multiply);
@@ -220,4 +216,4 @@ void WARPSTACK_MULTIPLY(std::byte* registers, const MatrixMultiply& multiply) {
   }
 }
 
-}  // namespace warpstack::simt
+}  // namespace warpstack::simt::WARPSTACK_ISA
