@@ -21,7 +21,7 @@ from validate_models import as_markdown
 
 import warpstack as ws
 from warpstack import _core
-from warpstack.models import _parameters
+from warpstack.models.prediction import _parameters
 
 PAGE = REPOSITORY / "docs" / "warpstack-model.md"
 MODEL = "warpstack"

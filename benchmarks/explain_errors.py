@@ -25,8 +25,8 @@ from run import write_between_marks
 from validate_models import PAGE, as_markdown
 
 import warpstack as ws
-from warpstack.interval import IntervalProfile, representative_warp, warp_groups
-from warpstack.memory import MemorySystem
+from warpstack.interval.profile import IntervalProfile, representative_warp, warp_groups
+from warpstack.memory.caches import MemorySystem
 
 PLENTY = 10**6
 MODELS = ("gpumech", "mdm")
@@ -129,7 +129,7 @@ def traffic_ratio(
 
 def delays(
     profile: IntervalProfile,
-    wave: ws.interval.Wave,
+    wave: ws.interval.profile.Wave,
     gpu: ws.Gpu,
     overlapped: bool,
     ratio: tuple[float, float],

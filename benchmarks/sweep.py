@@ -27,8 +27,8 @@ import numpy as np
 from run import machine, write_between_marks  # type: ignore[import-not-found]
 
 import warpstack as ws
-from warpstack.models import evaluate_all
-from warpstack.sweep import Design
+from warpstack.exploration.sweep import Design
+from warpstack.models.prediction import evaluate_all
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -113,11 +113,11 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
 }
 
 py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
-                 const Dim3& grid, const Dim3& block, std::uint64_t dynamic_shared_bytes,
-                 bool trace, std::uint64_t step_limit, bool check_uninitialized,
-                 bool continue_on_fault, bool check_races, bool cooperative,
-                 std::uint64_t registers_per_thread, std::uint64_t launch_id,
-                 std::shared_ptr<StorageBudget> budget, const py::object& progress,
+                 const trace::Dim3& grid, const trace::Dim3& block,
+                 std::uint64_t dynamic_shared_bytes, bool trace, std::uint64_t step_limit,
+                 bool check_uninitialized, bool continue_on_fault, bool check_races,
+                 bool cooperative, std::uint64_t registers_per_thread, std::uint64_t launch_id,
+                 std::shared_ptr<trace::StorageBudget> budget, const py::object& progress,
                  py::list notes) {
   simt::LaunchOptions options;
   options.grid = grid;

@@ -6,8 +6,8 @@
 namespace warpstack::bindings {
 
 /// The memory system that a dictionary of the Python side describes.
-MemoryConfig memory_config(const py::dict& fields);
-py::dict totals_to_dict(const MemoryTotals& totals);
-py::dict occupancy_to_dict(const Occupancy& occupancy);
+memory::MemoryConfig memory_config(const py::dict& fields);
+py::dict totals_to_dict(const memory::MemoryTotals& totals);
+py::dict occupancy_to_dict(const memory::Occupancy& occupancy);
 
 }  // namespace warpstack::bindings

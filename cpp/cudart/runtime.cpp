@@ -343,7 +343,7 @@ const simt::KernelProgram& Runtime::program(KernelEntry& kernel) {
 }
 
 void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
-  KernelHeader shape;
+  trace::KernelHeader shape;
   shape.name = kernel.name;
   shape.grid = {call.grid.x, call.grid.y, call.grid.z};
   shape.block = {call.block.x, call.block.y, call.block.z};

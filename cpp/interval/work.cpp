@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/sum.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 namespace {
 
 /// Populations at which a launch is described: the largest, its halves, and 1. What
@@ -195,16 +195,16 @@ void leave_out_dominated(std::vector<SmWork>& sms) {
 
 }  // namespace
 
-Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
+Demands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
   Demands demands;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const InstructionCounters& counters = memory.per_row[row];
+    const memory::InstructionCounters& counters = memory.per_row[row];
     demands.lsu_cycles += static_cast<double>(counters.requests + counters.shared_wavefronts);
     const auto requests = static_cast<double>(counters.l2_requests);
-    const auto bytes = static_cast<double>(counters.l2_request_sectors * sector_bytes);
+    const auto bytes = static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
     if (trace.instructions()[row].uses_caches()) {
       demands.memory_instructions += static_cast<double>(counters.active_executions);
     }
@@ -218,9 +218,9 @@ Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
     }
   }
   // What L2 writes back is on no instruction's account.
-  const std::uint64_t dram_sectors =
-      memory.totals[Total::dram_read_sectors] + memory.totals[Total::dram_write_sectors];
-  demands.dram_bytes = static_cast<double>(dram_sectors * sector_bytes);
+  const std::uint64_t dram_sectors = memory.totals[memory::Total::dram_read_sectors] +
+                                     memory.totals[memory::Total::dram_write_sectors];
+  demands.dram_bytes = static_cast<double>(dram_sectors * trace::sector_bytes);
   return demands.per(static_cast<double>(memory.simulated_instructions));
 }
 
@@ -252,7 +252,8 @@ Demands Demands::per(double instructions) const {
           dram_read_requests / instructions,  dram_bytes / instructions};
 }
 
-Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& memory) {
+Latencies reference_latencies(const trace::KernelTrace& trace,
+                              const memory::MemoryProfile& memory) {
   // Those of GPUMech's Table I, and of MDM's Table III beyond L2.
   constexpr double normal = 25;
   constexpr MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
@@ -262,7 +263,7 @@ Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& mem
   return latencies(trace, memory, classes, levels);
 }
 
-KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies,
+KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
                        const Latencies& reference, double issue_rate, unsigned num_threads,
                        const InterruptCheck& interrupt)
     : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
@@ -374,4 +375,4 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
   return launch;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

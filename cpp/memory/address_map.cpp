@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// Primitive polynomials over GF(2) by degree, from 1; bit i is the coefficient of x^i.
@@ -74,4 +74,4 @@ AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
   remainders_ = std::move(remainders);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// Division by a number that is fixed early: a shift by powers of two, else a multiplication
 /// (Granlund and Montgomery, PLDI 1994, Figure 4.1).
@@ -92,4 +92,4 @@ class AddressMap {
   std::shared_ptr<const Remainders> remainders_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

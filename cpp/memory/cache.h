@@ -12,7 +12,7 @@
 #include "memory/set_store.h"
 #include "trace/access.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
@@ -183,4 +183,4 @@ class Cache {
   ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -13,7 +13,7 @@
 #include "memory/schedule.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 struct MemoryConfig {
   std::uint32_t num_sms = 1;
@@ -37,7 +37,7 @@ struct MemoryConfig {
 
 /// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
 /// no resident block (cache paper, Eq. 7).
-CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm);
 
 /// Where the slowest request of an instruction was served (GPUMech, Section V-B).
@@ -96,7 +96,7 @@ enum class Total : std::uint8_t {
 inline constexpr std::size_t num_totals = 27;
 std::string_view name_of(Total total);
 /// The total that counts an instruction which goes through the caches.
-Total total_of(const StaticInstruction& instruction);
+Total total_of(const trace::StaticInstruction& instruction);
 
 class MemoryTotals {
  public:
@@ -147,7 +147,8 @@ class MemorySystem {
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
   /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
   /// fit on an SM. Calls from several threads run one after another.
-  MemoryProfile run(const KernelTrace& trace, std::optional<WarpPosition> observed = {},
+  MemoryProfile run(const trace::KernelTrace& trace,
+                    std::optional<trace::WarpPosition> observed = {},
                     const InterruptCheck& interrupt = {});
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {
@@ -162,4 +163,4 @@ class MemorySystem {
   Cache l2_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

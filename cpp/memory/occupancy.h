@@ -6,7 +6,7 @@
 
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// What an SM offers to thread blocks. Absent limits do not bind.
 struct SmLimits {
@@ -33,10 +33,10 @@ struct Occupancy {
 };
 
 /// Bytes of shared memory that a block of the kernel takes.
-std::uint64_t shared_memory_per_block(const KernelHeader& kernel, const SmLimits& sm);
+std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const SmLimits& sm);
 
 /// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation
 /// units). Throws InputError when not a single block fits.
-Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm);
+Occupancy occupancy(const trace::KernelHeader& kernel, const SmLimits& sm);
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace warpstack {
+namespace warpstack::memory {
 
 std::string_view name_of(Replacement replacement) {
   static constexpr std::string_view names[num_replacements] = {"lru", "fifo", "plru"};
@@ -81,4 +81,4 @@ void TreeOrder::point(std::uint32_t set, std::uint32_t way, bool away) {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace warpstack {
+namespace warpstack::memory {
 
 enum class Replacement : std::uint8_t {
   lru,   ///< the least recently used line makes room
@@ -150,4 +150,4 @@ class TreeOrder {
   std::vector<std::uint32_t> filled_;  ///< ways that have been filled, by set
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -9,7 +9,7 @@
 
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// One executed access to global or local memory by a warp.
 struct MemoryAccess {
@@ -20,7 +20,7 @@ struct MemoryAccess {
 
 /// Which rows of the instruction table a WarpStream yields and which have store masks.
 struct RowFlags {
-  explicit RowFlags(const std::vector<StaticInstruction>& instructions);
+  explicit RowFlags(const std::vector<trace::StaticInstruction>& instructions);
   std::vector<std::uint8_t> uses_caches;
   std::vector<std::uint8_t> writes;
 };
@@ -30,7 +30,7 @@ struct RowFlags {
 /// kilobytes whatever its length.
 class WarpStream {
  public:
-  WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position);
+  WarpStream(const trace::KernelTrace& trace, const RowFlags& flags, trace::WarpPosition position);
   // Spans point into the stream's own buffer: it moves, but does not copy.
   WarpStream(WarpStream&&) = default;
   WarpStream& operator=(WarpStream&&) = default;
@@ -45,17 +45,17 @@ class WarpStream {
     for (std::size_t i = 0; i < sectors.size(); i += 8) __builtin_prefetch(&sectors[i]);
     if (!sectors.empty()) __builtin_prefetch(&sectors.back());
   }
-  [[nodiscard]] WarpPosition position() const { return position_; }
+  [[nodiscard]] trace::WarpPosition position() const { return position_; }
 
  private:
   bool load_window();
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
-  WarpPosition position_;
-  ColumnCounts window_end_;  ///< one past the window, within the block
-  ColumnCounts warp_end_;    ///< one past the warp
-  ColumnView window_;
+  trace::WarpPosition position_;
+  trace::ColumnCounts window_end_;  ///< one past the window, within the block
+  trace::ColumnCounts warp_end_;    ///< one past the warp
+  trace::ColumnView window_;
   std::size_t memory_ = 0;  ///< positions in the window
   std::size_t sector_ = 0;
   std::size_t store_ = 0;
@@ -82,7 +82,7 @@ struct BlockOrder {
 };
 
 /// Blocks of each SM (positions in the trace) in the order in which it takes them.
-std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
+std::vector<std::vector<std::uint32_t>> assign_blocks(const trace::KernelTrace& trace,
                                                       const RowFlags& flags, std::uint32_t num_sms,
                                                       std::uint32_t blocks_per_sm,
                                                       const BlockOrder& order);
@@ -95,13 +95,13 @@ class SmSchedule {
  public:
   /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` must
   /// outlive the schedule.
-  SmSchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
-             std::uint32_t blocks_per_sm);
+  SmSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+             std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm);
 
   /// Moves to the SM's next access. Returns null when there is none.
   const MemoryAccess* next();
   /// The warp of the access that next() returned last.
-  [[nodiscard]] WarpPosition warp() const { return issued_->position(); }
+  [[nodiscard]] trace::WarpPosition warp() const { return issued_->position(); }
 
  private:
   using Slot = std::vector<WarpStream>;  ///< the unfinished warps of a block
@@ -109,7 +109,7 @@ class SmSchedule {
   void prefetch_ahead() const;
   void fill(Slot& slot);
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
@@ -136,13 +136,14 @@ std::string_view name_of(AccessOrder order);
 class GreedySchedule {
  public:
   /// As for SmSchedule; `mshrs` is at least 1.
-  GreedySchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
-                 std::uint32_t blocks_per_sm, std::uint32_t mshrs);
+  GreedySchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+                 std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+                 std::uint32_t mshrs);
 
   /// Moves to the SM's next access. Returns null when there is none.
   const MemoryAccess* next();
   /// The warp of the access that next() returned last.
-  [[nodiscard]] WarpPosition warp() const { return issued().stream.position(); }
+  [[nodiscard]] trace::WarpPosition warp() const { return issued().stream.position(); }
   /// The warp waits: this access takes so many MSHRs.
   void missed(std::uint32_t mshrs);
 
@@ -165,7 +166,7 @@ class GreedySchedule {
 
   static constexpr std::size_t nobody = ~std::size_t{0};
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
@@ -178,4 +179,4 @@ class GreedySchedule {
   std::uint32_t mshrs_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -8,7 +8,7 @@
 
 #include "model/evaluator.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Configurations of one kernel that a thread takes at a time.
@@ -70,4 +70,4 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
   return columns;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -7,7 +7,7 @@
 #include "common/interrupt.h"
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Results of kernels on configurations, in columns: entry c * kernels + k is kernel k on
 /// configuration c. The columns mean what the members of ModelResult do.
@@ -25,4 +25,4 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
                           std::span<const ModelParameters> configurations, unsigned num_threads = 1,
                           const InterruptCheck& interrupt = {});
 
-}  // namespace warpstack
+}  // namespace warpstack::model

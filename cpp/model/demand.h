@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// What one interval of the representative warp asks of the memory system; counts are per warp.
 struct Demand {
@@ -19,7 +19,7 @@ struct Demand {
   double write_bytes = 0;
   double dram_bytes = 0;
 
-  Demand(const IntervalColumns& columns, std::size_t i, const ModelParameters& parameters)
+  Demand(const interval::IntervalColumns& columns, std::size_t i, const ModelParameters& parameters)
       : cycles(columns.instructions[i] / parameters.issue_rate + columns.stall_cycles[i]),
         memory_instructions(columns.memory_instructions[i]),
         read_misses(columns.read_misses[i]),
@@ -77,4 +77,4 @@ struct QueueDelays {
   double dram = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::model

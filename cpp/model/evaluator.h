@@ -8,7 +8,7 @@
 #include "model/demand.h"
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Evaluates one model over one interval profile, for one configuration after the other. What the
 /// configurations share is kept: the intervals with requests, the sums over all of them, and the
@@ -29,12 +29,12 @@ class Evaluator {
 
   const Model& model_;
   const KernelDemand& kernel_;
-  const IntervalColumns& intervals_;
-  std::span<const Wave> waves_;
+  const interval::IntervalColumns& intervals_;
+  std::span<const interval::Wave> waves_;
   // Of the profile:
   double instructions_;
-  double dram_share_ = 0;                               ///< of the read misses
-  std::array<double, num_stall_causes> stall_share_{};  ///< of the stall cycles
+  double dram_share_ = 0;                                         ///< of the read misses
+  std::array<double, interval::num_stall_causes> stall_share_{};  ///< of the stall cycles
   // For the issue rate and request sizes of the last configuration:
   double issue_rate_ = 0;
   double l1_request_bytes_ = 0;
@@ -44,4 +44,4 @@ class Evaluator {
   std::vector<std::array<std::optional<double>, num_schedulers>> passes_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::model

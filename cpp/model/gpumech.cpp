@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Mean delay at a server of `requests` that arrive within `cycles` and take `service` cycles each.
@@ -49,4 +49,4 @@ QueueDelays gpumech_plus_queues(const Demand& x, const Machine& machine) {
   return {noc_delay(x, machine), dram_delay(x, machine)};
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -2,7 +2,7 @@
 
 #include "model/demand.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// MSHR delay of an interval (GPUMech, Eq. 18 to 20): request j of the SM's R = m_i W requests
 /// waits for ceil(j / N) - 1 round trips of `miss_latency`; the mean wait counts once per memory
@@ -16,4 +16,4 @@ QueueDelays gpumech_queues(const Demand& x, const Machine& machine);
 /// The same for DRAM and for the NoC (GPUMech+).
 QueueDelays gpumech_plus_queues(const Demand& x, const Machine& machine);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Cycles in which the NoC and DRAM serve the requests that all SMs have in flight.
@@ -37,4 +37,4 @@ double mdm_mshr_delay(const Demand& x, const Machine& machine, double miss_laten
   return (std::ceil(x.read_misses * machine.warps / machine.mshrs) - 1) * miss_latency;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -2,7 +2,7 @@
 
 #include "model/demand.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// NoC and DRAM queueing of an interval (MDM, Eq. 7 to 10): an SM waits for all requests in flight
 /// when the interval is memory-divergent and the NoC saturated, otherwise for half of them.
@@ -19,4 +19,4 @@ double mdm_miss_latency(const Demand& x, const Machine& machine, const QueueDela
 /// the queueing delays.
 double mdm_mshr_delay(const Demand& x, const Machine& machine, double miss_latency);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -14,7 +14,7 @@
 #include "model/mwp_cwp.h"
 #include "model/network.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Delays of all intervals together.
 struct Delays {
@@ -27,7 +27,7 @@ struct Delays {
 struct Model {
   std::string_view name;
   /// Cycles of one pass without contention.
-  double (*pass)(const IntervalColumns&, double warps, const ModelParameters&);
+  double (*pass)(const interval::IntervalColumns&, double warps, const ModelParameters&);
   /// Queueing delays of an interval.
   QueueDelays (*queues)(const Demand&, const Machine&);
   /// MSHR delay of an interval.
@@ -35,11 +35,11 @@ struct Model {
   /// Both over the intervals with requests; the MSHR part sees a miss latency of the model's own.
   Delays (*delays)(std::span<const Demand>, const Machine&);
   /// Cycles of a wave; takes the place of the four parts.
-  Stack (*of_wave)(const IntervalColumns&, const Wave&, const ModelParameters&,
+  Stack (*of_wave)(const interval::IntervalColumns&, const interval::Wave&, const ModelParameters&,
                    double miss_latency) = nullptr;
   /// Takes the place of everything.
-  ModelResult (*of_launch)(const PhaseList&, const Demands&,
-                           const std::array<double, num_stall_causes>& stall_shares,
+  ModelResult (*of_launch)(const interval::PhaseList&, const interval::Demands&,
+                           const std::array<double, interval::num_stall_causes>& stall_shares,
                            const ModelParameters&) = nullptr;
 };
 
@@ -72,8 +72,8 @@ Delays delays_of(std::span<const Demand> demands, const Machine& machine) {
 }
 
 template <auto queues, auto miss_latency, auto mshr>
-constexpr Model model(std::string_view name,
-                      double (*pass)(const IntervalColumns&, double, const ModelParameters&)) {
+constexpr Model model(std::string_view name, double (*pass)(const interval::IntervalColumns&,
+                                                            double, const ModelParameters&)) {
   return {name, pass, queues, mshr, delays_of<queues, miss_latency, mshr>};
 }
 
@@ -191,7 +191,7 @@ Evaluator::Evaluator(const Model& model, const KernelDemand& kernel)
   const double misses = sum(intervals_.read_misses);
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
   const double stall = sum(intervals_.stall_cycles);
-  for (std::size_t c = 0; c < num_stall_causes && stall > 0; ++c) {
+  for (std::size_t c = 0; c < interval::num_stall_causes && stall > 0; ++c) {
     stall_share_[c] = sum(intervals_.stall_by_cause[c]) / stall;
   }
 }
@@ -221,7 +221,7 @@ double Evaluator::pass(std::size_t wave, const ModelParameters& parameters) {
 /// Cycles of one wave by component; their sum is the cycles of the wave.
 Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
                                double miss_latency) {
-  const Wave& wave = waves_[index];
+  const interval::Wave& wave = waves_[index];
   if (model_.of_wave) return model_.of_wave(intervals_, wave, parameters, miss_latency);
   Machine machine;
   machine.warps = wave.warps;
@@ -248,7 +248,7 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
   constexpr StackComponent components[] = {StackComponent::dep, StackComponent::l1,
                                            StackComponent::l2, StackComponent::dram};
   double split = 0;
-  for (std::size_t c = 1; c < num_stall_causes; ++c) {
+  for (std::size_t c = 1; c < interval::num_stall_causes; ++c) {
     split += part(stack, components[c]) = exposed * stall_share_[c];
   }
   part(stack, StackComponent::dep) = std::max(exposed - split, 0.0);
@@ -262,9 +262,10 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
 }
 
 ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const {
-  const Demands demands = kernel_.demands ? *kernel_.demands
-                                          : demands_of(intervals_, parameters.l1_request_bytes,
-                                                       parameters.l2_request_bytes);
+  const interval::Demands demands =
+      kernel_.demands
+          ? *kernel_.demands
+          : demands_of(intervals_, parameters.l1_request_bytes, parameters.l2_request_bytes);
   if (!kernel_.phases.phases.empty()) {
     return model_.of_launch(kernel_.phases, demands, stall_share_, parameters);
   }
@@ -280,7 +281,7 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   const double miss_latency = parameters.l2_latency + dram_share_ * parameters.dram_latency;
   ModelResult result;
   for (std::size_t w = 0; w < waves_.size(); ++w) {
-    const Wave& wave = waves_[w];
+    const interval::Wave& wave = waves_[w];
     const Stack cycles = evaluate_wave(w, parameters, miss_latency);
     for (std::size_t c = 0; c < num_stack_components; ++c) {
       result.stack[c] += wave.count * cycles[c];
@@ -294,8 +295,8 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   return result;
 }
 
-ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves, const ModelParameters& parameters) {
+ModelResult evaluate(const Model& model, const interval::IntervalColumns& intervals,
+                     std::span<const interval::Wave> waves, const ModelParameters& parameters) {
   return evaluate(model, {&intervals, {waves.begin(), waves.end()}, {}, {}}, parameters);
 }
 
@@ -304,4 +305,4 @@ ModelResult evaluate(const Model& model, const KernelDemand& kernel,
   return Evaluator(model, kernel).evaluate(parameters);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

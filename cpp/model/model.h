@@ -11,7 +11,7 @@
 #include "interval/waves.h"
 #include "interval/work.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 enum class Scheduler : std::uint8_t { gto, lrr };
 inline constexpr std::size_t num_schedulers = 2;
@@ -42,12 +42,12 @@ std::string_view name_of(StackComponent component);
 
 /// A kernel as the models see it.
 struct KernelDemand {
-  const IntervalColumns* intervals = nullptr;
-  std::vector<Wave> waves;
+  const interval::IntervalColumns* intervals = nullptr;
+  std::vector<interval::Wave> waves;
   /// For the warpstack model; without phases they are those of the waves.
-  PhaseList phases;
+  interval::PhaseList phases;
   /// For the warpstack model; without them they are those of the intervals.
-  std::optional<Demands> demands;
+  std::optional<interval::Demands> demands;
 };
 
 /// What a model says of one kernel.
@@ -79,12 +79,12 @@ ModelResult evaluate(const Model& model, const KernelDemand& kernel,
 /// Throws InputError unless the parameters are numbers that a machine can have.
 void check(const ModelParameters& parameters);
 /// The same for a kernel of which no more is known.
-ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves, const ModelParameters& parameters);
+ModelResult evaluate(const Model& model, const interval::IntervalColumns& intervals,
+                     std::span<const interval::Wave> waves, const ModelParameters& parameters);
 
 /// P(every warp is suspended) of the Markov chain of Chen and Aamodt (HPCA 2009) over the number of
 /// suspended warps: in each issue slot a ready warp issues, if there is one, and becomes suspended
 /// with probability `suspend`; each suspended warp wakes with probability `wake`.
 double markov_all_suspended(unsigned warps, double suspend, double wake);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -7,7 +7,7 @@
 #include "common/sum.h"
 #include "model/demand.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// The model's parameters, per warp of a wave.
@@ -39,7 +39,7 @@ double cycles_at(const Parameters& p, double mwp) {
 
 }  // namespace
 
-Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
+Stack mwp_cwp_wave(const interval::IntervalColumns& intervals, const interval::Wave& wave,
                    const ModelParameters& parameters, double miss_latency) {
   Parameters p;
   p.warps = wave.warps;
@@ -105,4 +105,4 @@ Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
   return stack;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Share of a mean queue that a customer who joins it does not make up itself.
@@ -44,7 +44,8 @@ double& part(Stack& stack, StackComponent component) {
 
 /// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
 /// many the GPU.
-Stations stations_of(const Demands& demands, double warps, double sms, const ModelParameters& gpu) {
+Stations stations_of(const interval::Demands& demands, double warps, double sms,
+                     const ModelParameters& gpu) {
   const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
   const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
   const auto own = [&](double cycles) { return Station{cycles, cycles, warps}; };
@@ -70,7 +71,7 @@ struct RoundTrips {
   Stack time{};                                           ///< of a trip, by cause
 };
 
-RoundTrips round_trips(const Demands& demands, const Stations& stations,
+RoundTrips round_trips(const interval::Demands& demands, const Stations& stations,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
@@ -101,7 +102,8 @@ struct Burst {
   StackComponent shown = StackComponent::base;
 };
 
-Burst first_burst(const Demands& demands, const PhaseList& launch, const ModelParameters& gpu) {
+Burst first_burst(const interval::Demands& demands, const interval::PhaseList& launch,
+                  const ModelParameters& gpu) {
   Burst burst;
   if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
   const Stations stations =
@@ -171,17 +173,17 @@ double network_rate(double customers, double think, std::span<const Station> sta
   return std::min(rate, bound);
 }
 
-ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
-                             const std::array<double, num_stall_causes>& stall_shares,
+ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
+                             const std::array<double, interval::num_stall_causes>& stall_shares,
                              const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
   Stack stalls{};  // a warp's time alone per instruction, by cause
   {
-    constexpr std::array<StackComponent, num_stall_causes> components = {
+    constexpr std::array<StackComponent, interval::num_stall_causes> components = {
         StackComponent::dep, StackComponent::l1, StackComponent::l2, StackComponent::dram};
     double other = 0;
-    for (std::size_t c = 0; c < num_stall_causes; ++c) {
+    for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
       part(stalls, components[c]) = think * stall_shares[c];
       other += stall_shares[c];
     }
@@ -211,10 +213,10 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
   }
 
   // The launch ends with its last SM.
-  const SmWork* last = nullptr;
+  const interval::SmWork* last = nullptr;
   double in_phases = 0;
   double draining = 0;
-  for (const SmWork& sm : launch.sms) {
+  for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
       cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
@@ -271,4 +273,4 @@ ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
   return result;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

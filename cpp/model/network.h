@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// A station of a closed queueing network as one customer sees it.
 struct Station {
@@ -27,8 +27,8 @@ double network_rate(double customers, double think, std::span<const Station> sta
 /// closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an inner network
 /// with a customer per MSHR bounds; before them the burst in which all warps make their first
 /// access.
-ModelResult evaluate_network(const PhaseList& launch, const Demands& demands,
-                             const std::array<double, num_stall_causes>& stall_shares,
+ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
+                             const std::array<double, interval::num_stall_causes>& stall_shares,
                              const ModelParameters& parameters);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -11,7 +11,11 @@
 #include "simt/special_register.h"
 #include "simt/type.h"
 
+namespace warpstack::trace {}
+
 namespace warpstack::ptx {
+
+using namespace trace;  // until the files of this room name it where they use it
 
 using simt::bytes_of;
 using simt::is_float;

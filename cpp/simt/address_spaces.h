@@ -13,7 +13,7 @@ namespace warpstack::simt {
 
 /// Whether a generic address lies in the window of shared or local memory.
 [[nodiscard]] constexpr bool in_window(std::uint64_t address, std::uint64_t window) {
-  return address - window < window_bytes;
+  return address - window < trace::window_bytes;
 }
 
 /// "load", "atomic operation", …

@@ -16,7 +16,7 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   const auto fail = [&](const std::string& what) {
     throw InputError("kernel " + program.name + ": " + what);
   };
-  KernelHeader shape;
+  trace::KernelHeader shape;
   shape.name = program.name;
   shape.grid = options.grid;
   shape.block = options.block;

@@ -17,6 +17,10 @@
 
 namespace warpstack::simt {
 
+using trace::Dim3;
+using trace::KernelTrace;
+using trace::StorageBudget;
+
 struct LaunchOptions {
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};

@@ -263,7 +263,7 @@ struct KernelProgram {
   std::uint64_t binary_version = 0;  ///< 75 for sm_75
   std::uint64_t parameter_bytes = 0;
   std::vector<ProgramFunction> functions;        ///< 0: the kernel
-  std::vector<StaticInstruction> rows;           ///< of the trace
+  std::vector<trace::StaticInstruction> rows;    ///< of the trace
   std::uint64_t shared_bytes = 0;                ///< static
   std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;

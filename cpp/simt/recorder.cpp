@@ -5,10 +5,10 @@
 namespace warpstack::simt {
 namespace {
 
-KernelHeader header_of(const Execution& execution) {
+trace::KernelHeader header_of(const Execution& execution) {
   const KernelProgram& program = execution.program;
   const LaunchOptions& options = execution.options;
-  KernelHeader header;
+  trace::KernelHeader header;
   header.name = program.name;
   header.launch_id = options.launch_id;
   header.grid = options.grid;
@@ -29,7 +29,7 @@ KernelHeader header_of(const Execution& execution) {
 Recorder::Recorder(const Execution& execution) : execution_(execution) {
   if (!execution.options.trace) return;
   builder_.emplace(header_of(execution), execution.options.storage);
-  for (const StaticInstruction& row : execution.program.rows) {
+  for (const trace::StaticInstruction& row : execution.program.rows) {
     rows_.push_back(builder_->intern(row));
   }
 }

@@ -52,7 +52,7 @@ class Recorder {
 
  private:
   const Execution& execution_;
-  std::optional<TraceBuilder> builder_;
+  std::optional<trace::TraceBuilder> builder_;
   std::vector<std::uint32_t> rows_;  ///< of the program, in the trace's table
 };
 

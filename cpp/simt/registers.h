@@ -13,6 +13,9 @@
 
 namespace warpstack::simt {
 
+using trace::LaneAddresses;
+using trace::warp_size;
+
 // Values of single lanes in the registers of a warp, whose layout lanes.h explains.
 
 inline constexpr std::uint32_t all_lanes = ~std::uint32_t{0};

@@ -62,7 +62,7 @@ struct Warp {
   std::vector<PathEntry> paths;
   LazyBytes local;  ///< of all lanes, one after the other
   WrittenBytes local_written;
-  ColumnBuffers columns;
+  trace::ColumnBuffers columns;
 
   /// Registers of the function that the warp is in.
   [[nodiscard]] std::byte* registers() { return file.data() + frames.back().base; }

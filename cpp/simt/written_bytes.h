@@ -9,6 +9,9 @@
 
 namespace warpstack::simt {
 
+using trace::LaneAddresses;
+using trace::warp_size;
+
 /// Which bytes of a block's shared memory, or of its threads' local memory, have been written.
 class WrittenBytes {
  public:

@@ -4,11 +4,12 @@
 
 #include "memory/line_parts.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
-LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, const Cache& l2,
-                             std::uint32_t sm, PacketPool& packets, Interconnect& request_network,
-                             MemoryTotals& totals, TrafficCounters& counters)
+LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1,
+                             const memory::Cache& l2, std::uint32_t sm, PacketPool& packets,
+                             Interconnect& request_network, memory::MemoryTotals& totals,
+                             TrafficCounters& counters)
     : config_(config),
       l1_(l1),
       l2_(l2),
@@ -18,10 +19,10 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, 
       totals_(totals),
       counters_(counters),
       grouper_(l1.line_bytes),
-      l1_sectors_(l1.line_bytes / sector_bytes),
-      l2_sectors_(l2.config().line_bytes / sector_bytes),
-      first_local_line_(local_region_sector / l1_sectors_),
-      fills_late_(l1.allocation == Allocation::on_fill),
+      l1_sectors_(l1.line_bytes / trace::sector_bytes),
+      l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
+      first_local_line_(trace::local_region_sector / l1_sectors_),
+      fills_late_(l1.allocation == memory::Allocation::on_fill),
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.l1_latency)),
       shared_latency_(whole_cycles(config.shared_memory_latency)),
@@ -43,11 +44,12 @@ std::uint32_t LoadStoreUnit::allocate_load() {
   return id;
 }
 
-LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction, std::uint32_t row,
-                                            std::uint32_t warp, std::uint32_t fetches, Cycle now) {
+LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& instruction,
+                                            std::uint32_t row, std::uint32_t warp,
+                                            std::uint32_t fetches, Cycle now) {
   Entry& entry = queue_.push();
   accepted_ = now;
-  const bool returns = instruction.reads_memory() || instruction.kind == MemoryKind::atomic;
+  const bool returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
   entry.load = returns ? allocate_load() : no_load;
   if (returns) {
     loads_[entry.load].warp = warp;
@@ -57,8 +59,8 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction
   }
   entry.row = row;
   entry.kind = instruction.kind;
-  entry.evict_first = instruction.cache_operator == CacheOperator::evict_first;
-  entry.bypasses = instruction.cache_operator == CacheOperator::bypass_l1;
+  entry.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+  entry.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
   entry.next = 0;
   entry.issued = now;
   entry.mshr_mark = waited_for_mshr_;
@@ -68,9 +70,10 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const StaticInstruction& instruction
   return entry;
 }
 
-std::uint32_t LoadStoreUnit::issue(const StaticInstruction& instruction, const MemoryAccess& access,
-                                   std::uint32_t warp, Cycle now) {
-  const std::span<const LineAccess> lines = grouper_.group(access);
+std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
+                                   const memory::MemoryAccess& access, std::uint32_t warp,
+                                   Cycle now) {
+  const std::span<const memory::LineAccess> lines = grouper_.group(access);
   Entry& entry =
       append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now);
   entry.wavefronts = 0;
@@ -82,8 +85,9 @@ std::uint32_t LoadStoreUnit::issue(const StaticInstruction& instruction, const M
   return entry.load;
 }
 
-std::uint32_t LoadStoreUnit::issue_shared(const StaticInstruction& instruction, std::uint32_t row,
-                                          std::uint32_t wavefronts, std::uint32_t warp, Cycle now) {
+std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
+                                          std::uint32_t row, std::uint32_t wavefronts,
+                                          std::uint32_t warp, Cycle now) {
   Entry& entry = append(instruction, row, warp, 1, now);
   entry.wavefronts = wavefronts;
   return entry.load;
@@ -114,29 +118,29 @@ void LoadStoreUnit::step(Cycle now) {
 }
 
 StackPart LoadStoreUnit::look_up(Entry& entry, Cycle now) {
-  const LineAccess& access = entry.lines[entry.next];
+  const memory::LineAccess& access = entry.lines[entry.next];
   switch (entry.kind) {
-    case MemoryKind::store:
+    case trace::MemoryKind::store:
       return look_up_store(entry, access, entry.bytes[entry.next], now);
-    case MemoryKind::atomic:
-    case MemoryKind::reduction:
+    case trace::MemoryKind::atomic:
+    case trace::MemoryKind::reduction:
       return look_up_atomic(entry, access, entry.bytes[entry.next], now);
-    case MemoryKind::none:
-    case MemoryKind::load:
-    case MemoryKind::async_copy:
+    case trace::MemoryKind::none:
+    case trace::MemoryKind::load:
+    case trace::MemoryKind::async_copy:
       break;
   }
   return look_up_load(entry, access, now);
 }
 
-StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cycle now) {
+StackPart LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& access, Cycle now) {
   const bool is_local = access.line >= first_local_line_;
-  const std::uint32_t sectors = count_sectors(access.mask);
+  const std::uint32_t sectors = memory::count_sectors(access.mask);
   const bool bypasses = entry.bypasses || (!is_local && !config_.memory.l1_caches_global);
   const auto count = [&] {
-    ++totals_[Total::l1_read_requests];
-    totals_[Total::l1_read_sectors] += sectors;
-    if (is_local) totals_[Total::l1_local_read_sectors] += sectors;
+    ++totals_[memory::Total::l1_read_requests];
+    totals_[memory::Total::l1_read_sectors] += sectors;
+    if (is_local) totals_[memory::Total::l1_local_read_sectors] += sectors;
   };
   if (bypasses) {
     if (!noc_has_room()) return StackPart::noc;
@@ -147,18 +151,19 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
   }
 
   const std::uint32_t set = l1_.set_of(access.line);
-  const SectorMask absent = l1_.missing(set, access.line, access.mask);
-  SectorMask fetched = absent;
+  const memory::SectorMask absent = l1_.missing(set, access.line, access.mask);
+  memory::SectorMask fetched = absent;
   if (fills_late_ && fetched) {
     // What is under way is not in the tags yet.
-    SectorMask under_way = 0;
-    mshrs_.for_each(access.line, [&](std::uint32_t, SectorMask mask) { under_way |= mask; });
+    memory::SectorMask under_way = 0;
+    mshrs_.for_each(access.line,
+                    [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
     fetched &= ~under_way;
   }
   std::uint32_t waits_for = 0;
   bool has_targets = true;
-  SectorMask pending = 0;
-  mshrs_.for_each(access.line, [&](std::uint32_t id, SectorMask mask) {
+  memory::SectorMask pending = 0;
+  mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if ((mask & access.mask & ~fetched) == 0) return;
     ++waits_for;
     pending |= mask & access.mask & ~fetched;
@@ -169,16 +174,16 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
 
   count();
   const Stack before = time_before(entry, now);
-  mshrs_.for_each(access.line, [&](std::uint32_t id, SectorMask mask) {
+  mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {entry.load, before});
   });
-  const std::uint32_t hits = count_sectors(access.mask & ~fetched);
-  totals_[Total::l1_read_sector_hits] += hits;
-  if (is_local) totals_[Total::l1_local_read_sector_hits] += hits;
-  totals_[Total::l1_read_request_hits] += (access.mask & fetched) == 0;
-  counters_.l1_pending_sector_hits += count_sectors(pending);
+  const std::uint32_t hits = memory::count_sectors(access.mask & ~fetched);
+  totals_[memory::Total::l1_read_sector_hits] += hits;
+  if (is_local) totals_[memory::Total::l1_local_read_sector_hits] += hits;
+  totals_[memory::Total::l1_read_request_hits] += (access.mask & fetched) == 0;
+  counters_.l1_pending_sector_hits += memory::count_sectors(pending);
 
-  Cache::Eviction eviction;
+  memory::Cache::Eviction eviction;
   if (!fills_late_) {
     l1_.read(set, access.line, access.mask, entry.evict_first, eviction);
   } else if (l1_.contains(set, access.line)) {
@@ -204,26 +209,26 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const LineAccess& access, Cy
   return StackPart::base;
 }
 
-StackPart LoadStoreUnit::look_up_store(Entry& entry, const LineAccess& access,
-                                       const ByteMasks& bytes, Cycle now) {
+StackPart LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAccess& access,
+                                       const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return StackPart::noc;
   const std::uint32_t set = l1_.set_of(access.line);
-  const bool fetches = l1_.config().write_miss == WriteMiss::fetch_on_write &&
+  const bool fetches = l1_.config().write_miss == memory::WriteMiss::fetch_on_write &&
                        l1_.missing(set, access.line, access.mask) != 0;
   if (fetches && mshrs_.is_full()) return StackPart::mshr;
 
   const bool is_local = access.line >= first_local_line_;
-  const std::uint32_t sectors = count_sectors(access.mask);
-  Cache::Eviction eviction;
-  const Cache::WriteResult result =
+  const std::uint32_t sectors = memory::count_sectors(access.mask);
+  memory::Cache::Eviction eviction;
+  const memory::Cache::WriteResult result =
       l1_.write(set, access.line, access.mask, bytes, entry.row, entry.evict_first, eviction);
-  const std::uint32_t hits = count_sectors(result.hit);
-  ++totals_[Total::l1_write_requests];
-  totals_[Total::l1_write_sectors] += sectors;
-  totals_[Total::l1_write_sector_hits] += hits;
+  const std::uint32_t hits = memory::count_sectors(result.hit);
+  ++totals_[memory::Total::l1_write_requests];
+  totals_[memory::Total::l1_write_sectors] += sectors;
+  totals_[memory::Total::l1_write_sector_hits] += hits;
   if (is_local) {
-    totals_[Total::l1_local_write_sectors] += sectors;
-    totals_[Total::l1_local_write_sector_hits] += hits;
+    totals_[memory::Total::l1_local_write_sectors] += sectors;
+    totals_[memory::Total::l1_local_write_sector_hits] += hits;
   }
   write_back(eviction, now);
   if (result.fetch) {
@@ -237,11 +242,11 @@ StackPart LoadStoreUnit::look_up_store(Entry& entry, const LineAccess& access,
   return StackPart::base;
 }
 
-StackPart LoadStoreUnit::look_up_atomic(Entry& entry, const LineAccess& access,
-                                        const ByteMasks& bytes, Cycle now) {
+StackPart LoadStoreUnit::look_up_atomic(Entry& entry, const memory::LineAccess& access,
+                                        const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return StackPart::noc;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
-  const bool returns = entry.kind == MemoryKind::atomic;
+  const bool returns = entry.kind == trace::MemoryKind::atomic;
   send(access.line, access.mask, returns ? Packet::Kind::atomic : Packet::Kind::reduction,
        entry.evict_first, &bytes, returns ? start_fetch(entry, no_mshr, now) : no_fetch, now);
   return StackPart::base;
@@ -260,29 +265,31 @@ std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr,
   return id;
 }
 
-void LoadStoreUnit::send(std::uint64_t l1_line, SectorMask mask, Packet::Kind kind,
-                         bool evict_first, const ByteMasks* bytes, std::uint32_t fetch, Cycle now) {
-  for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
-                [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
-                  const std::uint32_t id = packets_.allocate();
-                  Packet& packet = packets_[id];
-                  packet.line = line;
-                  packet.set = l2_.set_of(line);
-                  packet.slice = l2_.slice_of(packet.set);
-                  packet.sm = sm_;
-                  packet.owner = fetch;
-                  packet.mask = part;
-                  packet.kind = kind;
-                  packet.evict_first = evict_first;
-                  if (part_bytes) packet.bytes = *part_bytes;
-                  packet.entered = packet.mark = now * ticks_per_cycle;
-                  if (fetch != no_fetch) ++fetches_[fetch].packets;
-                  outbox_.push(id);
-                  request_network_.add(sm_, packet.entered);
-                });
+void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind,
+                         bool evict_first, const memory::ByteMasks* bytes, std::uint32_t fetch,
+                         Cycle now) {
+  memory::for_each_part(
+      l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+      [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
+        const std::uint32_t id = packets_.allocate();
+        Packet& packet = packets_[id];
+        packet.line = line;
+        packet.set = l2_.set_of(line);
+        packet.slice = l2_.slice_of(packet.set);
+        packet.sm = sm_;
+        packet.owner = fetch;
+        packet.mask = part;
+        packet.kind = kind;
+        packet.evict_first = evict_first;
+        if (part_bytes) packet.bytes = *part_bytes;
+        packet.entered = packet.mark = now * ticks_per_cycle;
+        if (fetch != no_fetch) ++fetches_[fetch].packets;
+        outbox_.push(id);
+        request_network_.add(sm_, packet.entered);
+      });
 }
 
-void LoadStoreUnit::write_back(const Cache::Eviction& eviction, Cycle now) {
+void LoadStoreUnit::write_back(const memory::Cache::Eviction& eviction, Cycle now) {
   if (!eviction.dirty) return;
   send(eviction.line, eviction.dirty, Packet::Kind::write, false, &eviction.bytes, no_fetch, now);
 }
@@ -314,7 +321,7 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   } else {
     if (fills_late_) {
       const std::uint64_t line = mshrs_.line(fetch.mshr);
-      Cache::Eviction eviction;
+      memory::Cache::Eviction eviction;
       l1_.read(l1_.set_of(line), line, mshrs_.mask(fetch.mshr), fetch.evict_first, eviction);
       write_back(eviction, now);
     }
@@ -351,4 +358,4 @@ Stack LoadStoreUnit::time_before(const Entry& entry, Cycle now) const {
   return result;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 /// Whether warps wait for each other at an instruction of SASS (`BAR.SYNC`, `BAR.RED`) or PTX
@@ -24,9 +24,9 @@ bool is_block_barrier(std::string_view opcode) {
 
 }  // namespace
 
-RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
+RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
-  for (const StaticInstruction& instruction : trace.instructions()) {
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
     const auto op_class = static_cast<std::size_t>(instruction.op_class);
     Row row;
     row.latency = whole_cycles(config.latency[op_class]);
@@ -46,9 +46,10 @@ RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
   }
 }
 
-Sm::Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
-       const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
-       Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters)
+Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
+       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
+       PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
+       TrafficCounters& counters)
     : rows_(rows),
       index_(index),
       issue_slots_(config.issue_width),
@@ -57,12 +58,12 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, 
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       barrier_latency_(std::max<Cycle>(
-          whole_cycles(config.latency[static_cast<std::size_t>(OpClass::barrier)]), 1)),
+          whole_cycles(config.latency[static_cast<std::size_t>(trace::OpClass::barrier)]), 1)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
       schedulers_(config.schedulers, WarpScheduler(config.order)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
-      unit_free_(std::size_t{config.schedulers} * num_op_classes) {
+      unit_free_(std::size_t{config.schedulers} * trace::num_op_classes) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -230,7 +231,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     if (row.is_memory) {
       std::uint32_t load = LoadStoreUnit::no_load;
       if (warp.stream.memory_count() > 0) {
-        const StaticInstruction& instruction = rows_.trace().instructions()[row_number];
+        const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now)
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
@@ -377,14 +378,14 @@ void Sm::explain(std::string& text, std::size_t most) const {
       return;
     }
     const Warp& warp = warps_[slot];
-    const WarpPosition position = warp.stream.position();
+    const trace::WarpPosition position = warp.stream.position();
     text += "\n  SM " + std::to_string(index_) + ", block " + std::to_string(position.block) +
             ", warp " + std::to_string(position.warp) + ": ";
     if (warp.has_exited) {
       text += "has issued everything; loads in flight: " + std::to_string(warp.loads.size());
       continue;
     }
-    const StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
+    const trace::StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
     text += "next " + next.opcode + " at pc " + std::to_string(next.pc) + ", ";
     if (warp.is_at_barrier) {
       text += "waits at a barrier for " +
@@ -404,4 +405,4 @@ void Sm::explain(std::string& text, std::size_t most) const {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 std::string_view name_of(WarpOrder order) {
   static constexpr std::string_view names[num_warp_orders] = {"gto", "lrr", "oldest"};
@@ -81,4 +81,4 @@ void TimingConfig::validate() const {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

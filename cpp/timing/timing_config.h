@@ -8,7 +8,7 @@
 #include "timing/clock.h"
 #include "trace/opcode.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// In which order a warp scheduler offers its warps the issue slots.
 enum class WarpOrder : std::uint8_t {
@@ -22,7 +22,7 @@ std::string_view name_of(WarpOrder order);
 /// What the cycle-level simulator needs to know of a GPU. Latencies are in SM cycles;
 /// docs/timing.md says what each field does.
 struct TimingConfig {
-  MemoryConfig memory;  ///< SMs and caches; its block order is not used
+  memory::MemoryConfig memory;  ///< SMs and caches; its block order is not used
 
   double clock_ghz = 1;
   double l2_clock_ghz = 0;    ///< of the NoC and L2; 0: the SM clock
@@ -31,8 +31,8 @@ struct TimingConfig {
   WarpOrder order = WarpOrder::gto;
   double issue_width = 1;        ///< warp instructions per cycle and SM
   std::uint32_t schedulers = 1;  ///< per SM
-  std::array<double, num_op_classes> latency{};
-  std::array<std::uint32_t, num_op_classes> interval{};  ///< cycles; 0: no limit
+  std::array<double, trace::num_op_classes> latency{};
+  std::array<std::uint32_t, trace::num_op_classes> interval{};  ///< cycles; 0: no limit
   double shared_memory_latency = 0;
   std::uint32_t lsu_queue_entries = 2;
 
@@ -101,4 +101,4 @@ class Stack {
   std::array<std::int64_t, num_stack_parts> values_{};
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -6,7 +6,7 @@
 
 #include "timing/timing_config.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// The issue slots of a number of cycles when `issue_width` need not be whole: the first
 /// ceil(t * issue_width) slots belong to the first t cycles.
@@ -73,4 +73,4 @@ class WarpScheduler {
   std::uint32_t last_warp_ = nobody;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

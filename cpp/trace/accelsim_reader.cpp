@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 /// No line of a trace comes near this; a longer one means that the file is something else.
@@ -873,4 +873,4 @@ KernelTrace AccelSimReader::finish() {
   return trace;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

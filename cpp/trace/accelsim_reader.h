@@ -11,7 +11,7 @@
 
 #include "trace/trace_builder.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Reads one kernel of an Accel-Sim (NVBit) trace from text that arrives in pieces: tracer versions
 /// before 3, 3 to 6 and later, grouped by thread block (.traceg) or raw (.trace). Every error
@@ -155,4 +155,4 @@ class AccelSimReader {
   std::vector<std::uint32_t> form_by_pc_;  ///< the form last seen at pc / 8, plus one
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

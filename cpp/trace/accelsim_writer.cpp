@@ -14,7 +14,7 @@
 #include "common/error.h"
 #include "trace/sass_names.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 constexpr std::uint64_t default_binary_version = 80;
@@ -455,4 +455,4 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
                    "inside a sector");
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -7,7 +7,7 @@
 #include "trace/kernel_trace.h"
 #include "trace/lane_placement.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Writes one kernel as an Accel-Sim trace (tracer version 4, grouped by thread block), a piece at
 /// a time. What AccelSimReader reads back gives the stages the same inputs.
@@ -75,4 +75,4 @@ class AccelSimWriter {
   std::uint64_t warps_without_exit_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

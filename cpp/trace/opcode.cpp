@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 struct TableEntry {
@@ -541,4 +541,4 @@ OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decod
   return widths;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// What executes an instruction; every class but `memory` has one latency in a GPU description.
 enum class OpClass : std::uint8_t {
@@ -85,4 +85,4 @@ bool has_modifier(std::string_view opcode, std::string_view wanted);
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

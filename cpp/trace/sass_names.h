@@ -6,7 +6,7 @@
 
 #include "trace/static_instruction.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Binary versions (SM versions of machine code) that PTX operations can be named for.
 std::span<const std::uint64_t> sass_versions();
@@ -24,4 +24,4 @@ bool sass_opcode_describes(const std::string& opcode, const StaticInstruction& i
 std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t binary_version,
                         ReturnKind returns);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "trace/column_batch.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are written as they are");
@@ -363,4 +363,4 @@ KernelTrace read_trace_file(const std::string& path, std::shared_ptr<StorageBudg
   return read_trace(file.content(), path, std::move(budget));
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -9,59 +9,126 @@ Examples
 ['gpumech', 'mdm']
 """
 
-from warpstack import (
-    cuda,
-    host,
-    measures,
-    models,
-    mwp_cwp,
-    patterns,
-    plot,
-    reference,
-    samples,
-    timing,
-    workloads,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from warpstack._core import __version__
-from warpstack.ablation import ablate
-from warpstack.dvfs import CrispCounters, dvfs
-from warpstack.errors import (
-    DamageWarning,
-    InputError,
-    TraceWarning,
-    UnmatchedWarning,
-    UnusedOptionWarning,
-)
-from warpstack.explore import explore
-from warpstack.gpu import Gpu, gpu, gpus
-from warpstack.interval import IntervalProfile, interval_profile, representative_warp
-from warpstack.io import load, save
-from warpstack.memory import (
-    BlockSchedule,
-    MemoryProfile,
-    MemorySystem,
-    occupancy,
-    simulate_caches,
-)
-from warpstack.models import Prediction, application_totals, predict
-from warpstack.points import point_totals, speedups
-from warpstack.reuse import (
-    PptGpuMem,
-    ReuseProfile,
-    cache_family,
-    line_stream,
-    ppt_gpu_mem,
-    reuse_profile,
-    stack_distances,
-)
-from warpstack.roofline import roofline
-from warpstack.search import search
-from warpstack.sensitivity import one_at_a_time, sobol_indices, swings
-from warpstack.stage_cache import StageCache
-from warpstack.sweep import sweep
-from warpstack.timing import SimulationResult, Simulator, simulate
-from warpstack.trace import App, KernelTrace
-from warpstack.validate import validate, validation_errors
+
+if TYPE_CHECKING:
+    from warpstack import cuda, models, plot, timing, workloads
+    from warpstack.cuda import host
+    from warpstack.errors import (
+        DamageWarning,
+        InputError,
+        TraceWarning,
+        UnmatchedWarning,
+        UnusedOptionWarning,
+    )
+    from warpstack.exploration import samples
+    from warpstack.exploration.points import point_totals, speedups
+    from warpstack.exploration.search import search
+    from warpstack.exploration.sensitivity import one_at_a_time, sobol_indices, swings
+    from warpstack.exploration.sliders import explore
+    from warpstack.exploration.stage_cache import StageCache
+    from warpstack.exploration.sweep import sweep
+    from warpstack.hardware.description import Gpu, gpu, gpus
+    from warpstack.interval.profile import IntervalProfile, interval_profile, representative_warp
+    from warpstack.memory.ablation import ablate
+    from warpstack.memory.caches import (
+        BlockSchedule,
+        MemoryProfile,
+        MemorySystem,
+        occupancy,
+        simulate_caches,
+    )
+    from warpstack.memory.reuse import (
+        PptGpuMem,
+        ReuseProfile,
+        cache_family,
+        line_stream,
+        ppt_gpu_mem,
+        reuse_profile,
+        stack_distances,
+    )
+    from warpstack.models import mwp_cwp
+    from warpstack.models.dvfs import CrispCounters, dvfs
+    from warpstack.models.prediction import Prediction, application_totals, predict
+    from warpstack.models.roofline import roofline
+    from warpstack.timing.simulation import SimulationResult, Simulator, simulate
+    from warpstack.traces import io, patterns
+    from warpstack.traces.io import load, save
+    from warpstack.traces.trace import App, KernelTrace
+    from warpstack.validation import measures, reference
+    from warpstack.validation.validate import validate, validation_errors
+
+#: Where the modules and the names of the face are. They are imported when they are first asked for,
+#: so that `import warpstack` takes no time: pandas alone takes longer than all the rest.
+_MODULES = {
+    "cuda": "warpstack.cuda",
+    "host": "warpstack.cuda.host",
+    "io": "warpstack.traces.io",
+    "measures": "warpstack.validation.measures",
+    "models": "warpstack.models",
+    "mwp_cwp": "warpstack.models.mwp_cwp",
+    "patterns": "warpstack.traces.patterns",
+    "plot": "warpstack.plot",
+    "reference": "warpstack.validation.reference",
+    "samples": "warpstack.exploration.samples",
+    "timing": "warpstack.timing",
+    "workloads": "warpstack.workloads",
+}
+_NAMES = {
+    "App": "warpstack.traces.trace",
+    "BlockSchedule": "warpstack.memory.caches",
+    "CrispCounters": "warpstack.models.dvfs",
+    "DamageWarning": "warpstack.errors",
+    "Gpu": "warpstack.hardware.description",
+    "InputError": "warpstack.errors",
+    "IntervalProfile": "warpstack.interval.profile",
+    "KernelTrace": "warpstack.traces.trace",
+    "MemoryProfile": "warpstack.memory.caches",
+    "MemorySystem": "warpstack.memory.caches",
+    "PptGpuMem": "warpstack.memory.reuse",
+    "Prediction": "warpstack.models.prediction",
+    "ReuseProfile": "warpstack.memory.reuse",
+    "SimulationResult": "warpstack.timing.simulation",
+    "Simulator": "warpstack.timing.simulation",
+    "StageCache": "warpstack.exploration.stage_cache",
+    "TraceWarning": "warpstack.errors",
+    "UnmatchedWarning": "warpstack.errors",
+    "UnusedOptionWarning": "warpstack.errors",
+    "ablate": "warpstack.memory.ablation",
+    "application_totals": "warpstack.models.prediction",
+    "cache_family": "warpstack.memory.reuse",
+    "dvfs": "warpstack.models.dvfs",
+    "explore": "warpstack.exploration.sliders",
+    "gpu": "warpstack.hardware.description",
+    "gpus": "warpstack.hardware.description",
+    "interval_profile": "warpstack.interval.profile",
+    "line_stream": "warpstack.memory.reuse",
+    "load": "warpstack.traces.io",
+    "occupancy": "warpstack.memory.caches",
+    "one_at_a_time": "warpstack.exploration.sensitivity",
+    "point_totals": "warpstack.exploration.points",
+    "ppt_gpu_mem": "warpstack.memory.reuse",
+    "predict": "warpstack.models.prediction",
+    "representative_warp": "warpstack.interval.profile",
+    "reuse_profile": "warpstack.memory.reuse",
+    "roofline": "warpstack.models.roofline",
+    "save": "warpstack.traces.io",
+    "search": "warpstack.exploration.search",
+    "simulate": "warpstack.timing.simulation",
+    "simulate_caches": "warpstack.memory.caches",
+    "sobol_indices": "warpstack.exploration.sensitivity",
+    "speedups": "warpstack.exploration.points",
+    "stack_distances": "warpstack.memory.reuse",
+    "sweep": "warpstack.exploration.sweep",
+    "swings": "warpstack.exploration.sensitivity",
+    "validate": "warpstack.validation.validate",
+    "validation_errors": "warpstack.validation.validate",
+}
 
 __all__ = [
     "App",
@@ -94,6 +161,7 @@ __all__ = [
     "gpus",
     "host",
     "interval_profile",
+    "io",
     "line_stream",
     "load",
     "measures",
@@ -125,3 +193,18 @@ __all__ = [
     "validation_errors",
     "workloads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

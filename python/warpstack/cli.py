@@ -18,9 +18,11 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import __version__, host, models, timing, workloads
-from warpstack.arguments import as_path, printable
-from warpstack.dvfs import dvfs
+from warpstack import __version__, workloads
+from warpstack._util.arguments import as_path, printable
+from warpstack._util.files import remove_leftovers, write_file
+from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
+from warpstack.cuda import host
 from warpstack.errors import (
     DamageWarning,
     InputError,
@@ -28,20 +30,21 @@ from warpstack.errors import (
     UnmatchedWarning,
     UnusedOptionWarning,
 )
-from warpstack.files import remove_leftovers, write_file
-from warpstack.gpu import Gpu, check_field_names, gpu, gpus, value_of_text
-from warpstack.input_file import MAX_TABLE_BYTES, read_input
-from warpstack.interval import MISS_SOURCES, SELECTIONS
-from warpstack.io import WRITABLE, load, save
-from warpstack.io.common import reading
-from warpstack.memory import ACCESS_ORDERS, cache_fields, simulate_caches
-from warpstack.roofline import roofline
-from warpstack.stage_cache import StageCache, default_folder, is_off
-from warpstack.sweep import sweep
-from warpstack.sweep_file import SweepFile, launches_of_text
+from warpstack.exploration.design import SweepFile, launches_of_text
+from warpstack.exploration.stage_cache import StageCache, default_folder, is_off
+from warpstack.exploration.sweep import sweep
+from warpstack.hardware.description import Gpu, check_field_names, gpu, gpus, value_of_text
+from warpstack.interval.profile import MISS_SOURCES, SELECTIONS
+from warpstack.memory.caches import ACCESS_ORDERS, cache_fields, simulate_caches
+from warpstack.models import prediction
+from warpstack.models.dvfs import dvfs
+from warpstack.models.roofline import roofline
 from warpstack.tables import check_csv_numbers, checked_table
-from warpstack.trace import App
-from warpstack.validate import validate, validation_errors
+from warpstack.timing import simulation
+from warpstack.traces.io import WRITABLE, load, save
+from warpstack.traces.io.common import reading
+from warpstack.traces.trace import App
+from warpstack.validation.validate import validate, validation_errors
 
 DEFAULT_GPU = "pascal-mdm"
 #: The models that MDM compares (Table V).
@@ -131,14 +134,14 @@ def _info(arguments: argparse.Namespace) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    wanted = models.model_list(_split(arguments.models or DEFAULT_MODELS))
+    wanted = prediction.model_list(_split(arguments.models or DEFAULT_MODELS))
     target = _gpu(arguments)
     _check_picture(arguments.plot)
     what = "the models " + ", ".join(wanted)
-    read = models.fields_used(wanted) | cache_fields(arguments.access_order)
+    read = prediction.fields_used(wanted) | cache_fields(arguments.access_order)
     _report_unused(arguments, target, read, what)
     app = _load(arguments)
-    predictions = models.predict(
+    predictions = prediction.predict(
         app,
         target,
         wanted,
@@ -150,7 +153,7 @@ def _predict(arguments: argparse.Namespace) -> None:
         progress=True,
     )
     if arguments.json:
-        print(json.dumps(models.as_records(predictions), indent=1))
+        print(json.dumps(prediction.as_records(predictions), indent=1))
     elif arguments.csv:
         print(predictions.to_csv(index=False), end="")
     else:
@@ -166,11 +169,11 @@ def _print_stacks(app: App, target: Gpu, table: pd.DataFrame, by: list[str]) -> 
     print(_stack_table(table, ["kernel", "name", *by]))
     if len(app) > 1:
         print("\nAll kernels: sum of instructions / sum of cycles\n")
-        print(_stack_table(models.application_totals(table), [*by, "kernels"]))
+        print(_stack_table(prediction.application_totals(table), [*by, "kernels"]))
 
 
 def _roofline(arguments: argparse.Namespace) -> None:
-    wanted = models.model_list(_split(arguments.models or DEFAULT_MODELS))
+    wanted = prediction.model_list(_split(arguments.models or DEFAULT_MODELS))
     target = _gpu(arguments)
     _check_picture(arguments.plot)
     app = _load(arguments)
@@ -262,9 +265,9 @@ def _trace(arguments: argparse.Namespace) -> None:
 
 def _simulate(arguments: argparse.Namespace) -> None:
     target = _gpu(arguments)
-    _report_unused(arguments, target, timing.fields_used(target), "the simulation")
+    _report_unused(arguments, target, simulation.fields_used(target), "the simulation")
     app = _load(arguments)
-    results = timing.simulate(
+    results = simulation.simulate(
         app,
         target,
         flush_l2=arguments.flush_l2,
@@ -280,9 +283,9 @@ def _simulate(arguments: argparse.Namespace) -> None:
             tables.append(samples)
         _print(arguments, pd.concat(tables, ignore_index=True))
         return
-    table = timing.as_table(results)
+    table = simulation.as_table(results)
     if arguments.json:
-        print(json.dumps(timing.as_records(results), indent=1))
+        print(json.dumps(simulation.as_records(results), indent=1))
     elif arguments.csv:
         print(table.to_csv(index=False), end="")
     else:
@@ -297,7 +300,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
             }
             for result in results
         ]
-        formats = dict.fromkeys([*timing.LATENCY_PARTS, "sum"], "{:.1f}")
+        formats = dict.fromkeys([*simulation.LATENCY_PARTS, "sum"], "{:.1f}")
         print(_text_table(pd.DataFrame(rows), formats, ()))
 
 
@@ -586,7 +589,7 @@ def _text_table(table: pd.DataFrame, formats: dict[str, str], left: Sequence[str
 
 def _stack_table(predictions: pd.DataFrame, of: Sequence[str]) -> str:
     """Return predictions as text: what they are of, and the stack under short names."""
-    stack = {f"cpi_{component}": component for component in models.STACK_COMPONENTS}
+    stack = {f"cpi_{component}": component for component in prediction.STACK_COMPONENTS}
     shown = [*of, "instructions", "cycles", "ipc", "cpi", *stack]
     table = predictions[shown].rename(columns=stack)
     formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *stack.values()], "{:.3f}")}
@@ -622,7 +625,7 @@ def _draw(predictions: pd.DataFrame, target: Gpu, path: Path) -> None:
     kernels = num_launches(predictions)
     what = "IPC of the GPU"
     if kernels > MAX_PANELS:
-        totals = models.application_totals(predictions)
+        totals = prediction.application_totals(predictions)
         title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
         figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
         cpi_stack(totals, axes, title=title)
@@ -1146,7 +1149,7 @@ def _add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides
         nargs="+",
         default=None,
         metavar="MODEL",
-        help=f"{', '.join(models.names())}, {besides}or all (default: {' '.join(default)})",
+        help=f"{', '.join(prediction.names())}, {besides}or all (default: {' '.join(default)})",
     )
 
 

@@ -30,9 +30,9 @@ import pandas as pd
 
 import warpstack as ws
 from warpstack import cli, reference
-from warpstack.stage_cache import StageCache
-from warpstack.sweep_file import SweepFile
-from warpstack.sweep_store import SweepStore
+from warpstack.exploration.design import SweepFile
+from warpstack.exploration.stage_cache import StageCache
+from warpstack.exploration.store import SweepStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HANG_SECONDS = 20

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import warpstack as ws
-import warpstack.io
+import warpstack.traces.io
 from ptx_forms import HEADER
 
 PTX = HEADER + (
@@ -162,7 +162,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Gpu.values, self=g.gpu)
     add(ws.Gpu.from_file, path=g.yaml)
     add(ws.Gpu.from_gpgpusim, path=g.config, name="g")
-    launch = (ws.interval.Wave(1, 1, 1, 1),)
+    launch = (ws.interval.profile.Wave(1, 1, 1, 1),)
     add(ws.IntervalProfile, core=g.profile._core, launch=launch, kernel=1, name="x")
     add(
         ws.IntervalProfile.from_arrays,

@@ -16,8 +16,8 @@ import warpstack as ws
 from strategies import kernels
 from twins import accelsim as twin
 from warpstack import _core
-from warpstack.storage import default_budget
-from warpstack.trace import KernelTrace
+from warpstack._util.storage import default_budget
+from warpstack.traces.trace import KernelTrace
 
 SHARED_WINDOW, LOCAL_WINDOW = 0x7F60_0000_0000, 0x7F62_0000_0000
 
@@ -558,7 +558,7 @@ class TestSaving:
             ws.save(app, tmp_path / "out", format="accelsim", overwrite=True)
 
     def test_nothing_half_written(self, app, tmp_path, monkeypatch):
-        from warpstack.io import accelsim
+        from warpstack.traces.io import accelsim
 
         monkeypatch.setattr(
             accelsim, "_write_kernel", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)

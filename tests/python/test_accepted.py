@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.checked import strictly_checked
+from warpstack._util.checked import strictly_checked
 from warpstack.cli import _predictions
 from warpstack.errors import shown
 

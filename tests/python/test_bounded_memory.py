@@ -80,7 +80,7 @@ def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):
     """The machine has some memory; a limit of the process of 1 GiB is less."""
     import resource
 
-    from warpstack import storage
+    from warpstack._util import storage
 
     whole = storage.usable_memory_bytes()
     machine = storage.os.sysconf("SC_PAGE_SIZE") * storage.os.sysconf("SC_PHYS_PAGES")
@@ -93,7 +93,7 @@ def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):
 @pytest.mark.parametrize(("usable_mib", "limit_mib"), [(65536, 512), (2048, 512), (1024, 256)])
 def test_default_limit_is_small_on_any_machine(monkeypatch, usable_mib, limit_mib):
     """It is 512 MiB, or a quarter of what the process may use."""
-    from warpstack import storage
+    from warpstack._util import storage
 
     monkeypatch.setattr(storage, "usable_memory_bytes", lambda: usable_mib * 2**20)
     monkeypatch.setattr(storage, "make_budget", lambda limit_bytes: limit_bytes)

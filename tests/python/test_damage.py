@@ -16,10 +16,10 @@ import pytest
 
 import warpstack as ws
 from warpstack import _core
+from warpstack._util.storage import default_budget
+from warpstack.exploration.store import SweepStore
 from warpstack.figures import stages
 from warpstack.figures.study import Study
-from warpstack.storage import default_budget
-from warpstack.sweep_store import SweepStore
 
 TRIALS = int(os.environ.get("WARPSTACK_DAMAGES", "120"))
 SEED = int(os.environ.get("WARPSTACK_DAMAGE_SEED", secrets.randbits(32)))

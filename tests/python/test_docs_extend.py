@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 @pytest.fixture
 def clean():
     yield
-    models._registered.clear()
+    models.prediction._registered.clear()
     io._registered.clear()
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.explore import MAIN_FIELDS, Explorer
+from warpstack.exploration.sliders import MAIN_FIELDS, Explorer
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "explore.ipynb"
 COLUMNS = ["model", "gpu_changes", "kernels", "instructions", "cycles", "ipc", "cpi"]

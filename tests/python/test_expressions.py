@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warpstack as ws
-from warpstack.expressions import Expression
+from warpstack.exploration.expressions import Expression
 
 numbers = st.floats(-100, 100).map(lambda x: round(x, 3))
 names = st.sampled_from(["num_sms", "ipc", "l1_mshrs"])

@@ -15,19 +15,13 @@ from PIL import Image
 import warpstack as ws
 from warpstack import figures
 from warpstack.cli import main
-from warpstack.figures import (
-    cache_table4,
-    drawing,
-    errors,
-    gpumech,
-    latency,
-    mdm_fig5,
-    report,
-    stages,
-    study,
-)
+from warpstack.figures import drawing, errors, report, stages, study
 from warpstack.figures.base import PaperFigure
+from warpstack.figures.cache import table4 as cache_table4
 from warpstack.figures.drawing import new_figure
+from warpstack.figures.gpumech import common as gpumech
+from warpstack.figures.mdm import fig5 as mdm_fig5
+from warpstack.figures.mdm import latency
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: What must be there; MDM's Figure 10 needs a GPU.

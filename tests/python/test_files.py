@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from warpstack import files, stage_cache
-from warpstack.files import new_folder, remove_leftovers, temporary_folder, write_file
-from warpstack.sweep_store import SweepStore
+from warpstack._util import files
+from warpstack._util.files import new_folder, remove_leftovers, temporary_folder, write_file
+from warpstack.exploration import stage_cache
+from warpstack.exploration.store import SweepStore
 
 
 def names(folder):
@@ -57,9 +58,10 @@ WRITERS = """
 import sys, tempfile, threading, time
 from pathlib import Path
 import warpstack as ws
-from warpstack import stage_cache, sweep_store
-from warpstack.files import temporary_folder, write_file
-from warpstack.io import accelsim, parquet
+from warpstack.exploration import stage_cache
+from warpstack.exploration import store as sweep_store
+from warpstack._util.files import temporary_folder, write_file
+from warpstack.traces.io import accelsim, parquet
 
 def wait(path):
     path.write_bytes(b"half")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpstack import InputError, UnusedOptionWarning
-from warpstack.gpu import Gpu, gpu
+from warpstack.hardware.description import Gpu, gpu
 
 CONFIGURATIONS = Path(__file__).resolve().parents[3] / "shared" / "gpgpusim-configs"
 

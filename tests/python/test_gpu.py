@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from warpstack import InputError
-from warpstack.gpu import Gpu, as_gpu, gpu, gpus, value_of_text
+from warpstack.hardware.description import Gpu, as_gpu, gpu, gpus, value_of_text
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpus"
 FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 import warpstack as ws
 from strategies import kernels
 from warpstack import _core, host
+from warpstack._util.storage import default_budget
 from warpstack.cli import main
-from warpstack.storage import default_budget
 
 HERE = Path(__file__).parent
 CLIENT = HERE / "host_client.py"
@@ -224,7 +224,7 @@ def test_interrupt_leaves_nothing(tmp_path):
 def test_trace_files_keep_everything(tmp_path_factory, kernel):
     path = str(tmp_path_factory.mktemp("file") / "kernel")
     _core.write_trace_file(kernel._core, path)
-    again = ws.trace.KernelTrace(_core.read_trace_file(path, default_budget()))
+    again = ws.KernelTrace(_core.read_trace_file(path, default_budget()))
     assert again.digest == kernel.digest
     assert again.instructions.equals(kernel.instructions)
     assert again._core.header == kernel._core.header

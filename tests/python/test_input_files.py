@@ -14,8 +14,8 @@ import pytest
 import warpstack as ws
 from accelsim_text import header
 from warpstack.cli import _predictions
+from warpstack.exploration.design import SweepFile
 from warpstack.figures.hardware import read_hardware
-from warpstack.sweep_file import SweepFile
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="uses named pipes, /dev and /proc"

@@ -10,8 +10,8 @@ from accelsim_text import Instruction, grouped
 from strategies import gpus, kernels
 from twins import interval as plain
 from warpstack import _core
-from warpstack.gpu import class_latencies
-from warpstack.interval import warp_groups
+from warpstack.hardware.description import class_latencies
+from warpstack.interval.profile import warp_groups
 
 
 def warp_program(kernel, block, warp, latencies):

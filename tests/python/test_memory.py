@@ -10,7 +10,7 @@ from accelsim_text import Instruction, grouped
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
-from warpstack.memory import memory_config
+from warpstack.memory.caches import memory_config
 
 COUNTERS = [
     "sectors",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from warpstack import mwp_cwp
-from warpstack.mwp_cwp import is_coalesced, symbols, transactions
+from warpstack.models.mwp_cwp import is_coalesced, symbols, transactions
 
 TILED = mwp_cwp.KernelDescription(
     threads_per_block=128,

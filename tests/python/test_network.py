@@ -11,7 +11,7 @@ import warpstack as ws
 from strategies import gpus, kernels
 from twins import network as plain
 from warpstack import _core
-from warpstack.models import _parameters
+from warpstack.models.prediction import _parameters
 
 MODEL = "warpstack"
 DEMANDS = (
@@ -32,7 +32,7 @@ REFERENCE = ws.gpu("pascal-mdm").replace(texture_latency=25, issue_width=1)
 
 def caches_of(gpu):
     """Return the fields that a memory profile depends on."""
-    return {field: getattr(gpu, field) for field in ws.memory.cache_fields("round_robin")}
+    return {field: getattr(gpu, field) for field in ws.memory.caches.cache_fields("round_robin")}
 
 
 def stall_shares(profile):
@@ -387,7 +387,7 @@ def test_hand_made_profiles_have_no_phases():
 def test_many_kernels_at_once_equal_one_by_one():
     profiles_ = [memory_bound(warps=w) for w in (1, 8, 64)]
     gpus_ = [machine(l1_mshrs=n) for n in (8, 64, 512)]
-    table = ws.models.evaluate_all(profiles_, gpus_, MODEL)
+    table = ws.models.prediction.evaluate_all(profiles_, gpus_, MODEL)
     for c, gpu in enumerate(gpus_):
         for k, profile in enumerate(profiles_):
             one = ws.models.evaluate(profile, gpu, MODEL)

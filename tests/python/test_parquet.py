@@ -13,8 +13,8 @@ from hypothesis import given, settings
 
 import warpstack as ws
 from strategies import kernels
-from warpstack.files import file_digest, sealed
-from warpstack.io import parquet
+from warpstack._util.files import file_digest, sealed
+from warpstack.traces.io import parquet
 
 
 @settings(max_examples=40)
@@ -184,7 +184,9 @@ def test_what_cannot_be_saved(app, path, message):
 
 def test_names_that_are_not_utf8(tmp_path):
     kernel = ws.patterns.stream(blocks=1)
-    with pytest.raises(ws.InputError, match=r"name: 'app \\udcff' has characters that are not text"):
+    with pytest.raises(
+        ws.InputError, match=r"name: 'app \\udcff' has characters that are not text"
+    ):
         ws.App([kernel], "app \udcff")
     ws.save(kernel, tmp_path / "a\udcffb")
     again = ws.load(tmp_path / "a\udcffb")

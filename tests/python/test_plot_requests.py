@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 import warpstack as ws
+from warpstack._util.yaml_file import _Loader
 from warpstack.plot.requests import plot_requests
-from warpstack.yaml_file import _Loader
 
 PLOTS = """
 - kind: curves

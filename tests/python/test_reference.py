@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
-from warpstack.reference.common import Line, number, plain_name, scale_of_unit
+from warpstack.validation.reference.common import Line, number, plain_name, scale_of_unit
 
 
 def read(tmp_path, text, name="file.csv"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from strategies import gpus, kernels
 from twins import reuse as plain
-from warpstack.memory import _sm_limits
+from warpstack.memory.caches import _sm_limits
 
 # Few lines meet often, many rarely; high numbers must survive hashing.
 line_numbers = st.one_of(st.integers(0, 6), st.integers(0, 300), st.integers(2**64 - 40, 2**64 - 2))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warpstack as ws
-from warpstack.samples import axes_of_ranges
+from warpstack.exploration.samples import axes_of_ranges
 
 RANGES = {"num_sms": (4, 80), "noc_bandwidth_gbs": (100, 1600, "log"), "scheduler": ["gto", "lrr"]}
 SAMPLERS = [ws.samples.latin_hypercube, ws.samples.sobol, ws.samples.random, ws.samples.saltelli]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from strategies import gpus, kernels
-from warpstack import _core, stage_cache
-from warpstack.stage_cache import as_cache, default_folder
+from warpstack import _core
+from warpstack.exploration import stage_cache
+from warpstack.exploration.stage_cache import as_cache, default_folder
 
 
 def arrays(size, seed=0):

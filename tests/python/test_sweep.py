@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from strategies import gpus, kernels
-from warpstack import sweep_store
-from warpstack.gpu import Gpu, is_whole
-from warpstack.interval import INTERVAL_FIELDS
-from warpstack.memory import CACHE_FIELDS, MemorySystem
-from warpstack.models import evaluate_all, fields_used
-from warpstack.sweep import points_of
+from warpstack.exploration import store as sweep_store
+from warpstack.exploration.sweep import points_of
+from warpstack.hardware.description import Gpu, is_whole
+from warpstack.interval.profile import INTERVAL_FIELDS
+from warpstack.memory.caches import CACHE_FIELDS, MemorySystem
+from warpstack.models.prediction import evaluate_all, fields_used
 
 PREDICTED = ["cycles", "ipc", "cpi", *(f"cpi_{part}" for part in ws.models.STACK_COMPONENTS)]
 
@@ -533,8 +533,8 @@ def test_a_store_of_the_version_before_is_refused(kernel, pascal, tmp_path):
 KILLED = """
 import sys, time
 import warpstack as ws
-from warpstack import sweep_store
-from warpstack.memory import MemorySystem
+from warpstack.exploration import store as sweep_store
+from warpstack.memory.caches import MemorySystem
 
 sweep_store._WRITE_SECONDS = 0
 run = MemorySystem.run

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.cluster import PackedKernels, run_on_cluster
+from warpstack.exploration.cluster import PackedKernels, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
 # Dask leaves sockets and loops to the collector when a worker dies.
@@ -69,7 +69,7 @@ def test_a_killed_worker_costs_nothing(client, app, pascal, tmp_path):
                 os.kill(victim, signal.SIGKILL)
                 return
 
-    from warpstack import sweep_store
+    from warpstack.exploration import store as sweep_store
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.sweep_file import SweepFile
+from warpstack.exploration.design import SweepFile
 
 DESIGN = """
 kernels:

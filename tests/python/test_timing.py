@@ -12,7 +12,7 @@ import warpstack as ws
 from strategies import gpus, kernels
 from twins.timing import PARTS, TICKS, Machine
 from warpstack.cli import main
-from warpstack.timing import simulator_config
+from warpstack.timing.simulation import simulator_config
 
 
 @st.composite

@@ -20,7 +20,7 @@ from functools import cache
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.hardware import Hardware, read_hardware
-from warpstack.figures.report import Report, redraw, staleness, write_index, write_report
+from warpstack.figures.report import Report, module_of, redraw, staleness, write_index, write_report
 from warpstack.figures.study import SIZES, Study
 
 __all__ = [
@@ -41,44 +41,44 @@ __all__ = [
     "write_report",
 ]
 
-#: Modules in the order of the index: the papers by priority, the figures by number.
-_MODULES = (
-    "mdm_table1",
-    "mdm_table2",
-    "mdm_fig3",
-    "mdm_fig5",
-    "mdm_fig6",
-    "mdm_fig7",
-    "mdm_fig8",
-    "mdm_fig9",
-    "mdm_fig10",
-    "mdm_fig11",
-    "mdm_fig12",
-    "mdm_fig13",
-    "mdm_fig14",
-    "mdm_fig15",
-    "cal_fig1",
-    "cal_fig3",
-    "gpumech_fig4",
-    "gpumech_fig7",
-    "gpumech_fig11",
-    "gpumech_fig12",
-    "gpumech_fig13",
-    "gpumech_fig14",
-    "gpumech_fig15",
-    "gpumech_fig16",
-    "mwp_table2",
-    "mwp_fig14",
-    "mwp_fig21",
-    "mwp_fig22",
-    "mwp_fig23",
-    "mwp_fig25",
-    "mwp_fig31",
-    "cache_table4",
-    "cache_table5",
-    "cache_fig7",
-    "cache_fig8",
-    "cache_fig10",
+#: In the order of the index: the papers by priority, the figures by number.
+_NAMES = (
+    "mdm-table1",
+    "mdm-table2",
+    "mdm-fig3",
+    "mdm-fig5",
+    "mdm-fig6",
+    "mdm-fig7",
+    "mdm-fig8",
+    "mdm-fig9",
+    "mdm-fig10",
+    "mdm-fig11",
+    "mdm-fig12",
+    "mdm-fig13",
+    "mdm-fig14",
+    "mdm-fig15",
+    "cal-fig1",
+    "cal-fig3",
+    "gpumech-fig4",
+    "gpumech-fig7",
+    "gpumech-fig11",
+    "gpumech-fig12",
+    "gpumech-fig13",
+    "gpumech-fig14",
+    "gpumech-fig15",
+    "gpumech-fig16",
+    "mwp-table2",
+    "mwp-fig14",
+    "mwp-fig21",
+    "mwp-fig22",
+    "mwp-fig23",
+    "mwp-fig25",
+    "mwp-fig31",
+    "cache-table4",
+    "cache-table5",
+    "cache-fig7",
+    "cache-fig8",
+    "cache-fig10",
 )
 #: Those that need measurements.
 MEASURED = ("mdm-fig10",)
@@ -93,8 +93,7 @@ LEFT_OUT = {
 
 @cache
 def _figures() -> dict[str, PaperFigure]:
-    found = (importlib.import_module(f"{__name__}.{module}").figure for module in _MODULES)
-    return {figure.name: figure for figure in found}
+    return {name: importlib.import_module(module_of(name)).figure for name in _NAMES}
 
 
 def names(*, measured: bool = False) -> list[str]:

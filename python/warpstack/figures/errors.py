@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from warpstack.figures.base import Claim
-from warpstack.timing import MODEL_NAME
+from warpstack.timing.simulation import MODEL_NAME
 
 _APPLICATION = ["setting", "app", "label", "class", "model"]
 

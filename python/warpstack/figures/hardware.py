@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warpstack import workloads
-from warpstack.arguments import as_path, printable
+from warpstack._util.arguments import as_path, printable
+from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError, not_one_of
-from warpstack.gpu import Gpu, GpuLike, as_gpu
-from warpstack.input_file import MAX_TABLE_BYTES, read_input
-from warpstack.io.common import reading
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.traces.io.common import reading
 
 __all__ = ["Hardware", "read_hardware"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from warpstack import measures
-from warpstack.figures import mdm
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.drawing import heat_map, new_figure
+from warpstack.figures.mdm import common as mdm
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
-from warpstack.timing import MODEL_NAME
+from warpstack.timing.simulation import MODEL_NAME
+from warpstack.validation import measures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from warpstack.arguments import printable
+from warpstack._util.arguments import printable
+from warpstack._util.files import remove_leftovers, write_file
+from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
-from warpstack.files import remove_leftovers, write_file
-from warpstack.input_file import MAX_TABLE_BYTES, read_input
 
 __all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
@@ -145,17 +145,27 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+def module_of(figure: str) -> str:
+    """Return the module of a figure by the figure's name: ``warpstack.figures.mdm.fig5``."""
+    paper, _, number = figure.partition("-")
+    folder = "mwp_cwp" if paper == "mwp" else paper
+    return f"warpstack.figures.{folder}.{number}"
+
+
 def _code_digest(figure: PaperFigure) -> str:
     """Return a digest of what draws a figure: its module, and what that imports to draw.
 
-    Comments, docstrings and formatting do not count.
+    Comments, docstrings, formatting, and where modules are do not count.
     """
     parts = []
-    waiting = [f"warpstack.figures.{figure.name.replace('-', '_')}"]
+    waiting = [module_of(figure.name)]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
-        found = importlib.util.find_spec(name)
+        try:
+            found = importlib.util.find_spec(name)
+        except ModuleNotFoundError:  # its folder is not there
+            found = None
         if found is None or found.origin is None:  # a figure that is not one of the package's
             continue
         tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
@@ -166,9 +176,9 @@ def _code_digest(figure: PaperFigure) -> str:
                         seen.add(str(module))
                         waiting.append(str(module))
             body = getattr(node, "body", None)
-            if isinstance(body, list) and body and _is_docstring(body[0]):
-                node.body = body[1:]  # type: ignore[attr-defined]
-        parts.append(f"{name} {ast.dump(tree)}")
+            if isinstance(body, list):
+                node.body = [s for s in body if not _says_nothing(s)]  # type: ignore[attr-defined]
+        parts.append(ast.dump(tree))
     return _digest("\n".join(sorted(parts)).encode())
 
 
@@ -176,15 +186,14 @@ def _draws(module: str) -> bool:
     """Return whether a module has a part in pictures, beside those that only compute their data."""
     if module in ("warpstack.figures.study", "warpstack.figures.stages"):
         return False
-    folder, _, name = module.rpartition(".")
-    return (
-        folder in ("warpstack.figures", "warpstack.plot")
-        and (Path(__file__).parents[1] / folder.rpartition(".")[2] / f"{name}.py").is_file()
-    )
+    _, folder, *rest = [*module.split("."), ""]
+    path = Path(__file__).parents[1].joinpath(folder, *rest[:-1])
+    return folder in ("figures", "plot") and path.with_suffix(".py").is_file()
 
 
-def _is_docstring(statement: object) -> bool:
-    return (
+def _says_nothing(statement: object) -> bool:
+    """Return whether a statement draws nothing: an import, or a text, such as a docstring."""
+    return isinstance(statement, (ast.Import, ast.ImportFrom)) or (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)

@@ -8,16 +8,18 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack import models, timing, workloads
-from warpstack.ablation import ablate
-from warpstack.dvfs import dvfs
-from warpstack.gpu import Gpu
-from warpstack.gpu import gpu as named_gpu
-from warpstack.interval import representative_warp
-from warpstack.memory import MemorySystem, hit_rates
-from warpstack.models import STACK_COMPONENTS
-from warpstack.reuse import PptGpuMem, ppt_gpu_mem, reuse_profile
-from warpstack.trace import App, KernelTrace
+from warpstack import workloads
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.description import gpu as named_gpu
+from warpstack.interval.profile import representative_warp
+from warpstack.memory.ablation import ablate
+from warpstack.memory.caches import MemorySystem, hit_rates
+from warpstack.memory.reuse import PptGpuMem, ppt_gpu_mem, reuse_profile
+from warpstack.models import prediction
+from warpstack.models.dvfs import dvfs
+from warpstack.models.prediction import STACK_COMPONENTS
+from warpstack.timing import simulation
+from warpstack.traces.trace import App, KernelTrace
 
 _STACK = [f"cpi_{part}" for part in STACK_COMPONENTS]
 
@@ -31,7 +33,7 @@ _TRAFFIC = (
 COLUMNS: Mapping[str, Sequence[str]] = {
     "performance": (
         *(*_PREDICTED, "ipc", "cpi", *_STACK),
-        *(f"miss_{part}" for part in timing.LATENCY_PARTS),
+        *(f"miss_{part}" for part in simulation.LATENCY_PARTS),
         *("misses", "seconds"),
     ),
     "predictions": _PREDICTED,
@@ -61,9 +63,9 @@ def performance(
     """
     target = _changed(gpu, changes)
     start = time.perf_counter()
-    results = timing.simulate(app, target)
+    results = simulation.simulate(app, target)
     middle = time.perf_counter()
-    simulated = timing.as_table(results)
+    simulated = simulation.as_table(results)
     latency = pd.DataFrame([result.miss_latency["cycles"].to_dict() for result in results])
     latency = latency.add_prefix("miss_").assign(misses=[result.misses for result in results])
     simulated = pd.concat([simulated, latency], axis=1).assign(seconds=middle - start)
@@ -85,7 +87,7 @@ def selections(
 ) -> pd.DataFrame:
     """Simulate, and predict with each way to select a warp: ``model`` is ``simulation`` or the way."""
     target = _changed(gpu, changes)
-    parts = [timing.as_table(timing.simulate(app, target))]
+    parts = [simulation.as_table(simulation.simulate(app, target))]
     parts += [_predict(app, target, [model], way).assign(model=way) for way in ways]
     table = pd.concat(parts, ignore_index=True)
     table = table[["kernel", "name", "model", "instructions", "cycles", "ipc", "cpi"]]
@@ -120,7 +122,7 @@ def costs(
     """Measure seconds: of a simulation, of what is done once, and of a prediction at each point."""
     target = named_gpu(gpu)
     start = time.perf_counter()
-    timing.simulate(app, target)
+    simulation.simulate(app, target)
     seconds = {"simulation": time.perf_counter() - start}
     start = time.perf_counter()
     workloads.load(workload, size)
@@ -145,7 +147,7 @@ def caches(app: App, *, gpu: str) -> pd.DataFrame:
     """
     target = named_gpu(gpu)
     system = MemorySystem(target)
-    simulator = timing.Simulator(target)
+    simulator = simulation.Simulator(target)
     rows = []
     for kernel in app:
         about = {"kernel": kernel.launch_id, "name": kernel.short_name}
@@ -189,7 +191,7 @@ def _changed(name: str, changes: Mapping[str, Any]) -> Gpu:
 
 
 def _predict(app: App, target: Gpu, wanted: Sequence[str], selection: str) -> pd.DataFrame:
-    return models.predict(app, target, wanted, selection=selection)
+    return prediction.predict(app, target, wanted, selection=selection)
 
 
 def _is_control_divergent(kernel: KernelTrace) -> bool:

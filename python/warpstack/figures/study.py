@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import workloads
+from warpstack._util.folders import data_folder
+from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_one_of
+from warpstack.exploration.stage_cache import CacheLike, as_cache, key_of
 from warpstack.figures.hardware import Hardware
 from warpstack.figures.stages import COLUMNS, TEXTS
-from warpstack.folders import data_folder
-from warpstack.gpu import as_gpu
-from warpstack.progress import progress_bar
-from warpstack.stage_cache import CacheLike, as_cache, key_of
-from warpstack.trace import App
+from warpstack.hardware.description import as_gpu
+from warpstack.traces.trace import App
 
 __all__ = ["SIZES", "Study"]
 
@@ -242,7 +242,7 @@ def _sources() -> str:
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         place = file.relative_to(package)
-        if place.parts[0] in ("plot", "cli.py") or (
+        if place.parts[0] in ("plot", "cli", "cli.py") or (
             place.parts[0] == "figures" and place.name != "stages.py"
         ):
             continue

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError
-from warpstack.models import STACK_COMPONENTS
+from warpstack.models.prediction import STACK_COMPONENTS
 from warpstack.tables import checked_table
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
-from warpstack.expressions import Expression
-from warpstack.gpu import Gpu, GpuLike
-from warpstack.models import STACK_COMPONENTS
+from warpstack.exploration.expressions import Expression
+from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
+from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
+from warpstack.hardware.description import Gpu, GpuLike
+from warpstack.models.prediction import STACK_COMPONENTS
 from warpstack.plot import style
 from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
 from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
 from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
-from warpstack.points import axes_of, in_step, slice_of, speedups, with_fields
-from warpstack.sensitivity import metric_of, sobol_indices, swings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.tables import checked_table
 

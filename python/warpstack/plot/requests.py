@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from warpstack.arguments import as_path
+from warpstack._util.arguments import as_path
 from warpstack.errors import InputError, not_one_of, shown
-from warpstack.gpu import GpuLike, check_value_fields, value_of_text
+from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
 
 if TYPE_CHECKING:

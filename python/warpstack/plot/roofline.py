@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of
 from warpstack.tables import checked_table
 

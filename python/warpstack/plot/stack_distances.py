@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError
-from warpstack.reuse import ReuseProfile
+from warpstack.memory.reuse import ReuseProfile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

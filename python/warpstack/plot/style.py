@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from warpstack.gpu import Gpu
+from warpstack.hardware.description import Gpu
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")

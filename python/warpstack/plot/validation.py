@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from warpstack.checked import checked
+from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
 from warpstack.tables import checked_table
-from warpstack.validate import MATCHED, is_additive
+from warpstack.validation.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,12 +22,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import cuda
-from warpstack.arguments import as_integer
-from warpstack.checked import checked, checked_fields
+from warpstack._util.arguments import as_integer
+from warpstack._util.checked import checked, checked_fields
+from warpstack._util.folders import data_folder
 from warpstack.cuda import DeviceArray
 from warpstack.errors import InputError, shown
-from warpstack.folders import data_folder
-from warpstack.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
     "Arrays",

@@ -7,13 +7,13 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Intervals with random demands; some have no requests.
-IntervalColumns random_intervals(std::size_t size, std::mt19937& random) {
+interval::IntervalColumns random_intervals(std::size_t size, std::mt19937& random) {
   std::uniform_int_distribution<int> few(0, 40);
-  IntervalColumns columns;
+  interval::IntervalColumns columns;
   for (std::size_t i = 0; i < size; ++i) {
     const double reads = std::max(few(random) - 20, 0);
     const double writes = std::max(few(random) - 30, 0);
@@ -56,8 +56,8 @@ std::vector<ModelParameters> random_configurations(std::size_t size, std::mt1993
 
 TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
   std::mt19937 random(1);
-  const IntervalColumns first = random_intervals(30, random);
-  const IntervalColumns second = random_intervals(1, random);
+  const interval::IntervalColumns first = random_intervals(30, random);
+  const interval::IntervalColumns second = random_intervals(1, random);
   const std::vector<KernelDemand> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}},
                                              {&second, {{1, 8, 1, 8}}}};
   const std::vector<ModelParameters> configurations = random_configurations(3000, random);
@@ -83,7 +83,7 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
 
 TEST(Batch, ErrorsAndInterruptsReachTheCaller) {
   std::mt19937 random(2);
-  const IntervalColumns intervals = random_intervals(4, random);
+  const interval::IntervalColumns intervals = random_intervals(4, random);
   const std::vector<KernelDemand> kernels = {{&intervals, {{1, 8, 1, 8}}}};
   std::vector<ModelParameters> configurations = random_configurations(5000, random);
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2,
@@ -91,7 +91,7 @@ TEST(Batch, ErrorsAndInterruptsReachTheCaller) {
                std::runtime_error);
   configurations[4321].l1_mshrs = 0;
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2), InputError);
-  const IntervalColumns none;
+  const interval::IntervalColumns none;
   const std::vector<KernelDemand> empty = {{&none, {{1, 8, 1, 8}}}};
   EXPECT_THROW(evaluate_all(find_model("mdm"), empty, configurations), InputError);
 }
@@ -101,4 +101,4 @@ TEST(Batch, NothingGivesNothing) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::model

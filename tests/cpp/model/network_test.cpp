@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 TEST(Network, NothingThatTakesTimeHasNoBound) {
@@ -65,4 +65,4 @@ TEST(Network, SolvesItsEquation) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::model

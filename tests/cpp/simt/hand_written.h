@@ -9,6 +9,7 @@
 
 #include "simt/lanes.h"
 #include "simt/program.h"
+#include "simt/registers.h"
 
 namespace warpstack::simt::testing {
 
@@ -94,8 +95,8 @@ class HandWritten {
     Step& last = kernel().steps.back();
     last.first_row = static_cast<std::uint32_t>(program_.rows.size());
     last.num_rows = 1;
-    program_.rows.push_back(
-        make_static_instruction(16 * last.first_row, opcode, std::vector<std::uint16_t>{1}, {}));
+    program_.rows.push_back(trace::make_static_instruction(16 * last.first_row, opcode,
+                                                           std::vector<std::uint16_t>{1}, {}));
   }
 
   [[nodiscard]] ProgramFunction& kernel() { return program_.functions[0]; }

@@ -113,12 +113,12 @@ TEST_F(Launch, TheTraceHasTheActiveLanesOfEachInstruction) {
   options_.storage = warpstack::testing::memory_budget();
   const LaunchResult result = run(kernel);
   ASSERT_TRUE(result.trace.has_value());
-  const KernelTrace& trace = *result.trace;
+  const trace::KernelTrace& trace = *result.trace;
   EXPECT_EQ(trace.header().name, "by_hand");
   EXPECT_EQ(trace.header().source, "hand");
   EXPECT_EQ(trace.header().binary_version, 75u);
   std::vector<std::byte> scratch;
-  const ColumnView warp = trace.warp({0, 0}, scratch);
+  const trace::ColumnView warp = trace.warp({0, 0}, scratch);
   ASSERT_EQ(warp.instruction.size(), 32u);  // 31 additions and the store
   EXPECT_EQ(warp.instruction.back(), 1u);
   EXPECT_EQ(trace.num_thread_instructions(), 496u + 32);

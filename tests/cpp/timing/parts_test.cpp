@@ -8,7 +8,7 @@
 #include "timing/mshr.h"
 #include "timing/warp_scheduler.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 constexpr Ticks cycle = ticks_per_cycle;
@@ -102,10 +102,10 @@ TEST(MshrFile, HoldsLinesAndTargetsUpToItsLimits) {
   EXPECT_FALSE(mshrs.is_full());
   const std::uint32_t second = mshrs.allocate(10, 0b0100);
   EXPECT_TRUE(mshrs.is_full());
-  SectorMask under_way = 0;
-  mshrs.for_each(10, [&](std::uint32_t, SectorMask mask) { under_way |= mask; });
+  memory::SectorMask under_way = 0;
+  mshrs.for_each(10, [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
   EXPECT_EQ(under_way, 0b0111);
-  mshrs.for_each(11, [](std::uint32_t, SectorMask) { FAIL(); });
+  mshrs.for_each(11, [](std::uint32_t, memory::SectorMask) { FAIL(); });
   mshrs.release(first);
   EXPECT_EQ(mshrs.size(), 1u);
   const std::uint32_t third = mshrs.allocate(11, 1);
@@ -285,12 +285,13 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
         steps.push_back({"FADD", {4}, {2}, {}});
     }
   }
-  const KernelTrace in_memory = testing::make_kernel(2, 64, steps);
-  const KernelTrace in_file = testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
+  const trace::KernelTrace in_memory = testing::make_kernel(2, 64, steps);
+  const trace::KernelTrace in_file =
+      testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
   ASSERT_TRUE(in_file.blocks().spilled());
-  const RowFlags flags(in_memory.instructions());
+  const memory::RowFlags flags(in_memory.instructions());
   std::vector<std::uint8_t> is_memory;
-  for (const StaticInstruction& row : in_memory.instructions()) {
+  for (const trace::StaticInstruction& row : in_memory.instructions()) {
     is_memory.push_back(row.is_memory());
   }
   for (std::uint32_t warp = 0; warp < 2; ++warp) {
@@ -312,4 +313,4 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "kernels.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using testing::memory_budget;
@@ -117,4 +117,4 @@ TEST(AccelSimReader, FinishedReaderKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "trace/accelsim_reader.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using testing::make_kernel;
@@ -78,4 +78,4 @@ TEST(AccelSimReader, RefusesMalformedRegisterLists) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

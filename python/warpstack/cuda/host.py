@@ -1,0 +1,296 @@
+"""Traces of unmodified CUDA programs, run without a GPU.
+
+A program that was built with shared cudart loads, instead of NVIDIA's library, the stand-in of this
+package: it reads the PTX in the program's fat binaries, keeps device memory, and runs each launch
+in the functional simulator. Traces come over one by one while the program runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpstack import _core
+from warpstack._util.arguments import as_integer, as_path, printable
+from warpstack._util.checked import checked, checked_fields
+from warpstack._util.files import temporary_folder
+from warpstack._util.progress import progress_bar
+from warpstack._util.storage import default_budget, default_limit_bytes
+from warpstack.errors import InputError, not_one_of
+from warpstack.hardware.description import Gpu
+from warpstack.traces.io import parquet
+from warpstack.traces.trace import KernelTrace
+
+__all__ = ["Run", "trace_program"]
+
+#: Seconds between two looks for new traces.
+_POLL_SECONDS = 0.05
+#: Seconds that an interrupted program has to end by itself.
+_GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a traced program did."""
+
+    launches: int
+    traced: int
+    instructions: int  # warp instructions in the traces
+    status: int  # of the program; negative: the signal that ended it
+    errors: tuple[str, ...]  # what makes its results or traces incomplete
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
+    def problem(self) -> str:
+        """Return what went wrong in one sentence; empty if nothing did."""
+        parts = []
+        if self.errors:
+            more = f" (and {len(self.errors) - 1} more errors)" if len(self.errors) > 1 else ""
+            parts.append(self.errors[0] + more)
+        if self.status < 0:
+            parts.append(f"the program was ended by {_signal_name(-self.status)}")
+        elif self.status > 0:
+            parts.append(f"the program exited with status {self.status}")
+        return "; ".join(parts)
+
+
+@checked
+def trace_program(
+    command: Sequence[str | os.PathLike[str] | float],
+    output: str | os.PathLike[str],
+    *,
+    gpu: Gpu | None = None,
+    kernel: str | None = None,
+    limit_launches: int | None = None,
+    device_memory_mib: float | None = None,
+    allow_uninitialized: bool = False,
+    on_fault: str = "stop",
+    check_races: bool = False,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Run:
+    """Run a CUDA program without a GPU and save the traces of its launches.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments. It must have PTX in it and load libcudart as a shared library
+        (``nvcc -cudart shared -gencode arch=compute_75,code=compute_75``); a script that starts
+        such programs will do.
+    output
+        The folder to write, as `warpstack.save` does: it appears complete, when the program has
+        ended. What a failing program launched before it failed is kept.
+    gpu
+        What the program sees when it asks for its device: number of SMs, clock, sizes.
+    kernel
+        Trace only kernels whose name, mangled or not, contains a match of this POSIX extended
+        regular expression. The others run untraced.
+    limit_launches
+        Trace at most this many launches. Later ones run untraced, so that the program's results
+        stay right.
+    device_memory_mib
+        Memory of the device; 16384 by default. It takes host memory as far as the program uses it.
+    allow_uninitialized
+        Let kernels read device memory that nobody has written.
+    on_fault
+        "continue" lets kernels go on after faults that a GPU may let pass (see
+        `warpstack.cuda.Kernel.launch`): each is told on standard error, once for each kind and source
+        line of a launch.
+    check_races
+        Two accesses of different warps of a block to one address, one of them a write, without a
+        barrier between them are a fault.
+    overwrite
+        Replace a folder that was saved before.
+    progress
+        Show the number of traced launches and the kernel's name on standard error.
+
+    Raises
+    ------
+    InputError
+        If the program cannot be started, loads no shared libcudart or launches nothing to trace, or
+        if the output exists or cannot be written; nothing is written then. What happens inside the
+        program is not raised but told by `Run.problem`.
+    """
+    words = [str(word) for word in command]
+    if not words:
+        raise InputError("trace: no program is given")
+    if on_fault not in ("stop", "continue"):
+        raise not_one_of("on_fault", on_fault, ("stop", "continue"))
+    place = as_path("output", output)
+    if limit_launches is not None:
+        limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
+    name = Path(words[0]).name
+    with (
+        parquet.writer(place, name, overwrite=overwrite) as folder,
+        _spool() as spool,
+        progress_bar(progress, limit_launches, f"tracing {printable(name)}", "launch") as bar,
+    ):
+        environment = _environment(spool)
+        settings = {
+            "KERNEL": kernel or "",
+            "LIMIT": "" if limit_launches is None else str(limit_launches),
+            "DEVICE": _device_text(gpu, device_memory_mib),
+            "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
+            "ON_FAULT": on_fault,
+            "CHECK_RACES": "1" if check_races else "",
+        }
+        environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
+        with _process(words, environment) as process:
+            traced = instructions = 0
+            ended = False
+            while True:
+                for trace in _arrived(spool):
+                    bar.set_description(f"tracing {trace.short_name}")
+                    folder.add(trace)
+                    traced += 1
+                    instructions += trace.num_instructions
+                    bar.update(1)
+                if ended:
+                    break
+                # One more look after the end, for what came in between.
+                ended = _ended(process)
+        launches, errors = _counted(spool)
+        run = Run(
+            launches=launches,
+            traced=traced,
+            instructions=instructions,
+            status=process.returncode,
+            errors=errors,
+        )
+        if traced == 0:
+            raise InputError(_why_nothing(run, spool, words[0], kernel))
+    return run
+
+
+def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str:
+    """Return why there is no trace."""
+    problem = f"; {run.problem()}" if run.problem() else ""
+    if not (spool / "attached").exists():
+        return (
+            f"{printable(program)}: the program does not load libcudart.so.11.0, .12 or .13 as a shared "
+            "library, or has a DT_RPATH to one; build it with nvcc -cudart shared (and -gencode "
+            f"arch=compute_75,code=compute_75){problem}"
+        )
+    if run.launches == 0:
+        return f"{printable(program)}: the program launched no kernel{problem}"
+    chosen = f" that matches {kernel}" if kernel else ""
+    return f"{printable(program)}: none of {run.launches} launches{chosen} was traced to its end{problem}"
+
+
+@contextlib.contextmanager
+def _spool() -> Iterator[Path]:
+    """Make a folder through which the program hands over its traces (see cpp/cudart/spool.h)."""
+    with temporary_folder() as folder:
+        yield folder
+
+
+def _environment(spool: Path) -> dict[str, str]:
+    libraries = Path(_core.__file__).parent / "lib"
+    if not (libraries / "libwarpstack_cudart.so").is_file():
+        raise InputError(
+            "this warpstack was built without its stand-in for libcudart, which needs Linux; "
+            "install it on Linux to trace programs"
+        )
+    environment = dict(os.environ)
+    paths = [str(libraries), environment.get("LD_LIBRARY_PATH", "")]
+    environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
+    environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
+    environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
+    environment["WARPSTACK_CUDART_BUDGET"] = str(default_limit_bytes())
+    return environment
+
+
+def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
+    """Return what the stand-in says of its device (see cpp/cudart/device_description.h)."""
+    values: dict[str, float | str] = {}
+    if gpu is not None:
+        values = {
+            "name": re.sub(r"[;=]", " ", f"warpstack {gpu.title}"),
+            "num_sms": gpu.num_sms,
+            "clock_khz": gpu.clock_ghz * 1e6,
+            "warps_per_sm": gpu.warps_per_sm,
+            "threads_per_sm": gpu.threads_per_sm,
+            "blocks_per_sm": gpu.blocks_per_sm,
+            "registers_per_sm": gpu.registers_per_sm,
+            "shared_bytes_per_sm": gpu.shared_memory_kib_per_sm * 1024,
+            "l2_bytes": gpu.l2_size_kib * 1024,
+        }
+    if memory_mib is not None:
+        if not 1 <= memory_mib <= 2**30:
+            raise InputError(f"device memory of {memory_mib:g} MiB is outside 1 to {2**30}")
+        values["memory_bytes"] = memory_mib * 2**20
+    texts = {
+        # The fields are C integers: what is beyond counts as their largest value.
+        key: value
+        if isinstance(value, str)
+        else str(max(int(value) if key == "memory_bytes" else min(int(value), 2**31 - 1), 1))
+        for key, value in values.items()
+    }
+    return ";".join(f"{key}={text}" for key, text in texts.items())
+
+
+@contextlib.contextmanager
+def _process(
+    command: Sequence[str], environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program, and end it if what reads its traces fails or is interrupted."""
+    try:
+        process = subprocess.Popen(command, env=environment)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{printable(command[0])}: cannot be started: {reason}") from None
+    try:
+        yield process
+    except BaseException:
+        process.terminate()
+        try:
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _arrived(spool: Path) -> Iterator[KernelTrace]:
+    """Yield the traces that have come, in the order of their launches, and delete their files."""
+    names = (re.fullmatch(r"kernel-([0-9]+)\.wstrace", entry.name) for entry in spool.iterdir())
+    for match in sorted(filter(None, names), key=lambda match: int(match[1])):
+        file = spool / match[0]
+        core = _core.read_trace_file(os.fsencode(file), default_budget())
+        file.unlink()
+        yield KernelTrace(core)
+
+
+def _counted(spool: Path) -> tuple[int, tuple[str, ...]]:
+    """Return the number of launches and the errors of a program that has ended."""
+    launches = 0
+    with contextlib.suppress(OSError, struct.error):
+        launches = struct.unpack("=QQ", (spool / "state").read_bytes())[0]
+    errors: tuple[str, ...] = ()
+    with contextlib.suppress(FileNotFoundError):
+        text = (spool / "errors").read_text(encoding="utf-8", errors="backslashreplace")
+        errors = tuple(text.splitlines())
+    return launches, errors
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

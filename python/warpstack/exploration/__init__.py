@@ -1,0 +1,1 @@
+"""Design spaces: sweeps and their stores, search, sensitivity, sliders."""

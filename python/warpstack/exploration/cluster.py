@@ -1,0 +1,171 @@
+"""Sweeps on a Dask cluster."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from warpstack import _core
+from warpstack._util.files import temporary_folder
+from warpstack._util.storage import default_budget
+from warpstack.errors import InputError
+from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
+
+__all__ = ["PackedKernels", "check_client", "run_on_cluster"]
+
+#: How often a task is given to another worker after one was lost.
+_MOST_ATTEMPTS = 8
+#: Applications whose traces a worker keeps unpacked.
+_MOST_UNPACKED = 4
+
+Result = TypeVar("Result")
+#: (kernels of an application, a task) -> its result.
+Work = Callable[[tuple[KernelTrace, ...], Any], Result]
+
+
+@dataclass(frozen=True)
+class PackedKernels:
+    """Traces as bytes, to be sent to another machine."""
+
+    digests: tuple[str, ...]
+    files: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, kernels: Sequence[KernelTrace]) -> PackedKernels:
+        """Pack the traces of an application."""
+        files = []
+        with temporary_folder() as folder:
+            path = folder / "kernel"
+            for kernel in kernels:
+                _core.write_trace_file(kernel._core, os.fsencode(path))
+                files.append(path.read_bytes())
+        return cls(tuple(kernel.digest for kernel in kernels), tuple(files))
+
+    def unpack(self) -> tuple[KernelTrace, ...]:
+        """Return the traces; those of the last few applications are kept."""
+        with _unpacked_lock:
+            kernels = _unpacked.pop(self.digests, None)
+            if kernels is None:
+                kernels = self._unpack()
+            _unpacked[self.digests] = kernels
+            while len(_unpacked) > _MOST_UNPACKED:
+                _unpacked.popitem(last=False)
+            return kernels
+
+    def _unpack(self) -> tuple[KernelTrace, ...]:
+        kernels = []
+        budget = default_budget()
+        with temporary_folder() as folder:
+            path = folder / "kernel"
+            for file in self.files:
+                path.write_bytes(file)
+                kernels.append(KernelTrace(_core.read_trace_file(os.fsencode(path), budget)))
+        return tuple(kernels)
+
+
+_unpacked: collections.OrderedDict[tuple[str, ...], tuple[KernelTrace, ...]] = (
+    collections.OrderedDict()
+)
+_unpacked_lock = threading.Lock()
+
+
+def check_client(client: Any) -> None:
+    """Raise `InputError` unless this is a client of a Dask cluster that other code can wait for."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(
+            "client: Dask is not installed; pip install 'warpstack[dask]' and give a "
+            "distributed.Client"
+        ) from None
+    if not isinstance(client, distributed.Client):
+        raise InputError(f"client: expected a distributed.Client, got {type(client).__name__}")
+    if client.asynchronous:
+        raise InputError("client: is asynchronous; give one made with asynchronous=False")
+
+
+def run_on_cluster(
+    client: distributed.Client,
+    apps: Sequence[Sequence[KernelTrace]],
+    tasks: Sequence[tuple[int, int, Any]],
+    work: Work[Result],
+) -> Iterator[tuple[int, Result]]:
+    """Yield the number and result of each task as they come.
+
+    A task whose worker is lost is given to another one, and traces that were lost with it are sent
+    again.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    apps
+        The kernels of each application.
+    tasks
+        Number, application and description of each task.
+    work
+        What a worker does with the kernels and the description.
+    """
+    import distributed
+    from distributed.comm.core import CommClosedError
+
+    cluster: Any = client  # Dask is partly typed
+    # What the loss of a worker looks like. Other errors of the system, a full disk say, are the
+    # task's own.
+    lost = (
+        concurrent.futures.CancelledError,
+        distributed.KilledWorker,
+        CommClosedError,
+        ConnectionError,
+        TimeoutError,
+    )
+    sent: dict[int, Any] = {}
+    running: dict[Any, tuple[int, int, Any]] = {}
+    attempts: collections.Counter[int] = collections.Counter()
+    as_completed: Any = distributed.as_completed
+    queue = as_completed(loop=cluster.loop, raise_errors=False)
+
+    def submit(task: tuple[int, int, Any]) -> None:
+        number, app, description = task
+        if app not in sent or sent[app].status in ("cancelled", "lost", "error"):
+            # On every worker: the loss of one loses no trace.
+            sent[app] = cluster.scatter(PackedKernels.of(apps[app]), broadcast=True, hash=False)
+        future = cluster.submit(
+            _run_packed, work, sent[app], description, pure=False, retries=2, priority=-number
+        )
+        running[future] = task
+        queue.add(future)
+
+    try:
+        for task in tasks:
+            submit(task)
+        for future in queue:
+            task = running.pop(future)
+            error = future.exception() if future.status == "error" else None
+            if future.status == "finished":
+                yield task[0], future.result()
+                continue
+            if error is not None and not isinstance(error, lost):
+                raise error
+            attempts[task[0]] += 1
+            if attempts[task[0]] == _MOST_ATTEMPTS:
+                last = f" (the last time: {error})" if error is not None else ""
+                raise InputError(
+                    f"client: {_MOST_ATTEMPTS} workers were lost with the same task{last}; give the "
+                    "workers more memory"
+                )
+            submit(task)
+    finally:
+        cluster.cancel(list(running))
+
+
+def _run_packed(work: Work[Result], packed: PackedKernels, description: Any) -> Result:
+    return work(packed.unpack(), description)

@@ -1,0 +1,346 @@
+"""Files that describe a sweep, for ``warpstack sweep``."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpstack import workloads
+from warpstack._util.arguments import as_path, printable
+from warpstack._util.progress import progress_bar
+from warpstack._util.yaml_file import read_mapping
+from warpstack.errors import InputError, not_one_of, shown
+from warpstack.exploration import samples
+from warpstack.exploration.sweep import Axes, Options, points_of
+from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
+from warpstack.hardware.description import gpu as find_gpu
+from warpstack.models.prediction import model_list
+from warpstack.plot.requests import PlotRequest, plot_requests
+from warpstack.traces.io import load
+from warpstack.traces.trace import App
+
+__all__ = ["SweepFile"]
+
+_KEYS = (
+    "kernels",
+    "gpu",
+    "set",
+    "axes",
+    "points",
+    "sample",
+    "models",
+    "options",
+    "workers",
+    "cache",
+    "store",
+    "output",
+    "plots",
+)
+_SAMPLERS: dict[str, Callable[..., samples.Samples]] = {
+    "latin_hypercube": samples.latin_hypercube,
+    "sobol": samples.sobol,
+    "random": samples.random,
+    "saltelli": samples.saltelli,
+}
+_OUTPUTS = (".csv", ".parquet")
+_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """What a file says about a sweep.
+
+    Attributes
+    ----------
+    path
+        The file; paths in it are relative to its folder.
+    kernels
+        By name: what to load, as keyword arguments of a trace or a workload.
+    gpu, axes, models, options
+        As for `warpstack.sweep`.
+    workers, cache, store
+        The same; None where the file says nothing.
+    output
+        File to write the table to.
+    plots
+        Pictures to draw.
+    """
+
+    path: Path
+    kernels: Mapping[str, Mapping[str, Any]]
+    gpu: Gpu
+    axes: Axes
+    models: tuple[str, ...]
+    options: Options
+    workers: int | None
+    cache: bool | Path | None
+    store: Path | None
+    output: Path | None
+    plots: tuple[PlotRequest, ...]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> SweepFile:
+        """Read a file.
+
+        Raises
+        ------
+        InputError
+            If it is malformed: the message names the file and the entry, and suggests the nearest
+            key for an unknown one.
+        """
+        file = as_path("design", path)
+        entries = read_mapping(file, "design of a sweep", "key: value")
+        try:
+            return cls._of(file, entries)
+        except InputError as error:
+            raise InputError(f"{printable(file)}: {error}") from None
+
+    @classmethod
+    def _of(cls, path: Path, entries: Mapping[str, Any]) -> SweepFile:
+        _check_keys(entries, _KEYS, "")
+        folder = path.parent
+
+        def place(key: str) -> Path | None:
+            text = _text(entries, key)
+            return None if text is None else folder / text
+
+        output = place("output")
+        if output is not None and output.suffix not in _OUTPUTS:
+            raise InputError(f"output: {output.name} does not end in {' or '.join(_OUTPUTS)}")
+        if "kernels" not in entries:
+            raise InputError("there are no kernels; add lines `kernels:` and `NAME: {trace: PATH}`")
+        cache = _text(entries, "cache")
+        kernels = _kernels(entries["kernels"], folder)
+        return cls(
+            path=path,
+            kernels=kernels,
+            gpu=_gpu(entries, folder),
+            axes=_axes(entries),
+            models=tuple(model_list(_texts(entries.get("models", "mdm"), "models"))),
+            options=_options(entries.get("options", {})),
+            workers=None if "workers" not in entries else _whole("workers", entries["workers"], 1),
+            cache=None if cache is None else _TRUTHS.get(cache.lower(), folder / cache),
+            store=place("store"),
+            output=output,
+            plots=tuple(plot_requests(entries.get("plots", []), kernels, folder)),
+        )
+
+    def load(self, *, progress: bool = False) -> dict[str, App]:
+        """Load the traces and run the workloads.
+
+        Raises
+        ------
+        InputError
+            If one cannot be loaded.
+        """
+        apps = {}
+        with progress_bar(progress, len(self.kernels), "loading", "application") as bar:
+            for name, given in self.kernels.items():
+                apps[name] = _load(given)
+                bar.update(1)
+        return apps
+
+
+def _load(given: Mapping[str, Any]) -> App:
+    if "workload" in given:
+        return workloads.load(given["workload"], given["size"], given["seed"])
+    return load(given["trace"], kernels=given["kernels"])
+
+
+def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    for key in entries:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), list(known), n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
+            raise InputError(f"{where}there is no key {shown(key)}{hint}")
+
+
+def _text(entries: Mapping[str, Any], key: str, where: str = "") -> str | None:
+    value = entries.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{where}{key} = {shown(value)} is not text")
+    return value
+
+
+def _texts(given: Any, key: str) -> list[str]:
+    values = [given] if isinstance(given, str) else given
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{key} = {shown(given)} is not a list of names")
+    return values
+
+
+def _mapping(given: Any, key: str) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise InputError(f"{key}: expected lines `key: value`, got {shown(given)}")
+    return given
+
+
+def _whole(key: str, given: Any, at_least: int) -> int:
+    # Python reads no number of thousands of digits.
+    if (
+        not (isinstance(given, str) and re.fullmatch("[0-9]{1,300}", given))
+        or int(given) < at_least
+    ):
+        raise InputError(f"{key} = {shown(given)} is not a whole number of at least {at_least}")
+    return int(given)
+
+
+def _kernels(given: Any, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what to load by name; a list holds names of workloads and paths of traces."""
+    if isinstance(given, list):
+        wanted: dict[str, Any] = {}
+        for text in _texts(given, "kernels"):
+            kind = "workload" if text in workloads.names() else "trace"
+            name = text if kind == "workload" else Path(text).stem
+            if name in wanted:
+                raise InputError(f"kernels: {name} is given twice; give names of your own")
+            wanted[name] = {kind: text}
+    else:
+        wanted = dict(_mapping(given, "kernels"))
+    if not wanted:
+        raise InputError("kernels: there are none")
+    return {name: _kernel(name, entry, folder) for name, entry in wanted.items()}
+
+
+def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
+    where = f"kernels: {name}: "
+    entry = _mapping(given, f"kernels: {name}")
+    if ("trace" in entry) == ("workload" in entry):
+        raise InputError(f"{where}give either trace: PATH or workload: NAME")
+    if "trace" in entry:
+        _check_keys(entry, ("trace", "kernels"), where)
+        trace = folder / (_text(entry, "trace", where) or "")
+        return {"trace": trace, "kernels": launches_of_text(_text(entry, "kernels", where), where)}
+    _check_keys(entry, ("workload", "size", "seed"), where)
+    workload = _text(entry, "workload", where)
+    if workload not in workloads.names():
+        near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
+        raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
+    size = _text(entry, "size", where) or "small"
+    return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
+
+
+def launches_of_text(text: str | None, where: str) -> list[range] | None:
+    """Read a choice of launches such as ``1,4-6``.
+
+    Raises
+    ------
+    InputError
+        If the text is none; the message begins with `where`.
+    """
+    if text is None:
+        return None
+    chosen = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
+        if not ends:
+            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6")
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if last < first:
+            raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
+        chosen.append(range(first, last + 1))
+    return chosen
+
+
+def _gpu(entries: Mapping[str, Any], folder: Path) -> Gpu:
+    text = _text(entries, "gpu")
+    if text is None:
+        raise InputError("there is no gpu; add a line `gpu: NAME` (see warpstack gpus)")
+    is_file = text.endswith((".yaml", ".yml", ".config"))
+    description = find_gpu(folder / text if is_file else text)
+    changes = _mapping(entries.get("set", {}), "set")
+    check_value_fields(changes, "set")
+    return description.replace(**{k: value_of_text(k, v) for k, v in changes.items()})
+
+
+def _axes(entries: Mapping[str, Any]) -> Axes:
+    given = [key for key in ("axes", "points", "sample") if key in entries]
+    if len(given) != 1:
+        raise InputError(
+            "there is no design: give one of axes, points and sample"
+            if not given
+            else f"{' and '.join(given)} are two designs; give one of them"
+        )
+    if given == ["axes"]:
+        grid = _mapping(entries["axes"], "axes")
+        check_value_fields(grid, "axes")
+        for field, values in grid.items():
+            if not isinstance(values, list):
+                raise InputError(
+                    f"axes: {field} = {shown(values)} is not a list of values, [1, 2, 4]"
+                )
+        axes: Axes = {k: [value_of_text(k, v) for v in values] for k, values in grid.items()}
+    elif given == ["points"]:
+        if not isinstance(entries["points"], list):
+            raise InputError("points: expected a list of points, - {field: value}")
+        axes = []
+        for number, point in enumerate(entries["points"]):
+            fields = _mapping(point, f"points: point {number}")
+            axes.append({k: value_of_text(k, v) for k, v in fields.items()})
+    else:
+        axes = _sample(_mapping(entries["sample"], "sample"))
+    points_of(axes)
+    return axes
+
+
+def _sample(entries: Mapping[str, Any]) -> samples.Samples:
+    _check_keys(entries, ("method", "n", "seed", "ranges"), "sample: ")
+    for key in ("method", "n", "ranges"):
+        if key not in entries:
+            raise InputError(f"sample: {key} is missing")
+    method = _text(entries, "method", "sample: ")
+    if method not in _SAMPLERS:
+        raise not_one_of("sample: method", method, _SAMPLERS)
+    ranges = _mapping(entries["ranges"], "sample: ranges")
+    check_value_fields(ranges, "sample: ranges")
+    return _SAMPLERS[method](
+        {field: _range(field, given) for field, given in ranges.items()},
+        _whole("sample: n", entries["n"], 1),
+        seed=_whole("sample: seed", entries.get("seed", "0"), 0),
+    )
+
+
+def _range(field: str, given: Any) -> Any:
+    """Return a range of the samplers from ``{low: 1, high: 8, scale: log}`` or a list of choices."""
+    where = f"sample: ranges: {field}: "
+    if isinstance(given, list):
+        return [value_of_text(field, value) for value in given]
+    if not isinstance(given, dict):
+        raise InputError(f"{where}expected {{low: NUMBER, high: NUMBER}} or a list of choices")
+    _check_keys(given, ("low", "high", "scale"), where)
+    if not given.keys() >= {"low", "high"}:
+        raise InputError(f"{where}low or high is missing")
+    bounds = tuple(value_of_text("", given[key]) for key in ("low", "high"))
+    scale = given.get("scale", "linear")
+    if scale not in ("linear", "log"):
+        raise not_one_of(f"{where}scale", scale, ("linear", "log"))
+    return (*bounds, "log") if scale == "log" else bounds
+
+
+_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
+
+
+def _options(given: Any) -> Options:
+    entries = _mapping(given, "options")
+    _check_keys(entries, _OPTIONS, "options: ")
+    values: dict[str, Any] = dict(entries)
+    if "merge_threshold" in values:
+        threshold = value_of_text("", values["merge_threshold"])
+        if not isinstance(threshold, (int, float)):
+            raise InputError(f"options: merge_threshold = {shown(threshold)} is not a number")
+        values["merge_threshold"] = float(threshold)
+    if "flush_l2" in values:
+        flush = str(values["flush_l2"]).lower()
+        if flush not in _TRUTHS:
+            raise InputError(f"options: flush_l2 = {shown(flush)} is not true or false")
+        values["flush_l2"] = _TRUTHS[flush]
+    return Options(**values)

@@ -1,0 +1,371 @@
+"""The best configurations of a design space under constraints."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.optimize import differential_evolution
+
+from warpstack._util.arguments import as_integer
+from warpstack._util.checked import checked
+from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.exploration.expressions import Expression
+from warpstack.exploration.points import point_totals
+from warpstack.exploration.samples import Range, axes_of_ranges
+from warpstack.exploration.stage_cache import CacheLike
+from warpstack.exploration.sweep import sweep
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
+from warpstack.models.prediction import STACK_COMPONENTS, model_list
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["search"]
+
+_MOST_BUDGET = 10_000_000
+#: What a result tells of a point; expressions may name these and the fields of `Gpu`.
+_RESULTS = (
+    "instructions",
+    "cycles",
+    "ipc",
+    "cpi",
+    *(f"cpi_{component}" for component in STACK_COMPONENTS),
+)
+#: Above the objective of any point that is allowed.
+_INFEASIBLE = 1e100
+#: Points of a generation for each field that varies, within the bounds below.
+_POPULATION_PER_FIELD = 8
+#: Generations without a new point after which a search has settled.
+_MOST_STALE = 25
+#: Searches from other random points while the budget lasts.
+_MOST_STARTS = 4
+
+
+@checked
+def search(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    space: Mapping[str, Range],
+    objective: str = "cycles",
+    budget: int = 1000,
+    *,
+    constraint: str | Sequence[str] = (),
+    maximise: bool | None = None,
+    model: str = "mdm",
+    seed: int = 0,
+    workers: int | None = None,
+    cache: CacheLike = True,
+) -> pd.DataFrame:
+    """Find the configurations that are best for an application under constraints.
+
+    Spaces of at most `budget` configurations are searched exhaustively, larger ones by differential
+    evolution (Storn and Price 1997; `scipy.optimize.differential_evolution`). Constraints over
+    fields alone are checked before anything is predicted and cost no budget.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels are added up (`warpstack.point_totals`), or one kernel.
+    gpu
+        The GPU that the space changes; if it lies in the space the search starts there.
+    space
+        By field of `Gpu`: a list of choices, ``(low, high)``, or ``(low, high, "log")`` for equal
+        ratios instead of equal differences. Fields of whole numbers take whole numbers only.
+    objective
+        ``cycles``, ``ipc``, or an expression (`warpstack.expressions.Expression`) over fields of
+        `Gpu` and ``instructions``, ``cycles``, ``ipc``, ``cpi`` and its stack ``cpi_base`` to
+        ``cpi_queue``: ``cycles / clock_ghz`` is the time in nanoseconds.
+    budget
+        Different configurations to predict at most.
+    constraint
+        Conditions, all to be met: ``"num_sms * (3 + l1_size_kib / 32) + l2_size_kib / 64 <= 400"``
+        as a proxy of the area, say.
+    maximise
+        Whether a larger objective is better; by default for ``ipc`` only.
+    model
+        The model that predicts.
+    seed
+        Of the search; the same arguments give the same result, with any number of workers.
+    workers, cache
+        As for `warpstack.sweep`.
+
+    Returns
+    -------
+    DataFrame
+        All configurations that were predicted, the best first and those that break a constraint or
+        failed last: ``point`` (in the order of evaluation), a column per field of the space,
+        ``objective``, ``feasible``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, the stack, and
+        ``error``. `DataFrame.attrs` holds ``method`` (``exhaustive`` or ``differential evolution``)
+        and ``configurations``, the size of the space (infinite for a field without steps).
+
+    Raises
+    ------
+    InputError
+        If an argument is malformed or names what there is not, or no configuration that was tried
+        meets the constraints over fields.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> kernel = ws.patterns.gather(blocks=56)
+    >>> space = {"l1_mshrs": [32, 64, 128], "dram_bandwidth_gbs": [240, 480, 960]}
+    >>> best = ws.search(kernel, "pascal-mdm", space, constraint="l1_mshrs + dram_bandwidth_gbs < 600")
+    >>> best[["l1_mshrs", "dram_bandwidth_gbs"]].iloc[0].tolist()
+    [64, 480]
+    """
+    (name,) = model_list([model])
+    budget = as_integer("budget", budget, 1, _MOST_BUDGET)
+    seed = as_integer("seed", seed, 0, 2**32 - 1)
+    texts = [constraint] if isinstance(constraint, str) else list(constraint)
+    evaluation = _Evaluation(
+        app_or_kernel,
+        as_gpu(gpu),
+        space,
+        objective,
+        texts,
+        maximise,
+        name,
+        budget,
+        {"workers": workers, "cache": cache},
+    )
+    if evaluation.configurations <= budget:
+        evaluation.exhaust()
+        method = "exhaustive"
+    else:
+        evaluation.evolve(seed)
+        method = "differential evolution"
+    table = evaluation.table()
+    table.attrs.update(method=method, configurations=evaluation.configurations)
+    return table
+
+
+class _Evaluation:
+    """The points that were tried, each predicted once."""
+
+    def __init__(
+        self,
+        app: App | KernelTrace,
+        gpu: Gpu,
+        space: Mapping[str, Range],
+        objective: str,
+        constraints: Sequence[str],
+        maximise: bool | None,
+        model: str,
+        budget: int,
+        running: Mapping[str, Any],
+    ) -> None:
+        self._app, self._gpu, self._model, self._running = app, gpu, model, running
+        self._axes = axes_of_ranges(space)
+        self._fields = [axis.field for axis in self._axes]
+        self._budget = budget
+        self.configurations = math.prod(axis.count for axis in self._axes)
+        fields = [name for name, value in gpu.values().items() if not isinstance(value, tuple)]
+        known = [*_RESULTS, *fields]
+        self._objective = Expression(objective, "objective")
+        self._sign = -1.0 if (objective == "ipc" if maximise is None else maximise) else 1.0
+        self._before: list[Expression] = []
+        self._after: list[Expression] = []
+        for text in constraints:
+            condition = Expression(text, "constraint")
+            condition.check_names(known)
+            # What names no result is known before the prediction.
+            early = not set(condition.names) & set(_RESULTS)
+            (self._before if early else self._after).append(condition)
+        self._objective.check_names(known)
+        self._check_kinds()
+        #: Energy by point: what the search minimises.
+        self._energies: dict[tuple[Any, ...], float] = {}
+        #: Why a condition has no value at a point.
+        self._without_value: dict[tuple[Any, ...], str] = {}
+        self._parts: list[pd.DataFrame] = []
+        self._predicted = 0
+
+    def _check_kinds(self) -> None:
+        """Refuse an objective that is no number and a constraint that is no condition, before work."""
+        # The GPU's own numbers may be those without a value.
+        numbers = [name for name in self._gpu.values() if is_number(name)]
+        example = {**self._gpu.values(), **dict.fromkeys([*numbers, *_RESULTS], np.nan)}
+        for condition in (*self._before, *self._after):
+            condition.violation(example)
+        self._objective(example)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget is used up."""
+        return self._predicted >= self._budget
+
+    def exhaust(self) -> None:
+        """Predict every configuration."""
+        combinations = itertools.product(*(axis.every_value() for axis in self._axes))
+        self.energies(dict(zip(self._fields, point, strict=True)) for point in combinations)
+
+    def evolve(self, seed: int) -> None:
+        """Predict what differential evolution asks for, and again until the budget is spent."""
+        for start in range(_MOST_STARTS):
+            if self.spent:
+                return
+            self._evolve_once(np.random.default_rng([seed, start]), first=start == 0)
+
+    def _evolve_once(self, generator: np.random.Generator, *, first: bool) -> None:
+        dimensions = len(self._axes)
+        size = int(np.clip(_POPULATION_PER_FIELD * dimensions, 16, max(self._budget // 4, 16)))
+        stale = 0
+
+        def energies(unit: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            nonlocal stale
+            before = self._predicted
+            columns = [axis.values(unit[i]) for i, axis in enumerate(self._axes)]
+            points = [dict(zip(self._fields, p, strict=True)) for p in zip(*columns, strict=True)]
+            found = self.energies(points)
+            stale = 0 if self._predicted > before else stale + 1
+            return np.asarray(found)
+
+        differential_evolution(
+            energies,
+            bounds=[(0.0, 1.0)] * dimensions,
+            x0=self._start() if first else None,
+            popsize=-(-size // dimensions),
+            maxiter=10 * self._budget,
+            # The spread of energies says nothing where some are those of forbidden points.
+            tol=0,
+            mutation=(0.4, 0.9),
+            recombination=0.8,
+            seed=generator,
+            polish=False,
+            updating="deferred",
+            vectorized=True,
+            callback=lambda *_, **__: self.spent or stale >= _MOST_STALE,
+        )
+
+    def _start(self) -> npt.NDArray[np.float64] | None:
+        """Return where the GPU itself lies in the space; None outside."""
+        places = [axis.unit_of(getattr(self._gpu, axis.field)) for axis in self._axes]
+        inside = [place for place in places if place is not None]
+        return np.array(inside) if len(inside) == len(places) else None
+
+    def energies(self, points: Iterable[Mapping[str, Any]]) -> list[float]:
+        """Return what is to be minimised at each point; predict those that are new."""
+        keys = [tuple(point[field] for field in self._fields) for point in points]
+        new = [key for key in dict.fromkeys(keys) if key not in self._energies]
+        allowed = self._allowed(new)
+        room = self._budget - self._predicted
+        if allowed[:room]:
+            self._predict(allowed[:room])
+        # What the budget left out is worse than anything.
+        return [self._energies.get(key, 1e3 * _INFEASIBLE) for key in keys]
+
+    def _allowed(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Return the points that meet the constraints over fields; note how far others are off."""
+        if not self._before or not keys:
+            return keys
+        gpus = [self._changed(key) for key in keys]
+        allowed = []
+        rows = [gpu.values() if gpu else None for gpu in gpus]
+        possible = [row for row in rows if row is not None]
+        columns = {name: [row[name] for row in possible] for name in self._gpu.values()}
+        total = np.zeros(len(possible))
+        errors = [""] * len(possible)
+        for condition in self._before if possible else ():
+            off, wrong = _each(condition.violation, columns, len(possible))
+            total += off
+            errors = [first or then for first, then in zip(errors, wrong, strict=True)]
+        found = iter(zip(total, errors, strict=True))
+        for key, row in zip(keys, rows, strict=True):
+            # A GPU that cannot be, or of which a condition says nothing, is predicted as one: its
+            # row names the error.
+            distance, error = next(found) if row is not None else (0.0, "")
+            if error:
+                self._without_value[key] = error
+            if distance > 0:
+                self._energies[key] = _INFEASIBLE * (1 + distance)
+            else:
+                allowed.append(key)
+        return allowed
+
+    def _changed(self, key: tuple[Any, ...]) -> Gpu | None:
+        try:
+            return self._gpu.replace(**dict(zip(self._fields, key, strict=True)))
+        except InputError:
+            return None
+
+    def _predict(self, keys: list[tuple[Any, ...]]) -> None:
+        points = [dict(zip(self._fields, key, strict=True)) for key in keys]
+        with warnings.catch_warnings():
+            # Told once, not at every generation.
+            if self._parts:
+                warnings.simplefilter("ignore", UnusedOptionWarning)
+            rows = sweep(self._app, self._gpu, points, [self._model], **self._running)
+        table = pd.DataFrame(points, columns=self._fields)
+        failed = rows[rows["error"] != ""].drop_duplicates("point").set_index("point")["error"]
+        table["error"] = failed.reindex(table.index).fillna("")
+        good = table.index[table["error"] == ""]
+        totals = (
+            point_totals(rows).set_index("point")[list(_RESULTS)]
+            if len(good)
+            else pd.DataFrame(columns=_RESULTS, dtype=np.float64)
+        )
+        table = table.join(totals)
+        value = pd.Series(np.nan, index=table.index)
+        off = pd.Series(0.0, index=table.index)
+        if len(good):
+            columns: dict[str, Any] = {n: totals.loc[good, n].to_numpy() for n in _RESULTS}
+            gpus = [self._gpu.replace(**points[i]).values() for i in good]
+            columns.update({name: [gpu[name] for gpu in gpus] for name in self._gpu.values()})
+            errors = pd.Series([self._without_value.get(keys[i], "") for i in good], index=good)
+            value[good], wrong = _each(self._objective, columns, len(good))
+            errors = errors.where(errors != "", pd.Series(wrong, index=good))
+            for condition in self._after:
+                beyond, wrong = _each(condition.violation, columns, len(good))
+                off[good] += beyond
+                errors = errors.where(errors != "", pd.Series(wrong, index=good))
+            huge = value[good].abs() >= _INFEASIBLE
+            errors[huge & (errors == "")] = "objective: is too large to compare"
+            value[errors.index[errors != ""]] = np.nan
+            table.loc[good, "error"] = errors
+        table.insert(len(self._fields), "objective", value)
+        table.insert(len(self._fields) + 1, "feasible", (off == 0) & (table["error"] == ""))
+        off[table["error"] != ""] = 100.0
+        energies = (self._sign * value).where(table["feasible"], _INFEASIBLE * (1 + off))
+        self._energies.update(zip(keys, energies.astype(float), strict=True))
+        table.insert(0, "point", np.arange(self._predicted, self._predicted + len(table)))
+        self._predicted += len(table)
+        self._parts.append(table)
+
+    def table(self) -> pd.DataFrame:
+        """Return all points, the best first."""
+        if not self._parts:
+            raise InputError(
+                "constraint: none of the configurations tried meets "
+                + " and ".join(condition.text for condition in self._before)
+            )
+        table = pd.concat(self._parts, ignore_index=True)
+        columns = ["point", *self._fields, "objective", "feasible", *_RESULTS, "error"]
+        order = np.lexsort(
+            (table["point"], self._sign * table["objective"], ~table["feasible"].to_numpy(bool))
+        )
+        return table[columns].iloc[order].reset_index(drop=True)
+
+
+def _each(
+    function: Callable[[Mapping[str, Any]], Any], columns: Mapping[str, Any], count: int
+) -> tuple[npt.NDArray[np.float64], list[str]]:
+    """Return what an expression says of each point; NaN, and why, where it has no value."""
+    try:
+        values = np.broadcast_to(np.asarray(function(columns), dtype=float), count)
+        return values, [""] * count
+    except InputError:  # of one point at least
+        pass
+    values = np.full(count, np.nan)
+    errors = [""] * count
+    for i in range(count):
+        try:
+            one = function({name: column[i : i + 1] for name, column in columns.items()})
+            values[i] = np.ravel(one)[0]
+        except InputError as error:
+            errors[i] = str(error)
+    return values, errors

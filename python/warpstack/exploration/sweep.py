@@ -1,0 +1,797 @@
+"""Sweeps: what models predict over a design space, stage by stage."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import numbers
+import os
+import sys
+import threading
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack import _core
+from warpstack._core import __version__
+from warpstack._util.arguments import as_integer, value_text
+from warpstack._util.checked import checked
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown, warn
+from warpstack.exploration.cluster import check_client, run_on_cluster
+from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, key_of, program
+from warpstack.exploration.store import FORMAT_VERSION, SweepStore
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.interval.profile import (
+    INTERVAL_FIELDS,
+    MISS_SOURCES,
+    SELECTIONS,
+    IntervalProfile,
+    interval_profile,
+    representative_warp,
+    whole_instructions,
+)
+from warpstack.memory.caches import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
+from warpstack.models.prediction import STACK_COMPONENTS, evaluate_all, fields_used, model_list
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+if TYPE_CHECKING:
+    import distributed
+
+__all__ = ["Axes", "sweep"]
+
+Apps = App | KernelTrace | Mapping[str, App | KernelTrace]
+#: A grid by field, or points.
+Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
+
+_MOST_POINTS = 2**24
+_MOST_WORKERS = 255
+#: Of a memory profile, so that their sum is a number of 64 bits.
+_MOST_WORDS = 2**40
+#: Points of one task: a task's result is written at once.
+_TASK_POINTS = 20_000
+
+_INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
+_NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
+
+
+@checked
+def sweep(
+    app_or_kernels: Apps,
+    gpu: GpuLike,
+    axes: Axes,
+    models: str | Iterable[str] = ("mdm",),
+    *,
+    workers: int | None = None,
+    client: distributed.Client | None = None,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    cache: CacheLike = True,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Predict the performance of kernels on many GPUs.
+
+    Every row is the one that `warpstack.predict` gives for that point alone.
+
+    Parameters
+    ----------
+    app_or_kernels
+        An application, one kernel, or several of them by name.
+    gpu
+        The GPU that the points change: a description, its name, or the path of one.
+    axes
+        A grid, ``{"num_sms": [28, 56], "l1_mshrs": [32, 64]}``, whose last field changes fastest;
+        or points, ``[{"num_sms": 28}, {"num_sms": 56, "l1_mshrs": 64}]``, such as the `samples` of
+        `warpstack.samples`. A point is ``gpu.replace(**point)``.
+    models
+        Names of models, or ``all``.
+    workers
+        Threads; by default as many as the machine runs at once. The result does not depend on it.
+    client
+        A Dask cluster to run on (needs ``warpstack[dask]``); `workers` is then the threads of a
+        task, by default 1. A worker that is lost costs time only.
+    store
+        Folder to write results to while the sweep runs, as a Parquet dataset
+        (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
+        there. A result is there about a second after it was computed; one sweep writes at a time.
+    resume
+        False: a `store` with results is an error.
+    cache
+        Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
+        ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
+        False, nowhere; or a folder, or a `warpstack.StageCache`.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        In the order of points, applications, kernels and models: ``point`` (number of the
+        configuration), a column per field of the axes with its value, ``app`` where several were
+        given by name, the columns of `warpstack.predict`, and ``error``: text where the point
+        cannot be predicted, whose numbers are then NaN, and otherwise empty.
+
+    Raises
+    ------
+    InputError
+        If an argument is unknown, the axes are no design, or the store holds another sweep. A point
+        that is wrong is a row with an error.
+
+    Warns
+    -----
+    UnusedOptionWarning
+        If no model reads a field of the axes.
+    """
+    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models)
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    if workers is not None:
+        workers = as_integer("workers", workers, 1, _MOST_WORKERS)
+    if client is not None:
+        check_client(client)
+    stage_cache = as_cache(cache)
+    _warn_of_unused(design, options)
+    tasks = design.tasks(options)
+    kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
+    with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
+        results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
+        missing = [number for number in range(len(tasks)) if number not in results]
+        if client is not None:
+            running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
+        else:
+            running = _on_threads(design, options, tasks, missing, workers, stage_cache)
+        with (
+            progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar,
+            contextlib.closing(running),
+        ):
+            bar.update(sum(map(len, results.values())))
+            for number, table in running:
+                results[number] = table
+                if kept is not None:
+                    kept.add(number, table)
+                bar.update(len(table))
+    return design.table([results[number] for number in range(len(tasks))])
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a prediction is made; as for `warpstack.predict`."""
+
+    selection: str = "clustering"
+    misses: str = "per_pc"
+    merge_threshold: float = 0
+    access_order: str = "round_robin"
+    flush_l2: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("selection", self.selection, SELECTIONS),
+            ("misses", self.misses, MISS_SOURCES),
+            ("access_order", self.access_order, ACCESS_ORDERS),
+        ):
+            if value not in choices:
+                raise not_one_of(name, value, choices)
+        threshold = self.merge_threshold
+        if (
+            not isinstance(threshold, numbers.Real)
+            or isinstance(threshold, bool)
+            or not 0 <= threshold <= sys.float_info.max
+        ):
+            raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
+        # In one type: an identity tells 10 from 10.0.
+        object.__setattr__(self, "merge_threshold", float(threshold))
+
+    @property
+    def memory_fields(self) -> tuple[str, ...]:
+        """Fields of `Gpu` that the memory stage reads."""
+        return tuple(sorted(cache_fields(self.access_order)))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Points of one application that share the state of the caches.
+
+    Attributes
+    ----------
+    app
+        Number of the application.
+    points
+        Numbers of the points.
+    gpus
+        A GPU for each point; None where the point is none.
+    error
+        Why the points are none; empty when they are.
+    """
+
+    app: int
+    points: tuple[int, ...]
+    gpus: tuple[Gpu, ...]
+    error: str = ""
+
+
+class Design:
+    """The points of a sweep, and what is predicted at each."""
+
+    def __init__(
+        self,
+        apps: Mapping[str, tuple[KernelTrace, ...]],
+        gpu: Gpu,
+        axes: tuple[str, ...],
+        points: Sequence[Mapping[str, Any]],
+        models: Sequence[str],
+        *,
+        named: bool,
+    ) -> None:
+        self.apps = dict(apps)
+        self.gpu = gpu
+        self.axes = axes
+        self.points = points
+        self.models = tuple(models)
+        self.named = named
+        self._names = list(self.apps)
+        self._kernels = list(self.apps.values())
+        self._gpus: list[Gpu | InputError] = [_changed(gpu, point) for point in points]
+
+    @classmethod
+    def of(cls, apps: Apps, gpu: Gpu, axes: Axes, models: str | Iterable[str]) -> Design:
+        """Return the design that a caller wrote.
+
+        Raises
+        ------
+        InputError
+            If it is none.
+        """
+        named = isinstance(apps, Mapping)
+        by_name = apps if isinstance(apps, Mapping) else {"": apps}
+        kernels = {}
+        for name, app in by_name.items():
+            if not isinstance(name, str):
+                raise InputError(f"the name of an application, {shown(name)}, is not text")
+            kernels[name] = kernels_of(app)
+            if not kernels[name]:
+                what = f"the application {name}" if name else "the application"
+                raise InputError(f"{what} has no kernels; there is nothing to predict")
+        if not kernels:
+            raise InputError("there is no application; there is nothing to predict")
+        fields, points = points_of(axes)
+        return cls(kernels, gpu, fields, points, model_list(models), named=named)
+
+    def kernels(self, app: int) -> tuple[KernelTrace, ...]:
+        """Return the kernels of an application."""
+        return self._kernels[app]
+
+    @property
+    def num_evaluations(self) -> int:
+        """Rows of the result."""
+        kernels = sum(len(kernels) for kernels in self._kernels)
+        return len(self.points) * kernels * len(self.models)
+
+    def tasks(self, options: Options) -> list[Task]:
+        """Divide the sweep into tasks, each with points that share a run of the memory stage."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for number, gpu in enumerate(self._gpus):
+            if isinstance(gpu, Gpu):
+                groups.setdefault(_values(gpu, options.memory_fields), []).append(number)
+        chunks = [
+            tuple(numbers[start : start + _TASK_POINTS])
+            for numbers in groups.values()
+            for start in range(0, len(numbers), _TASK_POINTS)
+        ]
+        tasks = []
+        for app in range(len(self.apps)):
+            for chunk in chunks:
+                gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
+                tasks.append(Task(app, chunk, gpus))
+            for number, gpu in enumerate(self._gpus):
+                if isinstance(gpu, InputError):
+                    tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
+        return tasks
+
+    def reaches(self, axis: str, fields: Collection[str]) -> bool:
+        """Return whether an axis changes other fields, as the clock does with latencies."""
+        for point, gpu in itertools.islice(zip(self.points, self._gpus, strict=True), 256):
+            without = _changed(self.gpu, {k: v for k, v in point.items() if k != axis})
+            if (
+                isinstance(gpu, Gpu)
+                and isinstance(without, Gpu)
+                and any(getattr(gpu, field) != getattr(without, field) for field in fields)
+            ):
+                return True
+        return False
+
+    def num_rows(self, task: Task) -> int:
+        """Return the rows of a task's result."""
+        return len(task.points) * len(self._kernels[task.app]) * len(self.models)
+
+    def identity(self, options: Options) -> dict[str, Any]:
+        """Return what tells this sweep from others, ready for JSON."""
+        digest = hashlib.sha256()
+        for number in range(len(self.points)):
+            gpu = self._gpus[number]
+            named = [self._value(number, axis) for axis in self.axes]
+            entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
+            digest.update(json.dumps([*entry, list(map(value_text, named))]).encode())
+        kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
+        launches = [[k.launch_id for k in kernels] for kernels in self._kernels]
+        traces = json.dumps([kernels, launches]).encode()
+        return {
+            "format": FORMAT_VERSION,
+            "version": __version__,
+            "program": program(),
+            "axes": list(self.axes),
+            "number of points": len(self.points),
+            "models": list(self.models),
+            "gpu": self.gpu.title,
+            "gpu digest": self.gpu.digest,
+            "applications": self._names if self.named else [],
+            "digest of the traces": hashlib.sha256(traces).hexdigest(),
+            "digest of the points": digest.hexdigest(),
+            **dataclasses.asdict(options),
+        }
+
+    def add_axes(self, task: Task, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a task with the point's values, and the application where it has a name."""
+        positions = np.repeat(
+            np.arange(len(task.points)), self.num_rows(task) // max(len(task.points), 1)
+        )
+        for place, axis in enumerate(self.axes, start=1):
+            values = [self._value(number, axis) for number in task.points]
+            table.insert(place, axis, self._column(axis, values).take(positions).array)
+        if self.named:
+            names = pd.Series([self._names[task.app]] * len(table), dtype="str")
+            table.insert(len(self.axes) + 1, "app", names)
+        return table
+
+    def _value(self, number: int, axis: str) -> Any:
+        gpu = self._gpus[number]
+        if isinstance(gpu, Gpu):
+            return getattr(gpu, axis)
+        return self.points[number].get(axis, getattr(self.gpu, axis))
+
+    def _column(self, axis: str, values: list[Any]) -> Any:
+        """Return values of an axis in a type that holds those of all points, wrong ones too."""
+        kind = self._kinds[axis]
+        if kind == "str":
+            return pd.Series([value_text(value) for value in values], dtype="str")
+        return pd.Series(values, dtype=kind)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        kinds = {}
+        for axis in self.axes:
+            values = [self._value(number, axis) for number in range(len(self.points))]
+            if all(_is_number(value, numbers.Integral) for value in values):
+                kinds[axis] = "int64"
+            elif all(_is_number(value, numbers.Real) for value in values):
+                kinds[axis] = "float64"
+            else:
+                kinds[axis] = "str"
+        return kinds
+
+    def table(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Join the rows of all tasks, in the order of points."""
+        table = pd.concat(parts, ignore_index=True)
+        # Tasks are in the order of applications, their rows in that of kernels and models.
+        order = np.argsort(table["point"].to_numpy(), kind="stable")
+        table = table.iloc[order].reset_index(drop=True)
+        table.attrs["axes"] = list(self.axes)
+        return table
+
+
+def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]:
+    """Return the fields and the points of a grid or of a list of points.
+
+    Raises
+    ------
+    InputError
+        If a field does not exist (the message suggests the nearest), or there is no point.
+    """
+    if isinstance(axes, Mapping):
+        check_value_fields(axes, "axes")
+        values = {}
+        for name, given in axes.items():
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise InputError(f"axes: {name} = {shown(given)} is not a list of values")
+            values[name] = list(given)
+            if not values[name]:
+                raise InputError(f"axes: {name} has no values")
+        total = 1
+        for given in values.values():
+            total *= len(given)
+        if total > _MOST_POINTS:
+            raise InputError(f"axes: {total} points are more than {_MOST_POINTS}; take a sample")
+        combinations = itertools.product(*values.values())
+        return tuple(values), [dict(zip(values, point, strict=True)) for point in combinations]
+    if isinstance(axes, str) or not isinstance(axes, Iterable):
+        raise InputError(f"axes: expected a mapping or a list of points, got {type(axes).__name__}")
+    points = list(axes)
+    fields: dict[str, None] = {}
+    for number, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            raise InputError(
+                f"axes: point {number} = {shown(point)} is not a mapping of fields to values"
+            )
+        if not fields.keys() >= point.keys():
+            check_value_fields(point, f"axes: point {number}")
+            fields.update(dict.fromkeys(point))
+    if not points:
+        raise InputError("axes: there are no points")
+    return tuple(fields), points
+
+
+def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
+    try:
+        return gpu.replace(**point)
+    except InputError as error:
+        return error
+
+
+def _is_number(value: Any, kind: type[Any]) -> bool:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    return bool(abs(value) < 2**63)  # of any size: float() has a largest one
+
+
+def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(getattr(gpu, name) for name in fields)
+
+
+def _warn_of_unused(design: Design, options: Options) -> None:
+    used = fields_used(design.models) | set(options.memory_fields)
+    for axis in design.axes:
+        if axis not in used and not design.reaches(axis, used):
+            warn(
+                f"axes: {axis} has no influence on the models {', '.join(design.models)}",
+                UnusedOptionWarning,
+            )
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Runner:
+    """Runs tasks of one application; threads share it.
+
+    Attributes
+    ----------
+    kernels
+        The application.
+    models, options
+        What to predict, and how.
+    cache
+        Where results of stages are kept; None: nowhere.
+    stop
+        Set to give up between kernels.
+    """
+
+    kernels: tuple[KernelTrace, ...]
+    models: tuple[str, ...]
+    options: Options
+    cache: StageCache | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _warps: list[tuple[int, int]] | None = None
+
+    def run(self, task: Task, num_threads: int) -> pd.DataFrame:
+        """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
+
+        Raises
+        ------
+        InterruptedError
+            If `stop` was set.
+        """
+        if task.error:
+            return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
+        try:
+            warps = self.representative_warps(num_threads)
+            profiles = self._memory(task.gpus[0], warps, num_threads)
+            return self._evaluate(task, warps, profiles, num_threads)
+        except InputError as error:
+            return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
+
+    def representative_warps(self, num_threads: int) -> list[tuple[int, int]]:
+        """Return the representative warp of each kernel, chosen once per trace."""
+        with self._lock:
+            if self._warps is None:
+                key = key_of(self._digests, {"selection": self.options.selection})
+                arrays = self._kept("warp", key)
+                kept = _array(arrays, "position", np.int64, (len(self.kernels), 2))
+                if kept is not None and all(map(_has_warp, self.kernels, kept.tolist())):
+                    self._warps = [(int(block), int(warp)) for block, warp in kept]
+                else:
+                    self._warps = [
+                        representative_warp(kernel, self.options.selection, num_threads=num_threads)
+                        for kernel in self.kernels
+                    ]
+                    self._keep("warp", key, position=np.array(self._warps, dtype=np.int64))
+            return self._warps
+
+    def _memory(
+        self, gpu: Gpu, warps: Sequence[tuple[int, int]], num_threads: int
+    ) -> list[MemoryProfile]:
+        """Return what the caches do with the kernels in order."""
+        observing = self.options.misses == "representative"
+        settings = {
+            "gpu": _values(gpu, self.options.memory_fields),
+            "access_order": self.options.access_order,
+            "flush_l2": self.options.flush_l2,
+            "observed": warps if observing else [],
+        }
+        key = key_of(self._digests, settings)
+        kept = self._kept_memory(key, gpu)
+        if kept is not None:
+            return kept
+        system = MemorySystem(gpu, access_order=self.options.access_order, num_threads=num_threads)
+        profiles = []
+        for kernel, warp in zip(self.kernels, warps, strict=True):
+            self._check_stop()
+            if self.options.flush_l2:
+                system.flush_l2()
+            profiles.append(system.run(kernel, observe=warp if observing else None))
+        if self.cache is not None:
+            words = [profile._core.words for profile in profiles]
+            self._keep(
+                "memory",
+                key,
+                words=np.concatenate(words),
+                sizes=np.array([len(one) for one in words], dtype=np.int64),
+            )
+        return profiles
+
+    def _kept_memory(self, key: str, gpu: Gpu) -> list[MemoryProfile] | None:
+        arrays = self._kept("memory", key)
+        sizes = _array(arrays, "sizes", np.int64, (len(self.kernels),))
+        if sizes is None or not ((sizes >= 0) & (sizes <= _MOST_WORDS)).all():
+            return None
+        words = _array(arrays, "words", np.uint64, (int(sizes.sum()),))
+        if words is None:
+            return None
+        try:
+            parts = np.split(words, np.cumsum(sizes)[:-1])
+            cores = [_core.MemoryProfile.from_words(part) for part in parts]
+        except InputError:
+            return None
+        if not all(map(_is_profile_of, cores, self.kernels)):
+            return None
+        return [
+            MemoryProfile(core, kernel, gpu, self.options.access_order)
+            for core, kernel in zip(cores, self.kernels, strict=True)
+        ]
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        return [kernel.digest for kernel in self.kernels]
+
+    def _kept(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]]:
+        return (None if self.cache is None else self.cache.get(stage, key)) or {}
+
+    def _keep(self, stage: str, key: str, **arrays: npt.NDArray[Any]) -> None:
+        if self.cache is not None:
+            self.cache.put(stage, key, arrays)
+
+    def _evaluate(
+        self,
+        task: Task,
+        warps: Sequence[tuple[int, int]],
+        memory: Sequence[MemoryProfile],
+        num_threads: int,
+    ) -> pd.DataFrame:
+        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        errors = np.full(self._shape(task), "", dtype=object)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for position, gpu in enumerate(task.gpus):
+            groups.setdefault(_values(gpu, _INTERVAL_FIELDS), []).append(position)
+        for positions in groups.values():
+            gpus = [task.gpus[position] for position in positions]
+            profiles = []
+            for kernel, warp, profile in zip(self.kernels, warps, memory, strict=True):
+                self._check_stop()
+                profiles.append(
+                    interval_profile(
+                        kernel,
+                        gpus[0],
+                        profile,
+                        representative=warp,
+                        misses=self.options.misses,
+                        merge_threshold=self.options.merge_threshold,
+                        num_threads=num_threads,
+                    )
+                )
+            for m, model in enumerate(self.models):
+                where = (positions, slice(None), m)
+                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
+        return self._rows(task, numbers, errors)
+
+    def _fill(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[list[int], slice, int],
+        profiles: Sequence[IntervalProfile],
+        gpus: Sequence[Gpu],
+        model: str,
+        num_threads: int,
+    ) -> None:
+        try:
+            columns = evaluate_all(profiles, gpus, model, num_threads=num_threads)
+        except InputError:
+            # Rare: a kernel that this model cannot predict on these GPUs. Which one is found by
+            # asking for each alone; like `predict`, the application has no row without it.
+            for position, gpu in zip(where[0], gpus, strict=True):
+                self._fill_one(numbers, errors, (position, where[2]), profiles, gpu, model)
+            return
+        for name in _NUMBERS:
+            numbers[name][where] = columns[name]
+
+    def _fill_one(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[int, int],
+        profiles: Sequence[IntervalProfile],
+        gpu: Gpu,
+        model: str,
+    ) -> None:
+        position, m = where
+        try:
+            columns = evaluate_all(profiles, [gpu], model)
+        except InputError as error:
+            errors[position, :, m] = str(error)
+            return
+        for name in _NUMBERS:
+            numbers[name][position, :, m] = columns[name][0]
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set():
+            raise InterruptedError
+
+    def _shape(self, task: Task) -> tuple[int, int, int]:
+        return len(task.points), len(self.kernels), len(self.models)
+
+    def _rows(
+        self,
+        task: Task,
+        numbers: Mapping[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+    ) -> pd.DataFrame:
+        """Return the rows of arrays with the shape (points, kernels, models)."""
+        shape = self._shape(task)
+        kernels, models = self.kernels, self.models
+
+        def of(axis: int, values: Sequence[Any], dtype: Any = object) -> npt.NDArray[Any]:
+            index: list[Any] = [None, None, None]
+            index[axis] = slice(None)
+            array = np.empty(len(values), dtype=dtype)
+            array[:] = values
+            return np.broadcast_to(array[tuple(index)], shape).ravel()
+
+        missing = np.full(shape, np.nan)
+        bad = bool(task.error)
+        columns = {
+            "point": of(0, task.points, np.int64),
+            "kernel": of(1, [kernel.launch_id for kernel in kernels], np.int64),
+            "name": of(1, [kernel.short_name for kernel in kernels]),
+            "gpu": of(0, [gpu.name for gpu in task.gpus]),
+            "gpu_changes": of(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
+            "model": of(2, models),
+            "instructions": of(1, [whole_instructions(kernel) for kernel in kernels], np.int64),
+            **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
+            "trace_digest": of(1, [kernel.digest for kernel in kernels]),
+            "gpu_digest": of(0, ["" if bad else gpu.digest for gpu in task.gpus]),
+            "version": of(0, [__version__] * len(task.points)),
+            "error": errors.ravel(),
+        }
+        texts = [name for name, values in columns.items() if values.dtype == object]
+        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+def _array(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
+) -> npt.NDArray[Any] | None:
+    """Return an array of an entry of the cache; None unless it is what a stage keeps."""
+    array = arrays.get(name)
+    sound = array is not None and array.dtype == dtype and array.shape == shape
+    return array if sound else None
+
+
+def _has_warp(kernel: KernelTrace, position: Sequence[int]) -> bool:
+    """Return whether a trace has a warp at a position: of its block, and in it."""
+    block, warp = position
+    core = kernel._core
+    return 0 <= block < core.num_traced_blocks and 0 <= warp < len(core.block_warps(block)[1])
+
+
+def _is_profile_of(profile: _core.MemoryProfile, kernel: KernelTrace) -> bool:
+    """Return whether a memory profile counts each instruction of a trace's table."""
+    rows = len(kernel._core.instruction_table()["pc"])
+    return all(len(counts) == rows for counts in profile.per_row.values())
+
+
+def _on_threads(
+    design: Design,
+    options: Options,
+    tasks: Sequence[Task],
+    missing: Sequence[int],
+    workers: int | None,
+    cache: StageCache | None,
+) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    """Yield the number and the rows of each missing task as they come."""
+    stop = threading.Event()
+    runners = [
+        Runner(design.kernels(app), design.models, options, cache, stop)
+        for app in range(len(design.apps))
+    ]
+
+    def run(number: int, num_threads: int) -> tuple[int, pd.DataFrame]:
+        task = tasks[number]
+        return number, design.add_axes(task, runners[task.app].run(task, num_threads))
+
+    available = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
+    threads = min(available, len(missing))
+    # Few tasks leave threads for the cores of the stages.
+    num_threads = max(available // max(threads, 1), 1)
+    if threads <= 1:
+        for number in missing:
+            yield run(number, num_threads)
+        return
+    # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels.
+    with ThreadPoolExecutor(threads, "warpstack-sweep") as pool:
+        pending: set[Future[tuple[int, pd.DataFrame]]] = set()
+        queue = iter(missing)
+        try:
+            while True:
+                for number in itertools.islice(queue, 2 * threads - len(pending)):
+                    pending.add(pool.submit(run, number, num_threads))
+                if not pending:
+                    return
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            stop.set()
+            for future in pending:
+                future.cancel()
+
+
+def _on_cluster(
+    client: distributed.Client,
+    design: Design,
+    options: Options,
+    tasks: Sequence[Task],
+    missing: Sequence[int],
+    workers: int | None,
+    cache: StageCache | None,
+) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    """Do the same on a cluster."""
+    work = partial(_run_remotely, design.models, options, cache, workers or 1)
+    listed = [(number, tasks[number].app, tasks[number]) for number in missing]
+    apps = [design.kernels(app) for app in range(len(design.apps))]
+    for number, table in run_on_cluster(client, apps, listed, work):
+        yield number, design.add_axes(tasks[number], table)
+
+
+def _run_remotely(
+    models: tuple[str, ...],
+    options: Options,
+    cache: StageCache | None,
+    num_threads: int,
+    kernels: tuple[KernelTrace, ...],
+    task: Task,
+) -> pd.DataFrame:
+    return Runner(kernels, models, options, cache).run(task, num_threads)

@@ -1,0 +1,1 @@
+"""Descriptions of GPUs, the only configuration that the stages read."""

@@ -1,0 +1,789 @@
+"""GPGPU-Sim 4 and Accel-Sim configurations, read as GPU descriptions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from warpstack._util.arguments import printable
+from warpstack._util.input_file import read_input
+from warpstack._util.yaml_file import MAX_YAML_BYTES
+from warpstack.errors import InputError, UnusedOptionWarning, warn
+from warpstack.hardware.description import Gpu
+
+__all__ = ["read_config"]
+
+_CONFIG = "gpgpusim.config"
+_TRACE_CONFIG = "trace.config"
+
+_TOKEN = re.compile(r'"[^"]*"|\S+')
+#: A quoted value has no options in it: then the quote was to end before them.
+_QUOTED = re.compile(r'"(?:(?!\s-[A-Za-z_])[^"])*"')
+_OPTION_NAME = re.compile(r"-[A-Za-z_][A-Za-z0-9_:.]*")
+_INTEGER = re.compile(r"[0-9]{1,10}")
+
+#: <sector?>:<nsets>:<bsize>:<assoc>,<rep>:<wr>:<alloc>:<wr_alloc>:<set_index_fn>,<mshr>:<N>:<merge>
+#: and, where given, ,<mq>:<fifo_entry>,<data_port_width>
+_CACHE = re.compile(
+    r"(?P<kind>[A-Za-z]):(?P<sets>[0-9]{1,9}):(?P<line>[0-9]{1,9}):(?P<ways>[0-9]{1,9}),"
+    r"(?P<replacement>\w):(?P<write>\w):(?P<allocate>\w):(?P<write_miss>\w):(?P<index>\w),"
+    r"(?P<mshr>\w):(?P<mshrs>[0-9]{1,9}):(?P<targets>[0-9]{1,9})"
+    r"(?:,(?P<queue>[0-9]{1,9})(?::[0-9]{1,9})?(?:,[0-9]{1,9})?)?"
+)
+_CACHE_FORM = (
+    "<S or N>:<sets>:<line bytes>:<ways>,<replacement>:<write>:<allocate>:<write miss>:<index>,"
+    "<MSHR type>:<MSHRs>:<merged>,<miss queue>"
+)
+#: The letters that GPGPU-Sim knows, with what they are here. Its write policies E (write-evict) and
+#: L (write-evict of global memory, write-back of local memory) send every global store on.
+_LETTERS: dict[str, dict[str, str]] = {
+    "kind": {"S": "sectored", "N": "whole lines"},
+    "replacement": {"L": "lru", "F": "fifo"},
+    "write": {
+        "B": "write_back",
+        "T": "write_through",
+        "E": "write_through",
+        "L": "write_through",
+    },
+    "allocate": {"m": "on_miss", "f": "on_fill", "s": "on_fill"},
+    "write_miss": {
+        "N": "no_allocate",
+        "W": "fetch_on_write",
+        "F": "fetch_on_write",
+        "L": "write_validate",
+    },
+    "index": {"L": "modulo", "X": "xor", "P": "ipoly", "H": "xor", "C": "modulo"},
+    "mshr": {"A": "associative", "S": "associative"},
+}
+_SECTOR_BYTES = 32
+
+#: What is simplified in the set indices that are not exactly those of the simulator.
+_INEXACT_INDICES = {
+    "X": "exclusive or with the next address bits, taken with all higher ones",
+    "H": "Fermi hash, taken as xor",
+    "C": "custom set index, of which the simulator has none, taken modulo",
+}
+#: partition_index_function of GPGPU-Sim's addrdec.h by number: the index here, and what is simplified.
+#: "even" uses all slices alike, as ipoly does only for powers of two; else it is taken modulo.
+_SLICE_INDICES = {
+    0: ("modulo", ""),
+    1: ("xor", "channel xor the next address bits, taken as slice xor all higher ones"),
+    2: ("ipoly", ""),
+    3: ("even", "PAE"),
+    4: ("even", "random slices"),
+    5: ("modulo", "custom slice index, of which the simulator has none, taken modulo"),
+    6: ("even", "ipoly of a power of two, with the modulo of the other factor"),
+}
+
+_ADDRESS_MAP = re.compile(r"(?:dramid@(?P<chip>[0-9]{1,2});)?(?P<bits>[0DdRrBbCcSs]{64})")
+
+#: Specialised units of trace.config by their names, with the field that their latency is.
+_UNITS = {
+    "BRA": "control_latency",
+    "TEX": "texture_latency",
+    "TENSOR": "tensor_latency",
+    "UDP": "uniform_latency",
+}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else text[:120] + "..."
+
+
+@dataclasses.dataclass(frozen=True)
+class _Option:
+    name: str
+    value: str
+    path: Path
+    line: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.path.name}, {self.name} {self.value}"
+
+    def error(self, problem: str, remedy: str) -> InputError:
+        where = f"{self.path}:{self.line}: {self.name} {_short(self.value)}"
+        return InputError(f"{where}: {problem}; {remedy}")
+
+    def integer(self, at_least: int = 1) -> int:
+        if not _INTEGER.fullmatch(self.value) or not at_least <= int(self.value) < 2**31:
+            raise self.error("not a number", f"write a whole number from {at_least} on")
+        return int(self.value)
+
+    def flag(self) -> bool:
+        if self.value not in ("0", "1"):
+            raise self.error("not a switch", "write 0 or 1")
+        return self.value == "1"
+
+    def integers(self, separator: str, form: str, at_least: int = 1) -> list[int]:
+        parts = self.value.split(separator)
+        if not all(_INTEGER.fullmatch(part) for part in parts):
+            raise self.error("malformed", f"write {form}")
+        numbers = [int(part) for part in parts]
+        if not all(at_least <= number < 2**31 for number in numbers):
+            raise self.error("a number is out of range", f"write {form}, each {at_least} or more")
+        return numbers
+
+
+class _Options:
+    """The options of the configuration files, and which of them were of use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._options: dict[str, _Option] = {}
+        self._used: set[str] = set()
+
+    def read(self, path: Path) -> None:
+        try:
+            text = read_input(path, "configuration", MAX_YAML_BYTES).decode("utf-8-sig")
+        except OSError as error:
+            raise InputError(
+                f"{printable(path)}: cannot read the configuration: {error.strerror}"
+            ) from None
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            raise InputError(f"{path}: not a text file; expected lines `-option value`")
+        # A comment ends its line, inside quotes too; newlines stay, so that lines can be counted.
+        text = re.sub(r"#[^\n]*", "", text)
+        line, counted = 1, 0
+        pending: tuple[str, int] | None = None
+        for token in _TOKEN.finditer(text):
+            line += text.count("\n", counted, token.start())
+            counted = token.start()
+            word = token.group()
+            if pending is None:
+                if not _OPTION_NAME.fullmatch(word):
+                    raise InputError(
+                        f"{path}:{line}: expected an option like -gpgpu_n_clusters, got "
+                        f"{_short(word)!r}; quote a value that has spaces"
+                    )
+                pending = word, line
+                continue
+            if _OPTION_NAME.fullmatch(word):
+                raise self._no_value(path, *pending)
+            if word.startswith('"') and not _QUOTED.fullmatch(word):
+                start = _short(word.split()[0])
+                raise InputError(
+                    f"{path}:{line}: {pending[0]} {start}: the quote does not end; "
+                    "add the closing quote"
+                )
+            self._add(_Option(pending[0], "".join(word.strip('"').split()), path, pending[1]))
+            pending = None
+        if pending is not None:
+            raise self._no_value(path, *pending)
+
+    @staticmethod
+    def _no_value(path: Path, name: str, line: int) -> InputError:
+        return InputError(f"{path}:{line}: {name} has no value; write the value after it")
+
+    def _add(self, option: _Option) -> None:
+        first = self._options.setdefault(option.name, option)
+        if first.value != option.value:
+            raise option.error(
+                f"contradicts {first.path.name}:{first.line}, which says {_short(first.value)}",
+                "keep one of them",
+            )
+
+    def find(self, name: str) -> _Option | None:
+        """Return an option, or None if the files do not give it, and take it as used."""
+        self._used.add(name)
+        return self._options.get(name)
+
+    def need(self, name: str, example: object) -> _Option:
+        option = self.find(name)
+        if option is None:
+            raise InputError(
+                f"{self.path}: there is no option {name}; add it, for example `{name} {example}`"
+            )
+        return option
+
+    def unused(self) -> tuple[str, ...]:
+        return tuple(name for name in self._options if name not in self._used)
+
+    def leave(self, name: str) -> None:
+        """Take an option as not used after all."""
+        self._used.discard(name)
+
+    def names(self, prefix: str) -> list[str]:
+        return [name for name in self._options if name.startswith(prefix)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cache:
+    option: _Option
+    sets: int
+    line: int
+    ways: int
+    mshrs: int
+    targets: int
+    queue: int | None
+    letters: dict[str, str]
+
+    @classmethod
+    def parse(cls, option: _Option) -> _Cache:
+        if option.value == "none":
+            raise option.error("a GPU without this cache cannot be described", "give its geometry")
+        match = _CACHE.fullmatch(option.value)
+        if not match:
+            raise option.error("malformed cache", f"write {_CACHE_FORM}")
+        letters = {part: match[part] for part in _LETTERS}
+        for part, letter in letters.items():
+            if letter not in _LETTERS[part]:
+                known = ", ".join(_LETTERS[part])
+                what = part.replace("_", " ")
+                raise option.error(
+                    f"{letter} is no {what} of a data cache", f"write one of {known}"
+                )
+        sets, line, ways, mshrs = (int(match[p]) for p in ("sets", "line", "ways", "mshrs"))
+        if not sets or not ways or not mshrs:
+            raise option.error("a size is 0", "give sets, ways and MSHRs of at least 1")
+        if letters["kind"] == "S" and line != 4 * _SECTOR_BYTES:
+            raise option.error(
+                f"a sectored cache with lines of {line} bytes", "give lines of 128 bytes"
+            )
+        if not line or line % _SECTOR_BYTES or line > 256:
+            raise option.error(
+                f"lines of {line} bytes", "give lines of a multiple of 32 bytes up to 256"
+            )
+        targets = max(int(match["targets"]), 1)
+        queue = max(int(match["queue"]), 1) if match["queue"] else None
+        return cls(option, sets, line, ways, mshrs, targets, queue, letters)
+
+    def approximations(self) -> list[str]:
+        name, notes = self.option.name, []
+        if self.letters["write"] in "EL":
+            notes.append(f"{name} (write-evict, taken as write-through that keeps the line)")
+        if self.letters["index"] in _INEXACT_INDICES:
+            notes.append(f"{name} ({_INEXACT_INDICES[self.letters['index']]})")
+        return notes
+
+
+#: Defaults of the fields that only the timing stage reads, most of which no option gives.
+_TIMING_DEFAULTS = {
+    field.name: field.default
+    for field in dataclasses.fields(Gpu)
+    if field.name
+    in (
+        "schedulers_per_sm",
+        "lsu_queue_entries",
+        "l1_miss_queue_entries",
+        "l2_queue_entries",
+        "noc_control_bytes",
+        "dram_clock_ghz",
+        "dram_queue_entries",
+        "dram_row_bytes",
+        "dram_banks",
+        "dram_row_miss_cycles",
+    )
+    or field.name.endswith("_interval")
+}
+
+
+class _Description:
+    """The fields of a `Gpu`, gathered with their sources."""
+
+    def __init__(self, options: _Options) -> None:
+        self.options = options
+        self.values: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+        self.approximations: list[str] = []
+
+    def put(self, field: str, value: object, source: str) -> None:
+        self.values[field] = value
+        self.sources[field] = source
+
+    def integer(self, field: str, name: str, example: int, at_least: int = 1) -> int:
+        option = self.options.need(name, example)
+        number = option.integer(at_least)
+        self.put(field, number, option.where)
+        return number
+
+    def gather(self) -> None:
+        noc_mhz, dram_mhz = self._clocks()
+        self._sm()
+        self._l1()
+        self._l2()
+        self._noc(noc_mhz)
+        self._dram(dram_mhz)
+        self._latencies()
+        self._timing()
+
+    def _clocks(self) -> tuple[float, float]:
+        """Put the core clock; return those of the interconnect and of DRAM in MHz."""
+        option = self.options.need("-gpgpu_clock_domains", "1132:1132:1132:850")
+        parts = option.value.split(":")
+        try:
+            clocks = [float(part) for part in parts]
+        except ValueError:
+            clocks = []
+        if len(clocks) != 4 or not all(math.isfinite(clock) and clock > 0 for clock in clocks):
+            raise option.error("malformed", "write <core>:<interconnect>:<L2>:<DRAM> in MHz")
+        core, noc, l2, dram = clocks
+        self.put("clock_ghz", core / 1000, f"{option.where}: core")
+        if noc == l2 == core:
+            self.put("l2_clock_ghz", 0, f"{option.where}: interconnect and L2 as core")
+        elif l2 != core:
+            self.put("l2_clock_ghz", l2 / 1000, f"{option.where}: L2")
+        else:
+            self.put("l2_clock_ghz", noc / 1000, f"{option.where}: interconnect")
+        return noc, dram
+
+    def _sm(self) -> None:
+        options = self.options
+        clusters = options.need("-gpgpu_n_clusters", 80)
+        cores = options.need("-gpgpu_n_cores_per_cluster", 1)
+        self.put(
+            "num_sms",
+            clusters.integer() * cores.integer(),
+            f"{clusters.where} x {cores.name} {cores.value}",
+        )
+        # One instruction per scheduler and cycle: the second that -gpgpu_max_insn_issue_per_warp
+        # allows needs another execution unit, so it is an exception and no rate.
+        self.integer("issue_width", "-gpgpu_num_sched_per_core", 4)
+        scheduler = options.need("-gpgpu_scheduler", "gto")
+        if scheduler.value not in ("gto", "lrr"):
+            raise scheduler.error("this scheduler cannot be described", "write gto or lrr")
+        self.put("scheduler", scheduler.value, scheduler.where)
+
+        pipeline = options.need("-gpgpu_shader_core_pipeline", "2048:32")
+        threads, *warp = pipeline.integers(":", "<threads>:32")
+        if warp != [32] or threads % 32:
+            raise pipeline.error(
+                "warps have 32 threads", "write <threads>:32, with whole warps of threads"
+            )
+        self.put("threads_per_sm", threads, pipeline.where)
+        self.put("warps_per_sm", threads // 32, pipeline.where)
+        self.integer("blocks_per_sm", "-gpgpu_shader_cta", 32)
+        self.integer("registers_per_sm", "-gpgpu_shader_registers", 65536)
+        shared = options.need("-gpgpu_shmem_size", 98304)
+        self.put("shared_memory_kib_per_sm", shared.integer(0) / 1024, shared.where)
+        self._allocation()
+
+    def _allocation(self) -> None:
+        """How blocks are given registers and shared memory, which no option says."""
+        rule = "CUDA Occupancy Calculator"
+        self.put("register_allocation_unit", 256, f"no option; {rule}, compute capability 3 on")
+        major = self.options.find("-gpgpu_compute_capability_major")
+        ampere = major is not None and major.integer() >= 8
+        source = f"{rule}, {major.where}" if major else f"no option; {rule}, before 8.0"
+        self.put("shared_memory_allocation_bytes", 128 if ampere else 256, source)
+        self.put("shared_memory_reserved_bytes", 1024 if ampere else 0, source)
+
+    def _cache(self, level: str, name: str, example: str) -> _Cache:
+        cache = _Cache.parse(self.options.need(name, example))
+        where, letters = cache.option.where, cache.letters
+        sector = _SECTOR_BYTES if letters["kind"] == "S" else cache.line
+        self.put(f"{level}_line_bytes", cache.line, where)
+        self.put(f"{level}_sector_bytes", sector, f"{where}: {letters['kind']}")
+        for part, field in (
+            ("write", "write_policy"),
+            ("write_miss", "write_miss"),
+            ("replacement", "replacement"),
+            ("index", "set_index"),
+        ):
+            letter = letters[part]
+            self.put(f"{level}_{field}", _LETTERS[part][letter], f"{where}: {letter}")
+        self.approximations += cache.approximations()
+        return cache
+
+    def _l1(self) -> None:
+        options = self.options
+        cache = self._cache("l1", "-gpgpu_cache:dl1", "S:4:128:64,L:T:m:L:L,A:512:8,16:0,32")
+        where, letter = cache.option.where, cache.letters["allocate"]
+        ways, source = cache.ways, where
+        adaptive = options.find("-gpgpu_adaptive_cache_config")
+        is_adaptive = adaptive is not None and adaptive.flag()
+        if is_adaptive:
+            ways, source = self._adaptive_l1(cache)
+        else:
+            fixed = adaptive.where if adaptive else "no option -gpgpu_adaptive_cache_config"
+            self.put("unified_l1_kib", 0, fixed)
+            self.put("shared_memory_carve_outs_kib", (), fixed)
+            self.put("adaptive_l1_keeps", "sets", fixed)
+        self.put("l1_ways", ways, source)
+        self.put("l1_size_kib", cache.sets * cache.line * ways / 1024, source)
+        self.put("l1_allocation", _LETTERS["allocate"][letter], f"{where}: {letter}")
+        streaming = ": a streaming L1 keeps its misses in MSHRs too"
+        self.put("l1_mshrs", cache.mshrs, where + (streaming if letter == "s" else ""))
+        if letter == "s" and is_adaptive:
+            self.approximations.append(
+                f"{cache.option.name} (streaming, on fill for kernels without shared memory too)"
+            )
+        self.put("noc_queue_entries", 0, "no option; the MSHRs bound the misses of an SM")
+        self.integer("l1_latency", "-gpgpu_l1_latency", 20)
+
+        bypass = options.find("-gpgpu_gmem_skip_L1D")
+        skips = bypass is not None and bypass.flag()
+        source = bypass.where if bypass else "no option; as -gpgpu_gmem_skip_L1D 0"
+        self.put("l1_global_loads", "bypassed" if skips else "cached", source)
+
+    def _adaptive_l1(self, cache: _Cache) -> tuple[int, str]:
+        """Put what an adaptive L1 divides; return the ways of the largest one with their source.
+
+        The sets stay and the ways grow, by the part of the unified memory that the choice of shared
+        memory leaves, rounded to whole ways (max_cta of GPGPU-Sim's shader.cc). The largest L1 is
+        that of kernels without shared memory.
+        """
+        unified = self.options.need("-gpgpu_unified_l1d_size", 128)
+        option = self.options.need("-gpgpu_shmem_option", "0,8,16,32,64,96")
+        total = unified.integer()
+        choices = option.integers(",", "KiB of shared memory, separated by commas", at_least=0)
+        configured = cache.sets * cache.line * cache.ways
+        if total * 1024 % configured:
+            raise unified.error(
+                f"not a multiple of the {configured / 1024:g} KiB of {cache.option.name}",
+                "give a multiple",
+            )
+        most = cache.ways * (total * 1024 // configured)
+        carve_outs = []
+        for shared in sorted(set(choices)):
+            ways = math.floor(most * (1 - shared / total) + 0.5)
+            if ways <= 0:
+                raise option.error(
+                    f"{shared} KiB leave L1 nothing of the {total} KiB of {unified.name}",
+                    "leave that choice out",
+                )
+            carve_outs.append(total - cache.sets * cache.line * ways / 1024)
+            if carve_outs[-1] != shared:
+                self.approximations.append(
+                    f"{option.name} ({shared} KiB, taken as the {carve_outs[-1]:g} that whole ways "
+                    "of L1 leave)"
+                )
+        self.put("unified_l1_kib", total, unified.where)
+        self.put("shared_memory_carve_outs_kib", tuple(carve_outs), option.where)
+        self.put("adaptive_l1_keeps", "sets", "no option; GPGPU-Sim's shader.cc changes the ways")
+        largest = math.floor(most * (1 - min(choices) / total) + 0.5)
+        source = f"{unified.where} less {option.name} {min(choices)}; sets of {cache.option.name}"
+        return largest, source
+
+    def _l2(self) -> None:
+        options = self.options
+        channels = options.need("-gpgpu_n_mem", 32)
+        per_channel = options.need("-gpgpu_n_sub_partition_per_mchannel", 2)
+        slices = channels.integer() * per_channel.integer()
+        partitions = f"{channels.name} {channels.value} x {per_channel.name} {per_channel.value}"
+        self.put("l2_slices", slices, f"{_CONFIG}, {partitions}")
+        cache = self._cache("l2", "-gpgpu_cache:dl2", "S:32:128:24,L:B:m:L:P,A:192:4,32:0,32")
+        self.put("l2_ways", cache.ways, cache.option.where)
+        size = slices * cache.sets * cache.line * cache.ways / 1024
+        self.put("l2_size_kib", size, f"{cache.option.where} in each of {partitions}")
+        if cache.letters["allocate"] != "m":
+            self.approximations.append(
+                f"{cache.option.name} (allocation on fill, taken as on miss)"
+            )
+        self._slice_index(slices)
+
+        mapping = options.find("-gpgpu_mem_addr_mapping")
+        if mapping is None:
+            self.put("l2_slice_interleave_bytes", 256, "no option; as dramid@8")
+        else:
+            interleave = _slice_interleave(mapping, per_channel.integer() > 1)
+            if interleave % cache.line:
+                raise mapping.error(
+                    f"a line of {cache.line} bytes lies in several slices",
+                    "move dramid@, D and B to higher bits",
+                )
+            self.put("l2_slice_interleave_bytes", interleave, mapping.where)
+
+        # The simulator counts both delays in core cycles, whatever the clocks of L2 and DRAM are.
+        # Accel-Sim's tuner sets them to what its microbenchmarks measure: the latency of an L2 hit
+        # less that of an L1 hit, and that of DRAM less that of an L2 hit. So the sums are round
+        # trips, and adding -gpgpu_dram_timing_opt would count the DRAM core twice.
+        rop = options.need("-gpgpu_l2_rop_latency", 160)
+        l1 = options.need("-gpgpu_l1_latency", 20)
+        self.put("l2_latency", l1.integer() + rop.integer(0), f"{rop.where} + {l1.name} {l1.value}")
+        self.integer("dram_latency", "-dram_latency", 100, at_least=0)
+
+    def _slice_index(self, slices: int) -> None:
+        option = self.options.find("-gpgpu_memory_partition_indexing")
+        if option is None:
+            source = "no option; as -gpgpu_memory_partition_indexing 0"
+            self.put("l2_slice_index", "modulo", source)
+            return
+        number = option.integer(at_least=0)
+        if number not in _SLICE_INDICES:
+            raise option.error("no such index of partitions", f"write 0 to {max(_SLICE_INDICES)}")
+        index, note = _SLICE_INDICES[number]
+        if index == "even":
+            is_power_of_two = slices & (slices - 1) == 0
+            index = "ipoly" if is_power_of_two else "modulo"
+            # Of a power of two, 6 is ipoly itself.
+            note = "" if number == 6 and is_power_of_two else f"{note}, taken as {index}"
+        self.put("l2_slice_index", index, option.where)
+        if note:
+            self.approximations.append(f"{option.name} {number} ({note})")
+
+    def _noc(self, mhz: float) -> None:
+        flit = self.options.need("-icnt_flit_size", 40)
+        bandwidth = self.values["num_sms"] * flit.integer() * mhz / 1000
+        source = f"{flit.where}: a flit per SM and cycle at the interconnect's {mhz:g} MHz"
+        self.put("noc_bandwidth_gbs", bandwidth, source)
+        clock = self.values["l2_clock_ghz"] or self.values["clock_ghz"]
+        self.put(
+            "noc_sm_bytes_per_cycle",
+            round(flit.integer() * mhz / (1000 * clock), 9),
+            f"{flit.where}, per cycle of L2's {1000 * clock:g} MHz",
+        )
+
+    def _dram(self, mhz: float) -> None:
+        options = self.options
+        channels = options.need("-gpgpu_n_mem", 32)
+        clock = f"at DRAM's {mhz:g} MHz"
+        simple = options.find("-gpgpu_simple_dram_model")
+        if simple is not None and simple.flag():
+            # This model serves a request (an L2 sector) per channel and cycle.
+            multiplier = options.find("-gpgpu_simple_dram_clock_multiplier")
+            requests = multiplier.integer() if multiplier else 1
+            sector = self.values["l2_sector_bytes"]
+            bandwidth = channels.integer() * requests * sector * mhz / 1000
+            source = f"{channels.where}, {simple.name} 1: {requests} x {sector} bytes {clock}"
+        else:
+            chips = options.need("-gpgpu_n_mem_per_ctrlr", 1)
+            width = options.need("-gpgpu_dram_buswidth", 16)
+            ratio = options.need("-dram_data_command_freq_ratio", 2)
+            parts = (channels, chips, width, ratio)
+            bandwidth = math.prod(part.integer() for part in parts) * mhz / 1000
+            source = " x ".join(f"{part.name} {part.value}" for part in parts)
+            source = f"{_CONFIG}, {source} {clock}"
+        self.put("dram_bandwidth_gbs", bandwidth, source)
+
+    def _latencies(self) -> None:
+        integer = self._opcode_latency("integer_latency", "int", "int")
+        fp32 = self._opcode_latency("fp32_latency", "sp", "fp")
+        self._opcode_latency("fp64_latency", "dp", "dp")
+        self._opcode_latency("sfu_latency", "sfu", "sfu")
+        self.integer("shared_memory_latency", "-gpgpu_smem_latency", 20)
+        self._units()
+        self._tensor(fp32)
+
+        # What Accel-Sim's opcode tables make of the other classes.
+        self._as("fp16_latency", fp32, "fp32_latency", "half precision runs on the SP units")
+        self._as("control_latency", integer, "integer_latency", "no unit BRA")
+        self._as("uniform_latency", integer, "integer_latency", "no unit UDP")
+        self._as("texture_latency", self.values["l1_latency"], "l1_latency", "no unit TEX")
+        self._as("barrier_latency", integer, "integer_latency", "no option")
+        self._as("constant_latency", integer, "integer_latency", "no option")
+        if self.options.find("-trace_opcode_latency_initiation_int") is None:
+            ptx = self.options.need("-ptx_opcode_latency_int", "4,13,4,5,145,21")
+            numbers = ptx.integers(",", "ADD,MAX,MUL,MAD,DIV,SHFL", at_least=0)
+            if len(numbers) > 5:
+                self.put("shuffle_latency", numbers[5], f"{ptx.where}: SHFL")
+        self._as("shuffle_latency", integer, "integer_latency", "an ALU instruction")
+
+    def _timing(self) -> None:
+        """Put what only the timing stage reads; defaults where there is no option."""
+        options = self.options
+        for level, example in (("l1", "S:4:128:64,..."), ("l2", "S:32:128:24,...")):
+            cache = _Cache.parse(options.need(f"-gpgpu_cache:d{level}", example))
+            self.put(f"{level}_mshr_targets", cache.targets, cache.option.where)
+            if level == "l2":
+                self.put("l2_mshrs", cache.mshrs, cache.option.where)
+            elif cache.queue is not None:
+                self.put("l1_miss_queue_entries", cache.queue, cache.option.where)
+        channels = options.need("-gpgpu_n_mem", 32)
+        self.put("dram_channels", channels.integer(), channels.where)
+        schedulers = options.find("-gpgpu_num_sched_per_core")
+        if schedulers is not None:
+            self.put("schedulers_per_sm", schedulers.integer(), schedulers.where)
+        queues = options.find("-gpgpu_dram_partition_queues")
+        if queues is not None:
+            form = "<NoC to L2>:<L2 to DRAM>:<DRAM to L2>:<L2 to NoC>"
+            entries = queues.integers(":", form, at_least=1)
+            self.put("l2_queue_entries", entries[0], queues.where)
+        for machine, fields in (
+            ("int", ["integer"]),
+            ("sp", ["fp32", "fp16"]),
+            ("dp", ["fp64"]),
+            ("sfu", ["sfu"]),
+            ("tensor", ["tensor"]),
+        ):
+            name = f"-trace_opcode_latency_initiation_{machine}"
+            # One that gives no latency, of a unit that another option replaces, gives no interval.
+            if name not in self.sources[f"{fields[0]}_latency"]:
+                continue
+            option = options.need(name, "4,2")
+            interval = option.integers(",", "<latency>,<initiation interval>", at_least=0)[1]
+            for field in fields:
+                self.put(f"{field}_interval", interval, option.where)
+        for name, default in _TIMING_DEFAULTS.items():
+            if name not in self.values:
+                self.put(name, default, "no option; this package's default")
+
+    def _as(self, field: str, value: float, other: str, why: str) -> None:
+        if field not in self.values:
+            self.put(field, value, f"{why}: as {other} ({self.sources[other]})")
+
+    def _opcode_latency(self, field: str, machine_name: str, ptx_name: str) -> int:
+        """Put the latency of a class: of machine instructions, or for want of it of PTX."""
+        options = self.options
+        machine = options.find(f"-trace_opcode_latency_initiation_{machine_name}")
+        if machine is not None:
+            return self._trace_latency(field, machine)
+        ptx = options.find(f"-ptx_opcode_latency_{ptx_name}")
+        if ptx is None:
+            raise InputError(
+                f"{options.path}: there is no option "
+                f"-trace_opcode_latency_initiation_{machine_name}; put it into a {_TRACE_CONFIG} "
+                f"beside the file, or add -ptx_opcode_latency_{ptx_name}"
+            )
+        latency = ptx.integers(",", "latencies separated by commas", at_least=0)[0]
+        self.put(field, latency, ptx.where)
+        return latency
+
+    def _trace_latency(self, field: str, option: _Option) -> int:
+        numbers = option.integers(",", "<latency>,<initiation interval>", at_least=0)
+        if len(numbers) != 2:
+            raise option.error("malformed", "write <latency>,<initiation interval>")
+        self.put(field, numbers[0], option.where)
+        return numbers[0]
+
+    def _units(self) -> None:
+        """Put the latencies of the specialised units that have a meaning here."""
+        for name in self.options.names("-specialized_unit_"):
+            option = self.options.need(name, "")
+            enabled, *rest = option.value.split(",")
+            if len(rest) != 5 or not all(_INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
+                raise option.error(
+                    "malformed", "write <enabled>,<units>,<latency>,<width>,<width>,<name>"
+                )
+            field = _UNITS.get(rest[4])
+            if field is None or field in self.values or int(enabled) == 0:
+                self.options.leave(name)
+                continue
+            number = name.removeprefix("-specialized_unit_")
+            latency = f"-trace_opcode_latency_initiation_spec_op_{number}"
+            self._trace_latency(field, self.options.need(latency, "4,4"))
+            self.sources[field] += f" (unit {rest[4]})"
+
+    def _tensor(self, fp32: int) -> None:
+        if "tensor_latency" in self.values:
+            return
+        machine = self.options.find("-trace_opcode_latency_initiation_tensor")
+        # GPGPU-Sim spells its own option so.
+        ptx = self.options.find("-ptx_opcode_latency_tesnor")
+        if machine is not None:
+            self._trace_latency("tensor_latency", machine)
+            if ptx is not None:
+                self.options.leave(ptx.name)
+        elif ptx is not None:
+            latency = ptx.integers(",", "a latency", at_least=0)[0]
+            self.put("tensor_latency", latency, ptx.where)
+        else:
+            self._as("tensor_latency", fp32, "fp32_latency", "no tensor cores")
+
+
+def _slice_interleave(mapping: _Option, several_slices: bool) -> int:
+    """Return the bytes after which addresses move on to another L2 slice.
+
+    A slice is the memory channel (the bits D, or those that dramid@ inserts) with the lowest bits
+    of the bank (B).
+    """
+    match = _ADDRESS_MAP.fullmatch(mapping.value.replace(".", "").replace("|", ""))
+    if not match:
+        raise mapping.error(
+            "malformed address mapping",
+            "write dramid@<bit>; and 64 of the letters 0, R, B, C, S and D, highest bit first",
+        )
+    bits = match["bits"].upper()[::-1]
+    chip = int(match["chip"]) if match["chip"] else bits.find("D")
+    bank = bits.find("B") if several_slices else -1
+    positions = [bit for bit in (chip, bank) if bit >= 0]
+    if not positions or max(positions) > 30:
+        raise mapping.error("no bits choose the channel", "add dramid@<bit>; in front")
+    return int(2 ** min(positions))
+
+
+def read_config(path: Path, name: str | None = None) -> Gpu:
+    """Read a GPGPU-Sim 4 or Accel-Sim configuration.
+
+    Parameters
+    ----------
+    path
+        A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives the
+        latencies of machine instructions, which then take the place of those of PTX instructions.
+    name
+        Name of the description; by default the name of the folder.
+
+    Returns
+    -------
+    Gpu
+        `Gpu.sources` says which option each value comes from, `Gpu.unused_options` names the
+        options that have no meaning here, in the order of the files.
+
+    Warns
+    -----
+    UnusedOptionWarning
+        Once, naming the options that are not used and those that are used in a simplified way.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, lacks an option that a field needs, gives an option twice with
+        different values, or an option is malformed.
+
+    Notes
+    -----
+    - ``issue_width`` is the number of schedulers. A scheduler that may issue two instructions at
+      once can do so only for two different execution units, and is counted once.
+    - With an adaptive cache, ``l1_size_kib`` and ``l1_ways`` are those of the largest L1: the unified
+      size less the smallest choice of shared memory. The sets stay, the ways grow, as in the
+      simulator.
+    - Set index ``P`` and partition index 2 use the simulator's polynomials. They take all address
+      bits above a line or chunk, the simulator those above channel and bank, up to a limit.
+    - ``l2_clock_ghz`` is 0 where interconnect and L2 run at the core's clock; else it is the clock
+      of L2, or of the interconnect if only that differs.
+    - ``l2_latency`` is ``-gpgpu_l1_latency`` + ``-gpgpu_l2_rop_latency`` and ``dram_latency`` is
+      ``-dram_latency``. The simulator counts them in core cycles; Accel-Sim's tuner sets them to
+      the measured latency of an L2 hit less that of an L1 hit, and of DRAM less that of an L2 hit.
+    - ``noc_bandwidth_gbs`` is a flit per SM and interconnect cycle, as MDM's Table III counts it.
+    - ``dram_bandwidth_gbs`` is the peak of all channels: bytes of the bus of all chips, times the
+      data rate, times the DRAM (command) clock; with ``-gpgpu_simple_dram_model``, an L2 sector
+      per channel and DRAM cycle.
+    - A slice of L2 is a sub-partition of a memory channel.
+    - The latencies are those of the execution units. Accel-Sim runs half precision on its single
+      precision units, and shuffles, barriers and constant loads as integer instructions.
+    """
+    try:
+        config = path / _CONFIG if path.is_dir() else path
+        there = config.is_file()
+    except OSError as error:
+        raise InputError(
+            f"{printable(path)}: cannot read the configuration: {error.strerror}"
+        ) from None
+    if not there:
+        raise InputError(
+            f"{printable(config)}: there is no such file; give a {_CONFIG} or its folder"
+        )
+    options = _Options(config)
+    options.read(config)
+    trace_config = config.with_name(_TRACE_CONFIG)
+    if trace_config.is_file() and trace_config != config:
+        options.read(trace_config)
+
+    description = _Description(options)
+    description.gather()
+    unused = options.unused()
+    name = name or printable(Path(os.path.realpath(config)).parent.name or config.stem)
+    try:
+        gpu = Gpu(
+            name=name,
+            description=f"GPGPU-Sim configuration {name}",
+            **description.values,
+            sources=description.sources,
+            unused_options=unused,
+        )
+    except InputError as error:
+        raise InputError(f"{config}: {error}") from None
+    problems = []
+    if unused:
+        problems.append(f"no meaning here: {', '.join(unused)}")
+    if description.approximations:
+        problems.append(f"simplified: {', '.join(description.approximations)}")
+    if problems:
+        warn(f"{config}: {'; '.join(problems)}", UnusedOptionWarning)
+    return gpu

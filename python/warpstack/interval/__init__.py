@@ -1,0 +1,1 @@
+"""The interval stage: what one warp does between its stalls."""

@@ -1,0 +1,1 @@
+"""The memory stage: caches, reuse distances, occupancy."""

@@ -1,0 +1,466 @@
+"""The memory stage: functional simulation of a GPU's caches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import pandas as pd
+
+from warpstack import _core
+from warpstack._util.arguments import as_integer
+from warpstack._util.checked import checked, checked_fields
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, not_one_of
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
+
+#: In which order the resident warps of an SM access memory.
+ACCESS_ORDERS = ("round_robin", "greedy")
+#: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
+GREEDY_ORDER_FIELDS = frozenset({"l1_mshrs", "noc_queue_entries"})
+#: How thread blocks spread over the SMs.
+BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
+#: Of one call.
+MOST_THREADS = 255
+
+#: Fields of `Gpu` that a `MemoryProfile` depends on.
+CACHE_FIELDS = frozenset(
+    field
+    for field in Gpu.fields()
+    if field in ("num_sms", "warps_per_sm", "threads_per_sm", "blocks_per_sm")
+    or field.startswith(("register", "shared_memory_", "l1_", "l2_", "unified", "adaptive"))
+) - {
+    "shared_memory_latency",
+    "l1_latency",
+    "l1_mshr_targets",
+    "l1_mshrs",
+    "l1_miss_queue_entries",
+    "l2_clock_ghz",
+    "l2_latency",
+    "l2_mshr_targets",
+    "l2_mshrs",
+    "l2_queue_entries",
+}
+
+
+def cache_fields(access_order: str) -> frozenset[str]:
+    """Return the fields of `Gpu` that a `MemoryProfile` depends on."""
+    return CACHE_FIELDS | GREEDY_ORDER_FIELDS if access_order == "greedy" else CACHE_FIELDS
+
+
+class MemoryProfile:
+    """What the caches did with one kernel.
+
+    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums
+    that hold among them.
+    """
+
+    @checked
+    def __init__(
+        self,
+        core: _core.MemoryProfile,
+        kernel: KernelTrace,
+        gpu: Gpu,
+        access_order: str = "round_robin",
+    ) -> None:
+        self._core = core
+        self.kernel = kernel
+        self.gpu = gpu
+        self.access_order = access_order
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """Counters of the kernel by name, in 32-byte sectors unless the name says otherwise."""
+        return self._core.totals
+
+    @cached_property
+    def per_pc(self) -> pd.DataFrame:
+        """Counters of each memory instruction over all warps.
+
+        One row per static instruction with an address operand; columns ``pc``, ``opcode``,
+        ``space``, ``kind``, the counters, and the miss-event distribution of its active executions
+        ``l1_hit``, ``l2_hit``, ``dram`` (fractions that sum to 1, or NaN when it was never active).
+        """
+        table = self.kernel.instructions[["pc", "opcode", "op_class", "space", "kind"]]
+        table = pd.concat([table, pd.DataFrame(self._core.per_row)], axis=1)
+        table = table[table["op_class"] == "memory"].drop(columns="op_class")
+        events = ["l1_hit_events", "l2_hit_events", "dram_events"]
+        total = table[events].sum(axis=1).astype(float)
+        total[total == 0] = float("nan")
+        for column in events:
+            table[column.removesuffix("_events")] = table[column] / total
+        return table
+
+    @property
+    def occupancy(self) -> dict[str, Any]:
+        """Resident blocks and warps per SM and the field that limits them; see `occupancy`."""
+        return self._core.occupancy
+
+    @property
+    def l1_size_kib(self) -> float:
+        """Size of L1 as simulated: of an adaptive L1, what this kernel's shared memory leaves."""
+        return self._core.l1_size_bytes / 1024
+
+    @property
+    def num_simulated_blocks(self) -> int:
+        """Thread blocks that were simulated; all traced ones unless `BlockSchedule` says otherwise."""
+        return self._core.simulated_blocks
+
+    def hit_rates(self) -> dict[str, float]:
+        """Return the hit rates of sectors; NaN without accesses.
+
+        Returns
+        -------
+        dict
+            ``l1`` (loads and stores), ``l1_global`` (without local memory), ``l1_global_load``,
+            ``l1_read``, ``l1_write``, ``l2`` (reads, writes and atomics), ``l2_read``,
+            ``l2_write``.
+        """
+        return hit_rates(self.totals)
+
+    def divergence(self) -> dict[str, float]:
+        """Return lines and sectors per active warp instruction of global and local memory.
+
+        Returns
+        -------
+        dict
+            ``load_requests``, ``load_sectors``, ``store_requests``, ``store_sectors``; NaN without
+            such instructions. Atomics count as stores.
+        """
+        table = self.per_pc
+        table = table[(table["space"] != "shared") & (table["active_executions"] > 0)]
+        is_load = table["kind"].isin(("load", "async_copy"))
+        result = {}
+        for kind, rows in (("load", table[is_load]), ("store", table[~is_load])):
+            executions = float(rows["active_executions"].sum())
+            for unit in ("requests", "sectors"):
+                result[f"{kind}_{unit}"] = (
+                    float(rows[unit].sum()) / executions if executions else float("nan")
+                )
+        return result
+
+    def __repr__(self) -> str:
+        rates = ", ".join(
+            f"{name} hits {100 * rate:.1f} %"
+            for name, rate in self.hit_rates().items()
+            if name in ("l1_read", "l1_write", "l2_read", "l2_write")
+        )
+        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}>"
+
+    def _repr_html_(self) -> str:
+        return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
+
+
+@dataclass(frozen=True)
+class BlockSchedule:
+    """Which thread blocks run where.
+
+    Attributes
+    ----------
+    policy
+        ``round_robin``: block b runs on SM b mod num_sms. ``random``: each block on an SM of its own
+        draw. ``breadth_first``: the SMs take turns until all slots are full; then the next block
+        goes to the SM that first has a free slot.
+    seed
+        Of the random policy.
+    first_occupancy_only
+        Simulate only the blocks that are resident at the start (as many as an SM holds): L1 hit
+        rates from them come close to those of the whole kernel (cache paper, Section 2.4). Counters
+        are of these blocks.
+    """
+
+    policy: str = "round_robin"
+    seed: int = 0
+    first_occupancy_only: bool = False
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
+        if self.policy not in BLOCK_POLICIES:
+            raise not_one_of("policy", self.policy, BLOCK_POLICIES)
+        as_integer("seed", self.seed, 0, 2**64 - 1)
+
+
+class MemorySystem:
+    """The caches of a GPU, whose L2 keeps its contents from kernel to kernel.
+
+    Parameters
+    ----------
+    gpu
+        The GPU: a description, its name, or the path of one.
+    blocks
+        Which thread blocks run where; a `BlockSchedule` or the name of a policy.
+    access_order
+        In which order the resident warps of an SM access memory. ``round_robin``: each in turn.
+        ``greedy``: as a greedy-then-oldest scheduler and its MSHRs make it; see
+        ``docs/memory.md``.
+    filter_l1_hits
+        Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
+        of L1 are the same.
+    num_threads
+        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+        depend on it.
+
+    Raises
+    ------
+    InputError
+        If the order is unknown, or the cache geometry is impossible.
+    """
+
+    @checked
+    def __init__(
+        self,
+        gpu: GpuLike,
+        *,
+        blocks: BlockSchedule | str = "round_robin",
+        access_order: str = "round_robin",
+        filter_l1_hits: bool = True,
+        num_threads: int = 0,
+    ) -> None:
+        self.gpu = gpu = as_gpu(gpu)
+        self.access_order = access_order
+        schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
+        threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
+        with named_memory_error(gpu):
+            config = memory_config(
+                gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
+            )
+            self._core = _core.MemorySystem(config, threads)
+
+    @checked
+    def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
+        """Run a kernel with empty L1 caches, which are written back when it ends.
+
+        Parameters
+        ----------
+        kernel
+            The kernel.
+        observe
+            A warp (position of its block in the trace, position in the block) whose own misses are
+            recorded.
+
+        Raises
+        ------
+        InputError
+            If a thread block does not fit on an SM.
+        """
+        with named_memory_error(self.gpu):
+            core = self._core.run(kernel._core, observe)
+        return MemoryProfile(core, kernel, self.gpu, self.access_order)
+
+    def flush_l2(self) -> None:
+        """Empty L2, as profilers do before they replay a kernel."""
+        self._core.flush_l2()
+
+
+@overload
+def simulate_caches(
+    kernel: KernelTrace,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = ...,
+    observe: tuple[int, int] | None = ...,
+    blocks: BlockSchedule | str = ...,
+    access_order: str = ...,
+    filter_l1_hits: bool = ...,
+    num_threads: int = ...,
+    progress: bool = ...,
+) -> MemoryProfile: ...
+@overload
+def simulate_caches(
+    kernel: App,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = ...,
+    observe: None = ...,
+    blocks: BlockSchedule | str = ...,
+    access_order: str = ...,
+    filter_l1_hits: bool = ...,
+    num_threads: int = ...,
+    progress: bool = ...,
+) -> list[MemoryProfile]: ...
+@checked
+def simulate_caches(
+    kernel: KernelTrace | App,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = False,
+    observe: tuple[int, int] | None = None,
+    blocks: BlockSchedule | str = "round_robin",
+    access_order: str = "round_robin",
+    filter_l1_hits: bool = True,
+    num_threads: int = 0,
+    progress: bool = False,
+) -> MemoryProfile | list[MemoryProfile]:
+    """Simulate the contents of the L1 caches and of L2.
+
+    By default thread blocks go to SMs round robin; each resident warp issues one access in turn; the
+    SMs take turns (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or an application: its kernels then run in order on one memory system, each with
+        empty L1 caches and the L2 that the previous one left.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    flush_l2
+        Empty L2 before each kernel too.
+    observe
+        For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
+    blocks, access_order, filter_l1_hits, num_threads
+        As for `MemorySystem`.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    MemoryProfile or list of MemoryProfile
+        One for a kernel, a list in order for an application.
+
+    Raises
+    ------
+    InputError
+        If the order is unknown, or a thread block does not fit on an SM.
+    """
+    system = MemorySystem(
+        gpu,
+        blocks=blocks,
+        access_order=access_order,
+        filter_l1_hits=filter_l1_hits,
+        num_threads=num_threads,
+    )
+    if isinstance(kernel, KernelTrace):
+        return system.run(kernel, observe=observe)
+    if observe is not None:
+        raise InputError("observe names a warp of one kernel; give a kernel, not an application")
+    profiles = []
+    with progress_bar(progress, len(kernel), "simulating caches", "kernel") as bar:
+        for one in kernel.kernels:
+            if flush_l2:
+                system.flush_l2()
+            profiles.append(system.run(one))
+            bar.update(1)
+    return profiles
+
+
+@checked
+def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
+    """Return how many thread blocks of the kernel an SM holds at once.
+
+    Returns
+    -------
+    dict
+        ``blocks_per_sm``, ``warps_per_block``, ``warps_per_sm`` and ``limit``, the field of `Gpu`
+        that decides (cache paper, Eq. 3 to 6).
+
+    Raises
+    ------
+    InputError
+        If not even one block fits.
+    """
+    return _core.occupancy(kernel._core, _sm_limits(as_gpu(gpu)))
+
+
+def hit_rates(totals: dict[str, int]) -> dict[str, float]:
+    """Return the hit rates of sectors that the counters of a kernel give; NaN without accesses."""
+
+    def rate(*counts: tuple[int, int]) -> float:
+        hits, accesses = (sum(values) for values in zip(*counts, strict=True))
+        return hits / accesses if accesses else float("nan")
+
+    def of(name: str) -> tuple[int, int]:
+        return totals[f"{name}_sector_hits"], totals[f"{name}_sectors"]
+
+    def without_local(kind: str) -> tuple[int, int]:
+        (hits, accesses), (local_hits, local) = of(f"l1_{kind}"), of(f"l1_local_{kind}")
+        return hits - local_hits, accesses - local
+
+    return {
+        "l1": rate(of("l1_read"), of("l1_write")),
+        "l1_global": rate(without_local("read"), without_local("write")),
+        "l1_global_load": rate(without_local("read")),
+        "l1_read": rate(of("l1_read")),
+        "l1_write": rate(of("l1_write")),
+        "l2": rate(of("l2_read"), of("l2_write"), of("l2_atomic")),
+        "l2_read": rate(of("l2_read")),
+        "l2_write": rate(of("l2_write")),
+    }
+
+
+@contextlib.contextmanager
+def named_memory_error(gpu: Gpu) -> Iterator[None]:
+    """Say which GPU is too large when its caches do not fit into memory."""
+    try:
+        yield
+    except MemoryError:
+        raise InputError(
+            f"GPU {gpu.title}: its caches need more memory than there is; reduce num_sms, l1_size_kib "
+            "or l2_size_kib"
+        ) from None
+
+
+def _sm_limits(gpu: Gpu) -> dict[str, int]:
+    return {
+        "warps": gpu.warps_per_sm,
+        "threads": gpu.threads_per_sm,
+        "blocks": gpu.blocks_per_sm,
+        "registers": gpu.registers_per_sm,
+        "shared_memory_bytes": int(gpu.shared_memory_kib_per_sm * 1024),
+        "register_allocation_unit": gpu.register_allocation_unit,
+        "shared_memory_allocation_bytes": gpu.shared_memory_allocation_bytes,
+        "shared_memory_reserved_bytes": gpu.shared_memory_reserved_bytes,
+    }
+
+
+def memory_config(
+    gpu: Gpu,
+    blocks: BlockSchedule | None = None,
+    *,
+    access_order: str = "round_robin",
+    filter_l1_hits: bool = True,
+) -> dict[str, Any]:
+    """Return the memory system of a GPU as the core wants it."""
+    blocks = blocks or BlockSchedule()
+    if access_order not in ACCESS_ORDERS:
+        raise not_one_of("access_order", access_order, ACCESS_ORDERS)
+    return {
+        "num_sms": gpu.num_sms,
+        "sm": _sm_limits(gpu),
+        "l1": _cache(gpu, "l1"),
+        "l2": _cache(gpu, "l2"),
+        "unified_bytes": int(gpu.unified_l1_kib * 1024),
+        "carve_outs": [int(size * 1024) for size in gpu.shared_memory_carve_outs_kib],
+        "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
+        "l1_caches_global": gpu.l1_global_loads == "cached",
+        "filter_l1_hits": filter_l1_hits,
+        "block_policy": blocks.policy,
+        "seed": int(blocks.seed),
+        "first_occupancy_only": blocks.first_occupancy_only,
+        "access_order": access_order,
+        # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
+        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
+    }
+
+
+def _cache(gpu: Gpu, level: str) -> dict[str, Any]:
+    is_l2 = level == "l2"
+    return {
+        "size_bytes": int(getattr(gpu, f"{level}_size_kib") * 1024),
+        "ways": getattr(gpu, f"{level}_ways"),
+        "line_bytes": getattr(gpu, f"{level}_line_bytes"),
+        "sector_bytes": getattr(gpu, f"{level}_sector_bytes"),
+        "write_policy": getattr(gpu, f"{level}_write_policy"),
+        "write_miss": getattr(gpu, f"{level}_write_miss"),
+        "replacement": getattr(gpu, f"{level}_replacement"),
+        "allocation": "on_miss" if is_l2 else gpu.l1_allocation,
+        "set_index": getattr(gpu, f"{level}_set_index"),
+        "slices": gpu.l2_slices if is_l2 else 1,
+        "slice_interleave_bytes": gpu.l2_slice_interleave_bytes if is_l2 else gpu.l1_line_bytes,
+        "slice_index": gpu.l2_slice_index if is_l2 else "modulo",
+    }

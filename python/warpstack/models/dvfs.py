@@ -1,0 +1,247 @@
+"""Performance against core frequency: the models, CRISP, and the simulator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from warpstack._core import __version__
+from warpstack._util.checked import checked, checked_fields
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, shown
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.interval.profile import interval_profile, representative_warp
+from warpstack.memory.caches import MemorySystem
+from warpstack.models import prediction
+from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+__all__ = ["CrispCounters", "dvfs"]
+
+#: The name of the CRISP model in `dvfs`.
+CRISP = "crisp"
+#: Parts of a CPI stack that are time outside the SM's clock domain.
+_MEMORY_PARTS = ("mshr", "noc", "queue", "dram")
+
+
+@dataclass(frozen=True)
+class CrispCounters:
+    """What CRISP reads at the nominal frequency (Nath and Tullsen, MICRO 2015): cycles of an SM.
+
+    Attributes
+    ----------
+    cycles
+        Until its last warp was done.
+    load_critical
+        Memory time on the longest chain of loads of which each was issued after the one before had
+        its data: the load critical path.
+    load_stall
+        In which no warp could issue because of the memory time of loads.
+    store_stall
+        In which no warp could issue because stores waited for the memory system.
+    """
+
+    cycles: float
+    load_critical: float
+    load_stall: float
+    store_stall: float
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
+        for name, value in vars(self).items():
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"CRISP: {name} = {shown(value)} is not a number of cycles")
+
+    @classmethod
+    @checked
+    def of(cls, result: SimulationResult) -> CrispCounters:
+        """Read the counters of a simulation: means over the SMs with work."""
+        sms = max(result.active_sms, 1)
+        cycles = result._core.sm_cycles / sms
+        slots = result._core.slots
+        parts = [*_MEMORY_PARTS, *(["l2"] if result.gpu.l2_clock_ghz else [])]
+        total = sum(slots.values())
+        per_slot = cycles / total if total else 0.0
+        store_stall = result.store_stall_slots * per_slot
+        return cls(
+            cycles=cycles,
+            load_critical=result.load_critical_cycles / sms,
+            load_stall=max(sum(slots[part] for part in parts) * per_slot - store_stall, 0.0),
+            store_stall=store_stall,
+        )
+
+    @property
+    def overlapped_compute(self) -> float:
+        """Cycles of the load critical path in which the SM computes."""
+        return max(self._critical - self.load_stall, 0.0)
+
+    @property
+    def other_compute(self) -> float:
+        """Cycles outside the load critical path, without store stalls."""
+        return max(self.cycles - self._critical - self.store_stall, 0.0)
+
+    @property
+    def _critical(self) -> float:
+        return min(self.load_critical, max(self.cycles - self.store_stall, 0.0))
+
+    @checked
+    def relative_time(self, clock_ratio: float) -> float:
+        """Return the time at another frequency, in that at the nominal one.
+
+        The load critical path takes its time until the computation overlapped with it, slowed down,
+        takes longer; what is outside takes the time of the slowed computation, but store stalls
+        give way to it first.
+
+        Parameters
+        ----------
+        clock_ratio
+            The frequency over the nominal one, at most 1: CRISP says what lowering it costs.
+
+        Raises
+        ------
+        InputError
+            If the ratio is not above 0 and at most 1.
+        """
+        if not 0 < clock_ratio <= 1:
+            raise InputError(
+                f"CRISP: clock ratio {shown(clock_ratio)} is not above 0 and at most 1; take the highest "
+                "frequency for the nominal one"
+            )
+        if not self.cycles:
+            return 1.0
+        slower = 1 / clock_ratio
+        loads = max(self._critical, self.overlapped_compute * slower)
+        rest = max(self.other_compute * slower, self.other_compute + self.store_stall)
+        return (loads + rest) / self.cycles
+
+
+@checked
+def dvfs(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    clocks_ghz: Iterable[float],
+    models: str | Iterable[str] = ("gpumech", "mdm"),
+    *,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Predict performance against the frequency of the SMs.
+
+    Latencies in the SMs' clock domain stay in cycles; those of DRAM, and of L2 where it has a clock
+    of its own, stay in nanoseconds; bandwidths stay (see `Gpu.replace`). The caches are simulated
+    once.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    gpu
+        The GPU; its clock is the nominal one.
+    clocks_ghz
+        Frequencies of the SMs, GHz.
+    models
+        Names of models (`warpstack.models.names`), ``crisp``, which predicts from counters of a
+        simulation at the nominal frequency and no higher than that, and ``simulation``.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        One row per kernel, model and frequency: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
+        ``model``, ``clock_ghz``, ``instructions``, ``cycles``, ``time_us``, ``ipc``,
+        ``relative_time`` (to the same model at the nominal frequency), ``trace_digest``,
+        ``gpu_digest`` (of the nominal description), ``version``. The nominal frequency comes
+        first, then the others as given.
+
+    Raises
+    ------
+    InputError
+        If a name or a frequency is wrong.
+    """
+    gpu = as_gpu(gpu)
+    wanted = [models] if isinstance(models, str) else list(models)
+    clocks = _clocks(gpu, clocks_ghz)
+    analytical = [name for name in wanted if name not in (CRISP, MODEL_NAME)]
+    if analytical or not wanted:
+        analytical = prediction.model_list(analytical)
+    if CRISP in wanted and max(clocks) > gpu.clock_ghz:
+        raise InputError(
+            f"crisp predicts no clock above the nominal one, {gpu.clock_ghz:g} GHz; got "
+            f"{max(clocks):g}"
+        )
+    kernels = kernels_of(app_or_kernel)
+    if not kernels:
+        raise InputError("the application has no kernels; there is nothing to predict")
+    described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
+    system = MemorySystem(gpu)
+    simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
+    simulators = {clock: Simulator(described[clock]) for clock in simulated}
+    rows: list[dict[str, Any]] = []
+
+    def add(kernel: KernelTrace, model: str, clock: float, count: float, cycles: float) -> None:
+        rows.append(
+            {
+                "kernel": kernel.launch_id,
+                "name": kernel.short_name,
+                "gpu": gpu.name,
+                "gpu_changes": gpu.changes_text,
+                "model": model,
+                "clock_ghz": clock,
+                "instructions": int(count),
+                "cycles": cycles,
+                "time_us": cycles / clock / 1e3,
+                "ipc": count / cycles if cycles else 0.0,
+                "trace_digest": kernel.digest,
+                "gpu_digest": gpu.digest,
+                "version": __version__,
+            }
+        )
+
+    with progress_bar(progress, len(kernels), "frequencies", "kernel") as bar:
+        for kernel in kernels:
+            results = {clock: one.run(kernel) for clock, one in simulators.items()}
+            if analytical:
+                warp = representative_warp(kernel)
+                memory = system.run(kernel)
+                for clock in clocks:
+                    profile = interval_profile(
+                        kernel, described[clock], memory, representative=warp
+                    )
+                    for model in analytical:
+                        found = prediction.evaluate(profile, described[clock], model)
+                        add(kernel, model, clock, found.instructions, found.cycles)
+            if CRISP in wanted:
+                nominal = results[clocks[0]]
+                counters = CrispCounters.of(nominal)
+                for clock in clocks:
+                    ratio = clock / gpu.clock_ghz
+                    cycles = nominal.cycles * counters.relative_time(ratio) * ratio
+                    add(kernel, CRISP, clock, nominal.instructions, cycles)
+            if MODEL_NAME in wanted:
+                for clock in clocks:
+                    result = results[clock]
+                    add(kernel, MODEL_NAME, clock, result.instructions, float(result.cycles))
+            bar.update(1)
+    table = pd.DataFrame(rows)
+    keys = ["kernel", "trace_digest", "model"]
+    nominal_time = table.groupby(keys, sort=False)["time_us"].transform("first")
+    table.insert(
+        list(table.columns).index("ipc") + 1, "relative_time", table["time_us"] / nominal_time
+    )
+    return table
+
+
+def _clocks(gpu: Gpu, clocks_ghz: Iterable[float]) -> list[float]:
+    """Return the nominal clock and the others, each once."""
+    try:
+        given = [float(clock) for clock in clocks_ghz]
+    except (TypeError, ValueError):
+        raise InputError(f"clocks_ghz = {shown(clocks_ghz)} is not a list of numbers") from None
+    for clock in given:
+        if not (math.isfinite(clock) and clock > 0):
+            raise InputError(f"clocks_ghz: {shown(clock)} GHz is not a positive clock")
+    return list(dict.fromkeys([float(gpu.clock_ghz), *given]))

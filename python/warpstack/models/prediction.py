@@ -1,0 +1,518 @@
+"""The model stage: what MDM, GPUMech and their variants predict from an interval profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack import _core
+from warpstack._core import __version__
+from warpstack._util.checked import checked, checked_fields, strictly_checked
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, shown, unknown
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.interval.profile import (
+    INTERVAL_FIELDS,
+    IntervalProfile,
+    Wave,
+    interval_profile,
+    representative_warp,
+)
+from warpstack.memory.caches import CACHE_FIELDS, MemorySystem
+from warpstack.tables import checked_table
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+__all__ = [
+    "STACK_COMPONENTS",
+    "Prediction",
+    "application_totals",
+    "evaluate",
+    "fields_used",
+    "names",
+    "predict",
+    "register",
+    "unregister",
+]
+
+#: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
+STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+
+_STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of one kernel.
+
+    Attributes
+    ----------
+    model, kernel, name
+        The model, and the kernel's launch number and readable name.
+    instructions
+        Warp instructions of the kernel.
+    cycles
+        SM cycles from its first to its last instruction.
+    ipc
+        Warp instructions per cycle of the whole GPU: ``instructions / cycles`` (MDM, Eq. 1).
+    cpi
+        Cycles per warp instruction of one SM, the fullest: where all SMs do the same, active SMs /
+        `ipc`.
+    cpi_stack
+        `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``,
+        ``l2``, ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for
+        MSHRs), ``noc`` and ``queue`` (waiting for NoC and DRAM bandwidth).
+    """
+
+    model: str
+    kernel: int
+    name: str
+    instructions: float
+    cycles: float
+    ipc: float
+    cpi: float
+    cpi_stack: dict[str, float]
+
+    def __post_init__(self) -> None:
+        checked_fields(self)
+
+
+@dataclass(frozen=True)
+class _Registered:
+    """A model in Python: cycles of a wave by component, and the fields of `Gpu` that it reads."""
+
+    cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]]
+    fields: frozenset[str]
+
+
+_registered: dict[str, _Registered] = {}
+
+
+def names() -> list[str]:
+    """Return the names of the models, simplest first; then those that were registered."""
+    return [*_core.model_names(), *_registered]
+
+
+@strictly_checked
+def register(
+    name: str,
+    cycles: Callable[[pd.DataFrame, Wave, Gpu], Mapping[str, float]],
+    *,
+    fields: Iterable[str] | None = None,
+) -> None:
+    """Add a model, which `predict`, `evaluate`, sweeps and searches of this process then know.
+
+    Parameters
+    ----------
+    name
+        Its name, not one of `names`.
+    cycles
+        Function of the intervals (the table of `IntervalProfile.intervals`), a wave (``warps`` per
+        SM W, ``active_sms`` S) and the `Gpu`, which returns the cycles that the fullest SM takes for
+        the wave, by component of `STACK_COMPONENTS`; those it leaves out are 0. Waves are put
+        together as for the other models (``docs/models.md``): cycles add up, and the IPC is the
+        kernel's rate.
+    fields
+        The fields of `Gpu` that the function reads, beyond those of the caches and the intervals.
+        By default all, so that none is reported as having no effect.
+
+    Raises
+    ------
+    InputError
+        If the name is taken or no word, or a field is none.
+    """
+    if not name.isidentifier() or name == "all":
+        raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
+    if name in names():
+        raise InputError(
+            f"register: there is a model {name} already; unregister it or rename yours"
+        )
+    used = Gpu.fields() if fields is None else list(fields)
+    check_value_fields(used, f"register: fields of {name}")
+    _registered[name] = _Registered(cycles, frozenset(used))
+
+
+@checked
+def unregister(name: str) -> None:
+    """Remove a model that `register` added.
+
+    Raises
+    ------
+    InputError
+        If it did not add one of this name.
+    """
+    if name not in _registered:
+        raise InputError(f"unregister: no model {shown(name)} was registered")
+    del _registered[name]
+
+
+def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict[str, Any]:
+    """Return what the core returns for a model of its own."""
+    intervals = profile.intervals.copy()
+    issued = float(intervals["instructions"].sum())
+    waves = profile.waves(gpu)
+    if not issued > 0 or not waves:
+        raise InputError("the interval profile has no instructions; nothing to predict")
+    total = dict.fromkeys(STACK_COMPONENTS, 0.0)
+    for wave in waves:
+        for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
+            if part not in total:
+                raise InputError(
+                    f"model {model}: {shown(part)} is no component of a CPI stack; those are "
+                    f"{', '.join(STACK_COMPONENTS)}"
+                )
+            if not (math.isfinite(cycles) and cycles >= 0):
+                raise InputError(
+                    f"model {model}: {part} = {cycles} cycles of kernel {profile.name}; expected a "
+                    "finite number that is not negative"
+                )
+            total[part] += wave.count * float(cycles)
+    cycles = sum(total.values())
+    if not cycles > 0:
+        raise InputError(f"model {model}: kernel {profile.name} takes no cycles")
+    of_fullest_sm = sum(wave.count * wave.warps for wave in waves) * issued
+    return {
+        "cycles": cycles,
+        "warp_instructions": sum(wave.count * wave.total_warps for wave in waves) * issued,
+        "cpi": cycles / of_fullest_sm,
+        "cpi_stack": {part: value / of_fullest_sm for part, value in total.items()},
+    }
+
+
+@checked
+def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
+    """Evaluate one model.
+
+    Parameters
+    ----------
+    profile
+        Intervals of the representative warp, with the launch they stand for.
+    gpu
+        SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
+        the profile: for other latencies or caches, build it again.
+    model
+        One of `names`. ``docs/models.md`` gives the equations.
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    InputError
+        If the model is unknown (the message lists the names).
+    """
+    gpu = as_gpu(gpu)
+    if model not in names():
+        raise unknown("model", model, names())
+    if model in _registered:
+        result = _evaluate_registered(model, profile, gpu)
+    else:
+        result = _core.evaluate(model, profile._core_kernel(gpu, model), _parameters(gpu))
+    # The waves are made of warps like the representative one; the kernel's own warps may be longer
+    # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
+    ipc = result["warp_instructions"] / result["cycles"]
+    instructions = (
+        result["warp_instructions"]
+        if profile.num_instructions is None
+        else profile.num_instructions
+    )
+    return Prediction(
+        model=model,
+        kernel=profile.kernel,
+        name=profile.name,
+        instructions=instructions,
+        cycles=instructions / ipc,
+        ipc=ipc,
+        cpi=result["cpi"],
+        cpi_stack=result["cpi_stack"],
+    )
+
+
+def evaluate_all(
+    profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str, *, num_threads: int = 1
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Evaluate one model for several kernels on GPUs that differ only in what the models read.
+
+    Parameters
+    ----------
+    profiles
+        The kernels' intervals; made for one of the GPUs, they are the same for all.
+    gpus
+        The GPUs.
+    model
+        One of `names`.
+    num_threads
+        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+        depend on it.
+
+    Returns
+    -------
+    dict
+        Arrays of shape (GPUs, kernels), equal to what `evaluate` gives one by one: ``cycles``,
+        ``ipc``, ``cpi`` and the stack, ``cpi_base`` to ``cpi_queue``.
+
+    Raises
+    ------
+    InputError
+        As for `evaluate`.
+    """
+    if model in _registered:
+        return _evaluate_all_registered(profiles, gpus, model)
+    settings = [_parameters(gpu) for gpu in gpus]
+    columns: dict[str, Any] = {
+        name: [setting[name] for setting in settings] for name in _parameters(gpus[0])
+    }
+    core = _core.evaluate_all(
+        model,
+        [profile._core_kernel(gpus[0], model) for profile in profiles],
+        columns,
+        num_threads,
+    )
+    shape = (len(gpus), len(profiles))
+    results = {name: values.reshape(shape) for name, values in core.items()}
+    ipc = results.pop("warp_instructions") / results["cycles"]
+    given = [profile.num_instructions for profile in profiles]
+    for k, instructions in enumerate(given):
+        if instructions is not None:
+            results["cycles"][:, k] = instructions / ipc[:, k]
+    return {**results, "ipc": ipc}
+
+
+def _evaluate_all_registered(
+    profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str
+) -> dict[str, npt.NDArray[np.float64]]:
+    names = ["cycles", "ipc", "cpi", *_STACK_COLUMNS]
+    results = {name: np.empty((len(gpus), len(profiles))) for name in names}
+    for g, gpu in enumerate(gpus):
+        for k, profile in enumerate(profiles):
+            prediction = evaluate(profile, gpu, model)
+            stack = [prediction.cpi_stack[part] for part in STACK_COMPONENTS]
+            values = [prediction.cycles, prediction.ipc, prediction.cpi, *stack]
+            for name, value in zip(names, values, strict=True):
+                results[name][g, k] = value
+    return results
+
+
+def _parameters(gpu: Gpu) -> dict[str, Any]:
+    """Return what the models read of a GPU by the names that the core uses."""
+    return {
+        "issue_width": gpu.issue_width,
+        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
+        "clock_ghz": gpu.clock_ghz,
+        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
+        "l1_sector_bytes": gpu.l1_sector_bytes,
+        "l2_sector_bytes": gpu.l2_sector_bytes,
+        "l2_latency": gpu.l2_latency,
+        "dram_latency": gpu.dram_latency,
+        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
+        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
+        # Ports and slices work at the clock of L2.
+        "noc_sm_bytes_per_cycle": gpu.noc_sm_bytes_per_cycle
+        * (gpu.l2_clock_ghz or gpu.clock_ghz)
+        / gpu.clock_ghz,
+        "noc_control_bytes": gpu.noc_control_bytes,
+        "l2_requests_per_cycle": gpu.l2_slices
+        * (gpu.l2_clock_ghz or gpu.clock_ghz)
+        / gpu.clock_ghz,
+    }
+
+
+def model_list(models: str | Iterable[str]) -> list[str]:
+    """Return the models that a caller named; ``all`` stands for every one.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or given twice, or there is none.
+    """
+    wanted = [models] if isinstance(models, str) else list(models)
+    if wanted == ["all"]:
+        return names()
+    if not wanted:
+        raise InputError("models: no model given")
+    for model in wanted:
+        if model not in names():
+            raise InputError(
+                f"unknown model {shown(model)}; the models are {', '.join(names())}, or all"
+            )
+    for model in wanted:
+        if wanted.count(model) > 1:
+            raise InputError(f"models: {model} is given twice")
+    return wanted
+
+
+@checked
+def predict(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    models: str | Iterable[str] = ("mdm",),
+    *,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Predict the performance of kernels.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    models
+        Names of models, or ``all``.
+    selection, misses, merge_threshold
+        As for `warpstack.interval_profile`.
+    access_order
+        In which order the warps of an SM access memory: ``round_robin`` or ``greedy``; see
+        `warpstack.MemorySystem`. Greedy is nearer to the truth where the scheduler is.
+    flush_l2
+        Empty L2 between kernels.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
+        `Gpu.replace` changed), ``model``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, the stack
+        ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
+        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a thread block does not fit on an SM.
+    """
+    wanted = model_list(models)
+    gpu = as_gpu(gpu)
+    system = MemorySystem(gpu, access_order=access_order)
+    kernels = kernels_of(app_or_kernel)
+    if not kernels:
+        raise InputError("the application has no kernels; there is nothing to predict")
+    rows = []
+    with progress_bar(progress, len(kernels), "predicting", "kernel") as bar:
+        for kernel in kernels:
+            warp = representative_warp(kernel, selection)
+            if flush_l2:
+                system.flush_l2()
+            memory = system.run(kernel, observe=warp if misses == "representative" else None)
+            profile = interval_profile(
+                kernel,
+                gpu,
+                memory,
+                representative=warp,
+                misses=misses,
+                merge_threshold=merge_threshold,
+            )
+            for model in wanted:
+                prediction = evaluate(profile, gpu, model)
+                rows.append(
+                    {
+                        "kernel": prediction.kernel,
+                        "name": prediction.name,
+                        "gpu": gpu.name,
+                        "gpu_changes": gpu.changes_text,
+                        "model": model,
+                        "instructions": int(prediction.instructions),
+                        "cycles": prediction.cycles,
+                        "ipc": prediction.ipc,
+                        "cpi": prediction.cpi,
+                        **{f"cpi_{k}": prediction.cpi_stack[k] for k in STACK_COMPONENTS},
+                        "trace_digest": kernel.digest,
+                        "gpu_digest": gpu.digest,
+                        "version": __version__,
+                    }
+                )
+            bar.update(1)
+    return pd.DataFrame(rows)
+
+
+@checked
+def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Add the kernels of an application up, per GPU and model.
+
+    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack
+    are means weighted by instructions.
+
+    Parameters
+    ----------
+    predictions
+        Rows of `predict`.
+
+    Returns
+    -------
+    DataFrame
+        One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
+        ``kernels``, ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack.
+
+    Raises
+    ------
+    InputError
+        If these are not rows of `predict`.
+    """
+    keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
+    columns = [*keys, "instructions", "cycles", "cpi", *_STACK_COLUMNS]
+    missing = [column for column in columns if column not in predictions]
+    if missing or predictions.empty:
+        what = f"have no column {missing[0]}" if missing else "have no rows"
+        raise InputError(f"the predictions {what}; expected the rows of predict")
+    predictions = checked_table(
+        "predictions",
+        predictions,
+        positive=("instructions", "cycles"),
+        numbers=("cpi", *_STACK_COLUMNS),
+        texts=keys,
+    )
+    rows = []
+    for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
+        weight = group["instructions"] / group["instructions"].sum()
+        means = group[["cpi", *_STACK_COLUMNS]].mul(weight, axis=0).sum()
+        instructions, cycles = group["instructions"].sum(), group["cycles"].sum()
+        rows.append(
+            {
+                "gpu": gpu_name,
+                "gpu_changes": gpu_changes,
+                "model": model,
+                "kernels": len(group),
+                "instructions": instructions,
+                "cycles": cycles,
+                "ipc": instructions / cycles,
+                **means.to_dict(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+#: Fields of `Gpu` that the stages before the models read, whatever the model.
+_STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
+
+
+@checked
+def fields_used(models: str | Iterable[str]) -> set[str]:
+    """Return the fields of `Gpu` that a prediction with these models depends on."""
+    used = set(_STAGE_FIELDS)
+    for model in model_list(models):
+        own = _registered.get(model)
+        used |= set(_core.model_fields(model)) if own is None else own.fields
+    return used
+
+
+def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
+    records = []
+    for values in predictions.to_dict("records"):
+        row = {str(name): value for name, value in values.items()}
+        stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
+        provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}
+        records.append({**row, "cpi_stack": stack, **provenance})
+    return records

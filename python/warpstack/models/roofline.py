@@ -1,0 +1,159 @@
+"""The hierarchical roofline of kernels (Williams et al., CACM 2009; Ding and Williams, PMBS 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from warpstack._core import __version__
+from warpstack._util.checked import checked
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError
+from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.interval.profile import interval_profile
+from warpstack.memory.caches import MemorySystem
+from warpstack.models import prediction
+from warpstack.timing import simulation
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+__all__ = ["LEVELS", "ceilings", "roofline"]
+
+LEVELS = ("L1", "L2", "DRAM")
+_SECTOR_BYTES = 32
+#: Sectors that cross each level's interface, both ways.
+_TRAFFIC = {
+    "L1": ("l1_read_sectors", "l1_write_sectors", "l2_atomic_sectors"),
+    "L2": ("l2_read_sectors", "l2_write_sectors", "l2_atomic_sectors"),
+    "DRAM": ("dram_read_sectors", "dram_write_sectors"),
+}
+
+
+@checked
+def ceilings(gpu: GpuLike) -> dict[str, float]:
+    """Return what bounds performance.
+
+    Returns
+    -------
+    dict
+        ``issue``: giga warp instructions per second that all SMs can issue. ``L1``, ``L2``,
+        ``DRAM``: GB/s; an L1 serves one line per cycle, the bandwidth of L2 is the NoC's.
+    """
+    gpu = as_gpu(gpu)
+    return {
+        "issue": gpu.num_sms * gpu.issue_width * gpu.clock_ghz,
+        "L1": gpu.num_sms * gpu.l1_line_bytes * gpu.clock_ghz,
+        "L2": gpu.noc_bandwidth_gbs,
+        "DRAM": gpu.dram_bandwidth_gbs,
+    }
+
+
+@checked
+def roofline(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    models: str | Iterable[str] = ("mdm",),
+    *,
+    simulate: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Place kernels under the roofs of L1, L2 and DRAM.
+
+    Performance is in warp instructions per second, intensity in warp instructions per byte that
+    crosses a level's interface, so that kernels of every kind have a place (the instruction
+    roofline). Traffic is that of the memory stage for the models, and the simulator's own for the
+    simulation, whose caches see the accesses in another order.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    models
+        Names of models, or ``all``.
+    simulate
+        Add the cycle-level simulation of each kernel.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        One row per kernel, model and level: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
+        ``model``, ``level``, ``bytes``, ``instructions``, ``intensity`` (warp instructions per
+        byte; NaN without traffic), ``gips`` (performance, giga warp instructions per second),
+        ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that
+        intensity and of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level,
+        whichever is the lowest roof of the kernel), and the provenance.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, there is no kernel, or a thread block does not fit on an SM.
+    """
+    wanted = prediction.model_list(models)
+    gpu = as_gpu(gpu)
+    roofs = ceilings(gpu)
+    system = MemorySystem(gpu)
+    simulator = simulation.Simulator(gpu) if simulate else None
+    kernels = kernels_of(app_or_kernel)
+    if not kernels:
+        raise InputError("the application has no kernels; there is nothing to predict")
+    rows = []
+    with progress_bar(progress, len(kernels), "roofline", "kernel") as bar:
+        for kernel in kernels:
+            memory = system.run(kernel)
+            profile = interval_profile(kernel, gpu, memory)
+            points = {
+                model: (prediction.evaluate(profile, gpu, model).ipc, memory.totals)
+                for model in wanted
+            }
+            if simulator is not None:
+                result = simulator.run(kernel)
+                points[simulation.MODEL_NAME] = (result.ipc, result.totals)
+            instructions = kernel.num_instructions
+            for model, (ipc, totals) in points.items():
+                gips = ipc * gpu.clock_ghz
+                moved = {
+                    level: _SECTOR_BYTES * sum(totals[name] for name in names)
+                    for level, names in _TRAFFIC.items()
+                }
+                intensity = {
+                    level: instructions / count if count else float("nan")
+                    for level, count in moved.items()
+                }
+                # Without traffic there is no roof but that of issue.
+                roof = {
+                    level: min(
+                        roofs["issue"], instructions * roofs[level] / max(moved[level], 1e-9)
+                    )
+                    for level in LEVELS
+                }
+                lowest = min(LEVELS, key=roof.__getitem__)
+                limit = lowest if roof[lowest] < roofs["issue"] else "issue"
+                for level in LEVELS:
+                    rows.append(
+                        {
+                            "kernel": kernel.launch_id,
+                            "name": kernel.short_name,
+                            "gpu": gpu.name,
+                            "gpu_changes": gpu.changes_text,
+                            "model": model,
+                            "level": level,
+                            "bytes": moved[level],
+                            "instructions": instructions,
+                            "intensity": intensity[level],
+                            "gips": gips,
+                            "bandwidth_gbs": roofs[level],
+                            "issue_gips": roofs["issue"],
+                            "roof_gips": roof[level],
+                            "roof_fraction": gips / roof[level],
+                            "limit": limit,
+                            "trace_digest": kernel.digest,
+                            "gpu_digest": gpu.digest,
+                            "version": __version__,
+                        }
+                    )
+            bar.update(1)
+    return pd.DataFrame(rows)

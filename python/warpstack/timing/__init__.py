@@ -1,0 +1,17 @@
+"""The timing stage: cycle-level simulation of a kernel."""
+
+from warpstack.timing.simulation import (
+    LATENCY_PARTS,
+    SimulationResult,
+    Simulator,
+    as_table,
+    simulate,
+)
+
+__all__ = [
+    "LATENCY_PARTS",
+    "SimulationResult",
+    "Simulator",
+    "as_table",
+    "simulate",
+]

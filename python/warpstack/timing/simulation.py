@@ -1,0 +1,412 @@
+"""The timing stage: cycle-level simulation of a GPU, the project's own reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, overload
+
+import pandas as pd
+
+from warpstack import _core
+from warpstack._core import __version__
+from warpstack._util.arguments import as_integer
+from warpstack._util.checked import checked
+from warpstack._util.progress import Progress, progress_bar
+from warpstack.errors import InputError
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, class_intervals, class_latencies
+from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
+from warpstack.models import prediction
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
+
+#: What the rows of a simulation have in the column ``model`` of `SimulationResult.to_frame`.
+MODEL_NAME = "simulation"
+#: Parts of the latency of an L1 miss, on its way (MDM, Figure 3).
+LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
+
+#: Beyond, simulated time would not fit.
+_MOST_CYCLES = 2**40
+
+
+class SimulationResult:
+    """What one kernel did on the simulated GPU.
+
+    Made by `warpstack.simulate`. ``docs/timing.md`` defines every resource and statistic.
+    """
+
+    @checked
+    def __init__(self, core: _core.SimulationResult, kernel: KernelTrace, gpu: Gpu) -> None:
+        self._core = core
+        self.kernel = kernel
+        self.gpu = gpu
+
+    @property
+    def cycles(self) -> int:
+        """SM cycles from the launch until the last warp is done and every store has reached L2."""
+        return self._core.cycles
+
+    @property
+    def instructions(self) -> int:
+        """Issued warp instructions: those of the trace."""
+        return self._core.instructions
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per cycle of the whole GPU; 0 for a kernel without instructions."""
+        return self.instructions / self.cycles if self.cycles else 0.0
+
+    @property
+    def cpi(self) -> float:
+        """Cycles per warp instruction of an SM.
+
+        The cycles of each SM until its last warp is done, summed over the SMs, over the
+        instructions: ``ipc * cpi`` is the mean number of busy SMs.
+        """
+        return self._core.sm_cycles / self.instructions if self.instructions else 0.0
+
+    @cached_property
+    def cpi_stack(self) -> dict[str, float]:
+        """`cpi` by what issue slots were used for (``base``) or lost to; sums to `cpi`."""
+        slots = self._core.slots
+        total = sum(slots.values())
+        return {part: count / total * self.cpi if total else 0.0 for part, count in slots.items()}
+
+    @cached_property
+    def miss_latency(self) -> pd.DataFrame:
+        """Latency of the loads' L1 misses, from issue to the data's arrival, by part.
+
+        Indexed by part: ``l1`` (turns at the L1 port), ``mshr`` (waiting for an MSHR or a target of
+        one), ``noc`` (queues to and from L2), ``l2`` (an L2 hit without contention, and turns at
+        the slice), ``queue`` (waiting for DRAM), ``dram`` (the access); columns ``cycles`` (sum
+        over the misses) and ``mean`` (NaN without misses), in SM cycles. The parts sum to the whole
+        latency (MDM, Figure 3).
+        """
+        cycles = pd.Series(self._core.miss_cycles, name="cycles")[list(LATENCY_PARTS)]
+        mean = cycles / self.misses if self.misses else cycles * float("nan")
+        return pd.DataFrame({"cycles": cycles, "mean": mean}).rename_axis("part")
+
+    @property
+    def misses(self) -> int:
+        """Requests of loads and atomics that left an SM."""
+        return self._core.misses
+
+    @property
+    def load_critical_cycles(self) -> float:
+        """Sum over the SMs of their load critical paths (CRISP), in SM cycles.
+
+        The longest chain of loads, each issued after the one before had its data, by the part of
+        their latency that lies outside the SMs' clock domain: MSHRs, NoC and DRAM, and L2 where it
+        has a clock of its own.
+        """
+        return self._core.critical_cycles
+
+    @property
+    def store_stall_slots(self) -> int:
+        """Issue slots lost while a store waited for an MSHR or the NoC; part of `cpi_stack`."""
+        return self._core.store_slots
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """Counters by name: those of `MemoryProfile.totals`, and those of the NoC and DRAM."""
+        return self._core.totals
+
+    def hit_rates(self) -> dict[str, float]:
+        """Return the hit rates of sectors, as `MemoryProfile.hit_rates`."""
+        return hit_rates(self.totals)
+
+    @cached_property
+    def timeline(self) -> pd.DataFrame:
+        """State of the GPU every ``sample_cycles`` cycles; without rows when none were asked for.
+
+        Columns ``cycle``, ``instructions`` (issued so far), ``resident_warps``, and over all SMs,
+        slices and channels ``l1_mshrs`` and ``l2_mshrs`` in use, and the entries of ``noc_queue``,
+        ``l2_queue``, ``dram_queue`` and ``reply_queue``.
+        """
+        return pd.DataFrame(self._core.samples)
+
+    @property
+    def active_sms(self) -> int:
+        """SMs that had a thread block."""
+        return self._core.active_sms
+
+    @property
+    def occupancy(self) -> dict[str, Any]:
+        """Resident blocks and warps per SM and the field that limits them."""
+        return self._core.occupancy
+
+    @property
+    def l1_size_kib(self) -> float:
+        """Size of L1 as simulated: of an adaptive L1, what this kernel's shared memory leaves."""
+        return self._core.l1_size_bytes / 1024
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row with the columns of `warpstack.predict`; ``model`` is ``simulation``.
+
+        Predictions and simulations join on ``kernel``, ``name``, ``gpu`` and ``gpu_changes``.
+        """
+        row = {
+            "kernel": self.kernel.launch_id,
+            "name": self.kernel.short_name,
+            "gpu": self.gpu.name,
+            "gpu_changes": self.gpu.changes_text,
+            "model": MODEL_NAME,
+            "instructions": self.instructions,
+            "cycles": float(self.cycles),
+            "ipc": self.ipc,
+            "cpi": self.cpi,
+            **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
+            "trace_digest": self.kernel.digest,
+            "gpu_digest": self.gpu.digest,
+            "version": __version__,
+        }
+        return pd.DataFrame([row])
+
+    def __repr__(self) -> str:
+        return (
+            f"<SimulationResult of {self.kernel.short_name} on {self.gpu.title}: {self.cycles} cycles, "
+            f"IPC {self.ipc:.3g}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().T.to_html(header=False))
+
+
+@checked
+def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataFrame:
+    """Return the rows of one or several simulations, as `warpstack.predict` returns predictions.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    several = [results] if isinstance(results, SimulationResult) else results
+    frames = [result.to_frame() for result in several]
+    if not frames:
+        raise InputError("there are no simulations to make a table of")
+    return pd.concat(frames, ignore_index=True)
+
+
+def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
+    """Return simulations as `warpstack.models.prediction.as_records` returns predictions, ready for JSON.
+
+    Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
+    """
+    records = []
+    for result in results:
+        (record,) = prediction.as_records(result.to_frame())
+        mean = result.miss_latency["mean"].to_dict()
+        records.append(
+            {
+                **record,
+                "misses": result.misses,
+                "miss_latency": {part: mean[part] if result.misses else None for part in mean},
+                "totals": result.totals,
+            }
+        )
+    return records
+
+
+def fields_used(gpu: Gpu) -> set[str]:
+    """Return the fields of `Gpu` that a simulation of this GPU depends on."""
+    unused = {"l1_mshrs", "l1_miss_queue_entries"} if gpu.noc_queue_entries else set()
+    if not gpu.dram_row_bytes:
+        unused |= {"dram_banks", "dram_row_miss_cycles"}
+    return set(Gpu.fields()) - unused
+
+
+class Simulator:
+    """A simulated GPU, whose L2 keeps its contents from kernel to kernel.
+
+    Parameters
+    ----------
+    gpu
+        The GPU: a description, its name, or the path of one.
+
+    Raises
+    ------
+    InputError
+        If the description cannot be simulated.
+    """
+
+    @checked
+    def __init__(self, gpu: GpuLike) -> None:
+        self.gpu = gpu = as_gpu(gpu)
+        with named_memory_error(gpu):
+            self._core = _core.Simulator(simulator_config(gpu))
+
+    @checked
+    def run(
+        self,
+        kernel: KernelTrace,
+        *,
+        sample_cycles: int | None = None,
+        max_cycles: int | None = None,
+        progress: Progress | None = None,
+    ) -> SimulationResult:
+        """Run a kernel with empty L1 caches and idle memory, until nothing is left to do.
+
+        Parameters
+        ----------
+        kernel
+            The kernel. Only its traced blocks run.
+        sample_cycles
+            Note the state of the GPU every so many SM cycles, for `SimulationResult.timeline`.
+        max_cycles
+            Give up after so many SM cycles.
+        progress
+            Told of issued instructions now and then.
+
+        Raises
+        ------
+        InputError
+            If a thread block does not fit on an SM, or the kernel takes more than `max_cycles`: the
+            message says what its warps wait for.
+        """
+        sample = 0
+        if sample_cycles is not None:
+            sample = as_integer("sample_cycles", sample_cycles, 1, _MOST_CYCLES)
+        limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
+        reported = 0
+
+        def report(instructions: int) -> None:
+            nonlocal reported
+            if progress is not None:
+                progress.update(instructions - reported)
+            reported = instructions
+
+        with named_memory_error(self.gpu):
+            result = self._core.run(
+                kernel._core, sample, limit, report if progress is not None else None
+            )
+        report(result.instructions)
+        return SimulationResult(result, kernel, self.gpu)
+
+    def flush_l2(self) -> None:
+        """Empty L2, as profilers do before they replay a kernel."""
+        self._core.flush_l2()
+
+
+@overload
+def simulate(
+    kernel: KernelTrace,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = ...,
+    sample_cycles: int | None = ...,
+    max_cycles: int | None = ...,
+    progress: bool = ...,
+) -> SimulationResult: ...
+@overload
+def simulate(
+    kernel: App,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = ...,
+    sample_cycles: int | None = ...,
+    max_cycles: int | None = ...,
+    progress: bool = ...,
+) -> list[SimulationResult]: ...
+@checked
+def simulate(
+    kernel: KernelTrace | App,
+    gpu: GpuLike,
+    *,
+    flush_l2: bool = False,
+    sample_cycles: int | None = None,
+    max_cycles: int | None = None,
+    progress: bool = False,
+) -> SimulationResult | list[SimulationResult]:
+    """Simulate a kernel, or an application, cycle by cycle.
+
+    Every resource that the models speak of has its time: warp schedulers, operation latencies,
+    barriers, the load-store unit, shared memory, L1 with its MSHRs, the NoC, the slices of L2 and
+    the DRAM channels. ``docs/timing.md`` gives the rule of each and the field of `Gpu` that sets
+    it. The result is the same on every run.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or an application: its kernels then run in order on one GPU, each with empty L1
+        caches and the L2 that the previous one left.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    flush_l2
+        Empty L2 before each kernel too.
+    sample_cycles, max_cycles
+        As for `Simulator.run`.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    SimulationResult or list of SimulationResult
+        One for a kernel, a list in order for an application.
+
+    Raises
+    ------
+    InputError
+        If a thread block does not fit on an SM, or a kernel takes more than `max_cycles`.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    >>> result = ws.simulate(kernel, "pascal-mdm")
+    >>> result.instructions == kernel.num_instructions
+    True
+    """
+    simulator = Simulator(gpu)
+    kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
+    results = []
+    total = sum(one.num_instructions for one in kernels)
+    with progress_bar(progress, total, "simulating", "instruction") as bar:
+        for one in kernels:
+            if flush_l2:
+                simulator.flush_l2()
+            results.append(
+                simulator.run(one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar)
+            )
+    return results[0] if isinstance(kernel, KernelTrace) else results
+
+
+def simulator_config(gpu: Gpu) -> dict[str, Any]:
+    """Return what the core's simulator needs to know of a GPU."""
+    same = (
+        "clock_ghz",
+        "l2_clock_ghz",
+        "dram_clock_ghz",
+        "scheduler",
+        "issue_width",
+        "shared_memory_latency",
+        "lsu_queue_entries",
+        "l1_latency",
+        "l1_mshr_targets",
+        "noc_bandwidth_gbs",
+        "noc_sm_bytes_per_cycle",
+        "noc_control_bytes",
+        "l2_latency",
+        "l2_mshrs",
+        "l2_mshr_targets",
+        "l2_queue_entries",
+        "dram_latency",
+        "dram_bandwidth_gbs",
+        "dram_queue_entries",
+        "dram_row_bytes",
+        "dram_banks",
+        "dram_row_miss_cycles",
+    )
+    return {
+        **{field: getattr(gpu, field) for field in same},
+        "memory": memory_config(gpu),
+        "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
+        "latency": class_latencies(gpu),
+        "interval": class_intervals(gpu),
+        # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
+        "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,
+        "noc_queue_entries": gpu.noc_queue_entries or gpu.l1_miss_queue_entries,
+        "dram_channels": gpu.dram_channels or gpu.l2_slices,
+    }

@@ -1,0 +1,1 @@
+"""Traces of kernels: values, files and patterns."""

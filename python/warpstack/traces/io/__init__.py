@@ -1,0 +1,227 @@
+"""Trace files: one module per format behind one registry."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpstack._util.arguments import as_integer, as_path, printable
+from warpstack._util.checked import checked, strictly_checked
+from warpstack.errors import InputError, not_one_of, shown
+from warpstack.traces.io import accelsim, parquet, pptgpu
+from warpstack.traces.io.common import LoadOptions, reading
+from warpstack.traces.trace import App, KernelTrace, warn_of_gaps
+
+__all__ = ["load", "register", "save", "unregister"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A trace format: how to recognise it, how to read it, and how to write it if that is possible."""
+
+    name: str
+    matches: Callable[[Path], bool]
+    read: Callable[[Path, LoadOptions], App]
+    write: Callable[..., None] | None = None
+    #: Options of `save` that `write` takes.
+    options: frozenset[str] = frozenset()
+
+
+#: Asked in this order.
+FORMATS: Sequence[Format] = (
+    Format("parquet", parquet.matches, parquet.read, parquet.write),
+    Format("pptgpu", pptgpu.matches, pptgpu.read),
+    Format(
+        "accelsim",
+        accelsim.matches,
+        accelsim.read,
+        accelsim.write,
+        frozenset({"binary_version", "compression"}),
+    ),
+)
+#: Formats that `save` writes, the default first.
+WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not None)
+
+
+#: Formats that `register` added, asked before those above.
+_registered: dict[str, Format] = {}
+
+
+@strictly_checked
+def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], App]) -> None:
+    """Add a reader of trace files, which `load` of this process then knows.
+
+    Parameters
+    ----------
+    name
+        Name of the format.
+    matches
+        Whether a path, which exists, is of the format. Asked before the formats that come along.
+    read
+        Reads the path. What is wrong with it should be an `InputError` that names file and line.
+
+    Raises
+    ------
+    InputError
+        If the name is taken, or one of the two is no function.
+    """
+    if not name.isidentifier():
+        raise InputError(f"register: name = {shown(name)} is no name for a format; give one word")
+    if name in _registered or name in [format_.name for format_ in FORMATS]:
+        raise InputError(f"register: there is a format {name} already")
+
+    def select(path: Path, options: LoadOptions) -> App:
+        return options.select(read(path))
+
+    _registered[name] = Format(name, matches, select)
+
+
+@checked
+def unregister(name: str) -> None:
+    """Remove a format that `register` added.
+
+    Raises
+    ------
+    InputError
+        If it did not add one of this name.
+    """
+    if name not in _registered:
+        raise InputError(f"unregister: no format {shown(name)} was registered")
+    del _registered[name]
+
+
+@checked
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kernels: int | Sequence[int | range] | None = None,
+    memory_limit_mib: float | None = None,
+    missing: str = "error",
+    progress: bool = False,
+) -> App:
+    """Load the trace of an application.
+
+    Parameters
+    ----------
+    path
+        An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
+        ``.xz`` or ``.zst``), a folder that holds such files, a folder that the PPT-GPU tracer wrote
+        (with ``app_config.py``), or a folder that `save` wrote.
+    kernels
+        Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
+        list, the files of other launches are not read.
+    memory_limit_mib
+        Trace columns beyond this go to an unnamed temporary file. By default 512 MiB, or a
+        quarter of the memory that this process may use if that is less. A thread block (of a raw
+        trace: the kernel) that takes more than this, and more than 64 MiB, is an error.
+    missing
+        ``error``: a chosen file that an Accel-Sim list names must be there. ``skip``: pass over
+        those that are not, with a warning.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    App
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is no trace, is cut or is malformed; nothing of it is kept then.
+        The message names file and line.
+
+    Warns
+    -----
+    TraceWarning
+        Once each about unknown opcodes, thread blocks and warps that were not traced, files passed
+        over, fields and bulk copies of Accel-Sim traces that are skipped, and what PPT-GPU traces
+        lack.
+    """
+    place = as_path("load", path)
+    options = LoadOptions.make(kernels, memory_limit_mib, progress, missing)
+    with reading(place):
+        if not place.exists():
+            raise InputError(f"{printable(place)}: no such file or folder")
+        candidates = (*_registered.values(), *FORMATS)
+        candidate = next((format_ for format_ in candidates if format_.matches(place)), None)
+        if candidate is not None:
+            app = candidate.read(place, options)
+            warn_of_gaps(app.kernels, printable(place))
+            return app
+        what = "folder" if place.is_dir() else "file"
+    raise InputError(
+        f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
+        "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
+        f"a folder written by warpstack.save (this {what} is none)"
+    )
+
+
+@checked
+def save(
+    app: App | KernelTrace,
+    path: str | os.PathLike[str],
+    *,
+    format: str = "parquet",
+    binary_version: int | None = None,
+    compression: str | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> None:
+    """Save a trace as a folder, without loss for what the stages read.
+
+    The folder appears complete or not at all. One that it replaces is deleted last.
+
+    Parameters
+    ----------
+    app
+        What to save: an application, or one kernel.
+    path
+        The folder to write.
+    format
+        ``parquet``, quick to load; or ``accelsim``: ``kernelslist.g`` and ``kernel-N.traceg``, for
+        the trace-driven mode of Accel-Sim.
+    binary_version
+        Of ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
+        90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or
+        80.
+    compression
+        Of ``accelsim``: ``xz``, or None for plain text.
+    overwrite
+        Replace a folder that `save` wrote before in the same format.
+    progress
+        Show a progress bar on standard error.
+
+    Raises
+    ------
+    InputError
+        If there is no kernel to save, an option is not one of the format, the path exists (and is
+        no saved trace to overwrite) or cannot be written, or ``accelsim`` has no words for an
+        instruction.
+
+    Warns
+    -----
+    TraceWarning
+        If Accel-Sim would wait forever for warps that do not end in EXIT.
+    """
+    if isinstance(app, KernelTrace):
+        app = App([app], app.short_name)
+    if not isinstance(app, App):
+        raise InputError(f"save: expected an App or a KernelTrace, got {type(app).__name__}")
+    if not app.kernels:
+        raise InputError(f"save: {app.name} has no kernels")
+    if format not in WRITABLE:
+        raise not_one_of("save: format", format, WRITABLE)
+    chosen = next(candidate for candidate in FORMATS if candidate.name == format)
+    options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
+    for name, value in options.items():
+        if value is not None and name not in chosen.options:
+            raise InputError(f"save: {name} = {shown(value)} is no option of the format {format}")
+    if binary_version is not None:
+        as_integer("binary_version", binary_version, 10, 255)
+    if compression not in (None, "xz"):
+        raise InputError(f"save: compression = {shown(compression)} is not xz")
+    taken = {name: options[name] for name in chosen.options}
+    assert chosen.write is not None
+    chosen.write(app, as_path("save", path), overwrite=overwrite, progress=progress, **taken)

@@ -1,0 +1,385 @@
+"""Accel-Sim traces: ``kernelslist.g`` and ``kernel-N.traceg``, as the NVBit tracer writes them.
+
+`read` takes those of every tracer, `write` makes new ones of any trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from warpstack import _core
+from warpstack._util.arguments import printable
+from warpstack._util.files import file_digest, is_sound, new_folder, sealed
+from warpstack._util.input_file import open_input, read_input
+from warpstack._util.progress import Progress, progress_bar
+from warpstack.errors import InputError, TraceWarning, warn
+from warpstack.traces.io.common import LoadOptions, block_ranges
+from warpstack.traces.trace import App, KernelTrace, Launches
+
+_COMPRESSIONS = ("", ".xz", ".gz", ".zst")
+_KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
+#: A line of a kernel list that names a kernel; newer tools pack traces in a container of their own.
+_KERNEL_ENTRY = re.compile(rf"{_KERNEL_FILE.pattern}|.+\.tracez")
+_KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
+_CHUNK_BYTES = 1 << 22
+#: A line of a kernel list has about 30 bytes.
+_MAX_LIST_BYTES = 1 << 26
+_File = TypeVar("_File")
+#: In folders that `write` made: what they were made from, and the digest of each file. The format
+#: itself has no place for digests.
+MANIFEST = "warpstack-export.json"
+_LIST = "kernelslist.g"
+#: Columns that become text at a time; text is about five times as long.
+_BATCH_BYTES = 1 << 22
+
+
+def matches(path: Path) -> bool:
+    """Whether the path is a kernel list, a kernel, or a folder with either."""
+    if path.is_dir():
+        return bool(_lists_in(path) or _kernels_in(path))
+    return _is_list(path) or _KERNEL_FILE.fullmatch(path.name) is not None
+
+
+def read(path: Path, options: LoadOptions) -> App:
+    """Read a list, a kernel or a folder."""
+    if path.is_dir():
+        lists = _lists_in(path)
+        if len(lists) > 1:
+            names = ", ".join(file.name for file in lists)
+            raise InputError(f"{path}: several kernel lists ({names}); give one of them")
+        name = Path(os.path.realpath(path)).name
+        files = _files_of_list(lists[0], options) if lists else _kernels_in(path)
+        if options.kernels is not None and not lists:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
+    elif _is_list(path):
+        files = _files_of_list(path, options)
+        name = Path(os.path.realpath(path)).parent.name
+    else:
+        files = [path]
+        name = path.name.split(".trace")[0]
+        if options.kernels is not None:
+            files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
+    name = printable(name)
+    _warn_of_changes(path, files)
+    total = sum(file.stat().st_size for file in files)
+    with progress_bar(options.progress, total, f"reading {name}", "B") as bar:
+        notes = _Notes()
+        kernels = [KernelTrace(_read_kernel(file, options.budget, bar, notes)) for file in files]
+    notes.warn(name)
+    return options.select(App(kernels, name))
+
+
+@dataclass
+class _Notes:
+    """What was passed over in the files, told once for all of them."""
+
+    lines: int = 0
+    first: str = ""
+    bulk_copies: int = 0
+
+    def add(self, path: Path, reader: _core.AccelSimReader) -> None:
+        lines, line, field = reader.unknown_fields
+        if lines and not self.lines:
+            self.first = f"{field} in {printable(path.name)}:{line}"
+        self.lines += lines
+        self.bulk_copies += reader.num_bulk_copies
+
+    def warn(self, name: str) -> None:
+        if self.lines:
+            _warn(
+                f"{name}: {self.lines} lines end in fields that warpstack does not know and skips; the "
+                f"first is {self.first}"
+            )
+        if self.bulk_copies:
+            _warn(
+                f"{name}: {self.bulk_copies} bulk copies (UTMALDG and the like) are instructions without "
+                "access; what they move is not counted"
+            )
+
+
+def _warn(message: str) -> None:
+    warn(message, TraceWarning)
+
+
+def _chosen(
+    files: list[_File], name_of: Callable[[_File], str], launches: Launches, where: str
+) -> list[_File]:
+    """Return the files of some launches by the numbers in their names; files without are kept."""
+    matches = [_KERNEL_NUMBER.search(name_of(file)) for file in files]
+    numbers = [int(match[1]) if match else None for match in matches]
+    if None not in numbers:
+        launches.check([number for number in numbers if number is not None], where)
+    pairs = zip(files, numbers, strict=True)
+    return [file for file, number in pairs if number is None or number in launches]
+
+
+def _is_list(path: Path) -> bool:
+    return path.name.startswith("kernelslist")
+
+
+def _lists_in(folder: Path) -> list[Path]:
+    """Return the grouped lists of a folder; the tracer's own lists only when there is none."""
+    lists = sorted(f for f in folder.iterdir() if f.is_file() and _is_list(f))
+    grouped = [f for f in lists if f.name.endswith(".g")]
+    main = [f for f in grouped if f.name == "kernelslist.g"]
+    return main or grouped or lists
+
+
+def _kernels_in(folder: Path) -> list[Path]:
+    """Return the kernels of a folder in launch order, one file per kernel."""
+    found: dict[str, Path] = {}
+    for file in sorted(folder.iterdir()):
+        match = _KERNEL_FILE.fullmatch(file.name)
+        if not match or not file.is_file():
+            continue
+        # A grouped trace beside the raw one it was made from is the same kernel.
+        stem = match["stem"].removesuffix("g")
+        if stem not in found or match["stem"].endswith("g"):
+            found[stem] = file
+
+    def order(file: Path) -> tuple[int, str]:
+        number = _KERNEL_NUMBER.search(file.name)
+        return (int(number[1]) if number else 0, file.name)
+
+    return sorted(found.values(), key=order)
+
+
+def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
+    """Return the chosen kernel files that a list names; their compression may have changed since."""
+    where = printable(path)
+    try:
+        lines = read_input(path, "kernel list", _MAX_LIST_BYTES).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: cannot read the kernel list: {error}") from None
+    named = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
+    # Other lines are memory copies and commands without influence on kernels.
+    entries = [(n, entry) for n, entry in named if _KERNEL_ENTRY.fullmatch(entry)]
+    if not entries:
+        raise InputError(f"{where}: the list names no kernel (lines like kernel-1.traceg)")
+    if options.kernels is not None:
+        entries = _chosen(entries, lambda entry: entry[1], options.kernels, where)
+    files = []
+    missing: list[str] = []
+    for number, entry in entries:
+        match = _KERNEL_FILE.fullmatch(entry)
+        if match is None:
+            raise InputError(
+                f"{where}:{number}: {printable(entry)}: warpstack does not read .tracez files; run "
+                "Accel-Sim's post-traces-processing with --text"
+            )
+        stems = [match["stem"]]
+        if match["stem"].endswith(".trace"):
+            stems.insert(0, match["stem"] + "g")
+        places = [path.parent / entry]
+        places += [path.parent / (stem + suffix) for stem in stems for suffix in _COMPRESSIONS]
+        existing = next((file for file in places if file.exists()), None)
+        if existing is not None:
+            files.append(existing)
+            continue
+        missing.append(
+            f"{where}:{number}: {printable(entry)} is not there (nor .xz, .gz, .zst of it)"
+        )
+        if not options.skip_missing:
+            raise InputError(
+                f'{missing[0]}; restore the file, or pass over it with missing="skip" (--skip-missing)'
+            )
+    if not files:
+        raise InputError(f"{missing[0]}, as all {len(missing)} files of the list")
+    if missing:
+        _warn(
+            f"{missing[0]}, the first of {len(missing)} files that are missing and were passed over"
+        )
+    return files
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _CountingFile(io.RawIOBase):
+    """A file that reports how much of it was read, for progress on compressed files."""
+
+    def __init__(self, path: Path, bar: Progress) -> None:
+        self._file = open_input(path)
+        self._bar = bar
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        count = self._file.readinto(buffer)
+        self._bar.update(count)
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def _open(path: Path, bar: Progress) -> Iterator[_Stream]:
+    with io.BufferedReader(_CountingFile(path, bar), buffer_size=1 << 20) as raw:
+        if path.suffix == ".xz":
+            with lzma.open(raw) as unpacked:
+                yield unpacked
+        elif path.suffix == ".gz":
+            with gzip.open(raw) as unpacked:
+                yield unpacked
+        elif path.suffix == ".zst":
+            with pa.CompressedInputStream(raw, "zstd") as unpacked:
+                yield unpacked
+        else:
+            yield raw
+
+
+def _read_kernel(
+    path: Path, budget: _core.StorageBudget, bar: Progress, notes: _Notes
+) -> _core.KernelTrace:
+    reader = _core.AccelSimReader(printable(path), budget)
+    try:
+        # Decompression of the next piece overlaps with parsing of this one.
+        with _open(path, bar) as stream, ThreadPoolExecutor(max_workers=1) as pool:
+            pending = pool.submit(stream.read, _CHUNK_BYTES)
+            while chunk := pending.result():
+                pending = pool.submit(stream.read, _CHUNK_BYTES)
+                reader.feed(chunk)
+        trace = reader.finish()
+        notes.add(path, reader)
+        return trace
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise InputError(
+            f"{path}: cannot be decompressed, it is cut or damaged: {reason}"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: reading failed: {error}") from None
+
+
+def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
+    """Warn if files that `write` made have changed: edited ones are welcome, damaged ones are not."""
+    whole = path.is_dir() or path.name == _LIST
+    folder = path if path.is_dir() else path.parent
+    digests: dict[str, str] | None = None
+    with contextlib.suppress(ValueError, RecursionError):
+        try:
+            about = json.loads(read_input(folder / MANIFEST, "list of digests", _MAX_LIST_BYTES))
+        except OSError:  # there is none, nearly always
+            return
+        if isinstance(about, dict) and not {"files", "digest"} & about.keys():
+            return  # of a version that kept no digests
+        if isinstance(about, dict) and is_sound(about):
+            given = about.get("files")
+            if isinstance(given, dict) and all(isinstance(d, str) for d in given.values()):
+                digests = given
+    changed = [MANIFEST] if digests is None else []
+    read = {file.name for file in files} | ({_LIST} if whole else set())
+    for name, digest in (digests or {}).items():
+        match = _KERNEL_FILE.fullmatch(name)
+        # Compressed since, perhaps, which cannot be checked, but is done on purpose.
+        names = [match["stem"] + suffix for suffix in _COMPRESSIONS] if match else [name]
+        there = (folder / name).exists()
+        if (there and name in read and file_digest(folder / name) != digest) or (
+            whole and not any((folder / other).exists() for other in names)
+        ):
+            changed.append(name)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        warn(
+            f"{printable(folder)}: {', '.join(changed[:3])}{more}: not as warpstack wrote it; it was edited "
+            f"or is damaged (save the trace again, or delete {MANIFEST} if the change is yours)",
+            TraceWarning,
+        )
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def written_here(path: Path) -> bool:
+    """Whether the path is a folder that `write` made."""
+    return path.is_dir() and (path / MANIFEST).is_file()
+
+
+def write(
+    app: App,
+    path: Path,
+    *,
+    overwrite: bool,
+    progress: bool,
+    binary_version: int | None,
+    compression: str | None,
+) -> None:
+    """Write an application; see `warpstack.save`."""
+    total = sum(kernel.nbytes for kernel in app.kernels)
+    suffix = "" if compression is None else f".{compression}"
+    numbers = [kernel.launch_id for kernel in app.kernels]
+    if len(set(numbers)) < len(numbers):
+        numbers = list(range(1, len(numbers) + 1))
+    endless = 0
+    with (
+        new_folder(path, overwrite=overwrite, replaceable=written_here) as partial,
+        progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
+    ):
+        names = [f"kernel-{number}.traceg{suffix}" for number in numbers]
+        for name, kernel in zip(names, app.kernels, strict=True):
+            try:
+                endless += _write_kernel(kernel, partial / name, binary_version or 0, bar)
+            except InputError as error:
+                raise InputError(
+                    f"{printable(path)}: kernel {kernel.launch_id} ({kernel.short_name}) cannot be "
+                    f"written: {error}"
+                ) from None
+        (partial / _LIST).write_text("".join(f"{name}\n" for name in names))
+        about = {
+            "format": "accelsim",
+            "name": app.name,
+            "kernels": [
+                {"file": name, "source": kernel.source, "digest": kernel.digest}
+                for name, kernel in zip(names, app.kernels, strict=True)
+            ],
+            "files": {name: file_digest(partial / name) for name in (*names, _LIST)},
+        }
+        (partial / MANIFEST).write_text(sealed(about), encoding="utf-8")
+    if endless:
+        warn(
+            f"{printable(path)}: {endless} warps do not end in EXIT; Accel-Sim waits for them forever",
+            TraceWarning,
+        )
+
+
+def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Progress) -> int:
+    """Write one kernel and return how many of its warps do not end in EXIT."""
+    core = kernel._core
+    writer = _core.AccelSimWriter(core, binary_version)
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        # Compression of one piece overlaps with the making of the next.
+        file = (
+            stack.enter_context(lzma.open(path, "wb", preset=1))
+            if path.suffix == ".xz"
+            else stack.enter_context(path.open("wb"))
+        )
+        pending = pool.submit(file.write, writer.header())
+        done = 0
+        for first, last in block_ranges(core, _BATCH_BYTES):
+            text = writer.blocks(first, last)
+            pending.result()
+            pending = pool.submit(file.write, text)
+            share = core.bytes * last // core.num_traced_blocks
+            bar.update(share - done)
+            done = share
+        pending.result()
+    return writer.warps_without_exit

@@ -1,0 +1,314 @@
+"""Traces as folders of Parquet files: quick to load, readable by other tools."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warpstack import _core
+from warpstack._util.arguments import as_integer, printable
+from warpstack._util.files import file_digest, is_sound, new_folder, sealed
+from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, shown
+from warpstack.traces.io.common import LoadOptions, block_ranges
+from warpstack.traces.trace import App, KernelTrace
+
+MANIFEST = "warpstack-trace.json"
+FORMAT_NAME = "warpstack-trace"
+#: Version 2 has digests of its files and of the manifest. Version 1 has the digest of what the stages
+#: read only.
+FORMAT_VERSION = 2
+_READ_VERSIONS = (1, 2)
+#: Aimed at per row group, so that reading and writing need little memory.
+_BATCH_BYTES = 1 << 24
+
+#: Columns of each file of a kernel. Row group i of every file holds the same thread blocks.
+_FILES = {
+    "warps": {
+        "block": pa.uint64(),
+        "warp": pa.uint32(),
+        "instructions": pa.uint32(),
+        "memory": pa.uint32(),
+        "sectors": pa.uint32(),
+        "stores": pa.uint32(),
+    },
+    "instructions": {"instruction": pa.uint32(), "active_mask": pa.uint32()},
+    "memory": {"memory_static": pa.uint32(), "memory_count": pa.uint16()},
+    "sectors": {"sector": pa.uint64()},
+    "stores": {"store_bytes": pa.uint32()},
+}
+_FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
+_TABLE = {
+    "pc": pa.uint32(),
+    "source_line": pa.uint32(),
+    "opcode": pa.string(),
+    "known_opcode": pa.bool_(),
+    "op_class": pa.string(),
+    "space": pa.string(),
+    "kind": pa.string(),
+    "cache_operator": pa.string(),
+    "width": pa.uint32(),
+    "destinations": pa.list_(pa.uint16()),
+    "sources": pa.list_(pa.uint16()),
+}
+_HEADER_NUMBERS = (
+    "launch_id",
+    "shared_memory_bytes",
+    "registers_per_thread",
+    "binary_version",
+    "stream",
+    "shared_window",
+    "local_window",
+)
+
+
+def matches(path: Path) -> bool:
+    """Whether the path is a folder that `write` made."""
+    return path.is_dir() and (path / MANIFEST).is_file()
+
+
+def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
+    """Write an application; see `warpstack.save`."""
+    total = sum(kernel.nbytes for kernel in app.kernels)
+    with (
+        writer(path, app.name, overwrite=overwrite) as folder,
+        progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
+    ):
+        for kernel in app.kernels:
+            folder.add(kernel)
+            bar.update(kernel.nbytes)
+
+
+class Writer:
+    """A trace folder that grows kernel by kernel; see `writer`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: list[dict[str, Any]] = []
+
+    def add(self, kernel: KernelTrace) -> None:
+        """Write a kernel, which need not be kept afterwards."""
+        name = f"kernel-{len(self._entries) + 1}"
+        (self._folder / name).mkdir()
+        _write_kernel(kernel, self._folder / name)
+        self._entries.append(
+            {
+                "folder": name,
+                "header": kernel._core.header,
+                "digest": kernel.digest,
+                "files": {file: file_digest(self._folder / name / file) for file in _FILE_NAMES},
+            }
+        )
+
+    def _finish(self, name: str) -> None:
+        manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
+        text = sealed({**manifest, "kernels": self._entries})
+        (self._folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
+    """Write an application whose kernels come one after the other.
+
+    The folder appears at its place, complete, when the block ends, and not at all when it raises.
+    """
+    with new_folder(path, overwrite=overwrite, replaceable=matches) as partial:
+        folder = Writer(partial)
+        yield folder
+        folder._finish(name)
+
+
+def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
+    core = kernel._core
+    table = core.instruction_table()
+    columns = {
+        name: pa.array(table[name] if dtype != pa.bool_() else table[name].astype(bool), dtype)
+        for name, dtype in _TABLE.items()
+    }
+    # Files are opened here, because Arrow takes no names that are not UTF-8.
+    with (folder / "table.parquet").open("wb") as file:
+        pq.write_table(pa.table(columns), file, compression="zstd")
+    with contextlib.ExitStack() as stack:
+        writers = {}
+        for name, fields in _FILES.items():
+            file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
+            schema = pa.schema(list(fields.items()))
+            writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
+        for first, last in block_ranges(core, _BATCH_BYTES):
+            batch = core.read_batch(first, last)
+            for name, fields in _FILES.items():
+                arrays = {field: pa.array(batch[field], dtype) for field, dtype in fields.items()}
+                part = pa.table(arrays)
+                writers[name].write_table(part, row_group_size=max(len(part), 1))
+
+
+def read(path: Path, options: LoadOptions) -> App:
+    """Read an application that `write` wrote."""
+    name, entries = _read_manifest(path / MANIFEST)
+    if options.kernels is not None:
+        options.kernels.check([entry.launch_id for entry in entries], name)
+    chosen = [entry for entry in entries if options.wants(entry.launch_id)]
+    with progress_bar(options.progress, len(chosen), f"reading {name}", "kernel") as bar:
+        kernels = []
+        for entry in chosen:
+            kernels.append(KernelTrace(_read_kernel(path / entry.folder, entry, options)))
+            bar.update(1)
+    return App(kernels, name)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A kernel in the manifest."""
+
+    folder: str
+    digest: str
+    header: dict[str, Any]
+    #: Digest of each file; None where the version has none.
+    files: dict[str, str] | None
+
+    @property
+    def launch_id(self) -> int:
+        return int(self.header["launch_id"])
+
+
+def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
+    """Return the name of the application and its kernels."""
+    where = printable(path)
+    try:
+        manifest = json.loads(read_input(path, "list of kernels", MAX_TABLE_BYTES))
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a list of kernels: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_NAME:
+        raise InputError(f'{where}: not a list of kernels: it lacks "format": "{FORMAT_NAME}"')
+    version = manifest.get("version")
+    if isinstance(version, bool) or version not in _READ_VERSIONS:
+        raise InputError(
+            f"{where}: format version {shown(version)}; this warpstack reads versions "
+            f"{' and '.join(map(str, _READ_VERSIONS))}, convert the original trace again"
+        )
+    try:
+        kernels = _member(manifest, "kernels", list)
+        entries = [_entry(kernel, f"kernels[{i}]", version) for i, kernel in enumerate(kernels)]
+        name = _member(manifest, "name", str)
+    except InputError as error:
+        raise InputError(f"{where}: not a list of kernels: {error}") from None
+    if not entries:
+        raise InputError(f"{where}: the saved trace has no kernels")
+    if version >= 2 and not is_sound(manifest):
+        raise InputError(
+            f"{where}: the saved trace is damaged: this file is not as it was written; restore it or "
+            "convert the original trace again"
+        )
+    return name, entries
+
+
+def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
+    """Return the value of a key, or raise `InputError` if it is not of the kind."""
+    value = mapping.get(key) if isinstance(mapping, dict) else None
+    if not isinstance(value, kind):
+        raise InputError(f"{where}{key} is missing or is no {kind.__name__}")
+    return value
+
+
+def _entry(kernel: Any, where: str, version: int) -> _Entry:
+    folder = _member(kernel, "folder", str, f"{where}.")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
+        raise InputError(f"{where}.folder = {folder!a} is no name of a folder in this one")
+    digest = _member(kernel, "digest", str, f"{where}.")
+    header = _member(kernel, "header", dict, f"{where}.")
+    checked: dict[str, Any] = {}
+    for key in ("name", "source"):
+        checked[key] = _member(header, key, str, f"{where}.header.")
+    for key in ("grid", "block"):
+        numbers = _member(header, key, list, f"{where}.header.")
+        if len(numbers) != 3:
+            raise InputError(f"{where}.header.{key} has {len(numbers)} numbers instead of 3")
+        checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
+    for key in _HEADER_NUMBERS:
+        checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
+    files = None
+    if version >= 2:
+        files = _member(kernel, "files", dict, f"{where}.")
+        for name in _FILE_NAMES:
+            _member(files, name, str, f"{where}.files.")
+    return _Entry(folder, digest, checked, files)
+
+
+def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
+    where = printable(folder)
+    try:
+        if entry.files is not None:
+            _check_files(folder, entry.files)
+        with contextlib.ExitStack() as stack:
+            files = {}
+            for name in ("table", *_FILES):
+                file = stack.enter_context(open_input(folder / f"{name}.parquet"))
+                files[name] = stack.enter_context(pq.ParquetFile(file))
+            trace = _build(files, entry, options)
+    except OSError as error:
+        reason = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
+        raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
+    except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
+    if trace.digest != entry.digest:
+        raise InputError(
+            f"{where}: the saved trace is damaged: its content has digest {trace.digest}, the manifest "
+            f"says {entry.digest}; convert the original trace again"
+        )
+    return trace
+
+
+def _check_files(folder: Path, digests: dict[str, str]) -> None:
+    """Raise `InputError` unless files are as they were written: Arrow then reads nothing else."""
+    for name in _FILE_NAMES:
+        found = file_digest(folder / name)
+        if found != digests[name]:
+            raise InputError(
+                f"{name} has digest {found}, the manifest says {digests[name]}; restore it or "
+                "convert the original trace again"
+            )
+
+
+def _build(
+    files: dict[str, pq.ParquetFile], entry: _Entry, options: LoadOptions
+) -> _core.KernelTrace:
+    builder = _core.TraceBuilder(entry.header, options.budget)
+    columns = _columns("table", files["table"].read(columns=list(_TABLE)), _TABLE)
+    rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    for row in rows:
+        builder.intern_row(dict(zip(columns, row, strict=True)))
+    groups = {name: files[name].num_row_groups for name in _FILES}
+    if len(set(groups.values())) != 1:
+        raise InputError(f"the files have different numbers of row groups: {groups}")
+    for group in range(groups["warps"]):
+        batch = {}
+        for name, fields in _FILES.items():
+            part = files[name].read_row_group(group, columns=list(fields))
+            arrays = _columns(name, part, fields)
+            batch.update({field: array.to_numpy() for field, array in arrays.items()})
+        builder.add_batch(batch)
+    return builder.finish()
+
+
+def _columns(name: str, part: pa.Table, fields: dict[str, pa.DataType]) -> dict[str, Any]:
+    """Return the columns of a file, checked to be there, of their types and without gaps."""
+    for field, dtype in fields.items():
+        if field not in part.column_names:
+            raise InputError(f"{name}.parquet: there is no column {field}")
+        if part.column(field).type != dtype:
+            raise InputError(f"{name}.parquet: {field} is {part.column(field).type}, not {dtype}")
+        if part.column(field).null_count:
+            raise InputError(f"{name}.parquet: {field} has empty entries")
+    return {field: part.column(field) for field in fields}

@@ -1,0 +1,432 @@
+"""Kernel traces in memory: applications, kernels and their columns."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from warpstack import _core
+from warpstack._util.arguments import as_integer
+from warpstack._util.checked import checked, strictly_checked
+from warpstack.errors import InputError, TraceWarning, shown, warn
+
+__all__ = ["App", "KernelTrace"]
+
+Dim3 = tuple[int, int, int]
+
+
+class KernelTrace:
+    """The immutable trace of one kernel launch.
+
+    Made by `warpstack.load`, by `warpstack.patterns` or by a `warpstack.patterns.KernelBuilder`.
+    The columns live in the compiled core, in memory or in a temporary file, and are never copied
+    into Python unless asked for.
+    """
+
+    @checked
+    def __init__(self, core: _core.KernelTrace) -> None:
+        self._core = core
+        self._header = core.header
+
+    @property
+    def name(self) -> str:
+        """Name as in the trace, usually mangled."""
+        return str(self._header["name"])
+
+    @cached_property
+    def short_name(self) -> str:
+        """Readable function name: demangled, without arguments and namespaces."""
+        return short_name(self.name)
+
+    @property
+    def launch_id(self) -> int:
+        """Number of the launch in its application, from 1."""
+        return int(self._header["launch_id"])
+
+    @property
+    def grid(self) -> Dim3:
+        """Thread blocks of the launch (x, y, z)."""
+        x, y, z = self._header["grid"]
+        return (x, y, z)
+
+    @property
+    def block(self) -> Dim3:
+        """Threads of a block (x, y, z)."""
+        x, y, z = self._header["block"]
+        return (x, y, z)
+
+    @property
+    def shared_memory_bytes(self) -> int:
+        """Shared memory of a thread block, static and dynamic, in bytes."""
+        return int(self._header["shared_memory_bytes"])
+
+    @property
+    def registers_per_thread(self) -> int:
+        """32-bit registers of a thread."""
+        return int(self._header["registers_per_thread"])
+
+    @property
+    def source(self) -> str:
+        """What made the trace: ``accelsim``, ``pptgpu``, ``builder``."""
+        return str(self._header["source"])
+
+    @property
+    def num_blocks(self) -> int:
+        """Thread blocks of the launch, traced or not."""
+        return self._core.num_blocks
+
+    @property
+    def num_missing_blocks(self) -> int:
+        """Thread blocks of the launch that the trace leaves out."""
+        return self._core.num_missing_blocks
+
+    @property
+    def num_missing_warps(self) -> int:
+        """Warps that the traced thread blocks lack."""
+        return self._core.num_missing_warps
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a thread block, the last one perhaps partly filled."""
+        return self._core.warps_per_block
+
+    @property
+    def num_warps(self) -> int:
+        """Traced warps."""
+        return self._core.num_warps
+
+    @property
+    def num_instructions(self) -> int:
+        """Issued warp instructions, those without an active lane included."""
+        return self._core.num_instructions
+
+    @property
+    def num_memory_instructions(self) -> int:
+        """Issued warp instructions that address global or local memory."""
+        return self._core.num_memory_instructions
+
+    @property
+    def digest(self) -> str:
+        """Content digest of everything the stages read, 32 hexadecimal digits."""
+        return self._core.digest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dynamic columns."""
+        return self._core.bytes
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the columns live in a temporary file because they exceed the memory limit."""
+        return self._core.in_file
+
+    @property
+    def unknown_opcodes(self) -> dict[str, int]:
+        """Opcodes outside the table and how many warp instructions have them."""
+        return self._core.unknown_opcodes
+
+    @cached_property
+    def num_thread_instructions(self) -> int:
+        """Sum of the active lanes of all issued warp instructions."""
+        return self._core.num_thread_instructions()
+
+    @checked
+    def dpki(self, line_bytes: int = 128) -> float:
+        """Divergent loads per kilo-instruction.
+
+        Load warp instructions that touch more than one line of `line_bytes`, per 1000 issued warp
+        instructions; an application above 10 is memory-divergent (MDM, Section I).
+
+        Raises
+        ------
+        InputError
+            If caches have no lines of that size.
+        """
+        return self._core.dpki(as_integer("line_bytes", line_bytes, 0, 2**32 - 1))
+
+    @cached_property
+    def instructions(self) -> pd.DataFrame:
+        """The static instruction table.
+
+        One row per static instruction: ``pc``, ``opcode``, ``op_class``, ``space``, ``kind``,
+        ``cache_operator``, ``width`` (bytes per thread), ``destinations`` and ``sources`` (vector
+        registers, tuples expanded, numbered densely per kernel), ``source_line`` and ``executions``
+        (issued warp instructions).
+        """
+        return pd.DataFrame(self._core.instruction_table()).astype({"known_opcode": bool})
+
+    def blocks(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield the linear index and the warp numbers of each traced thread block."""
+        for position in range(self._core.num_traced_blocks):
+            yield self._core.block_warps(position)
+
+    @checked
+    def warp(self, block: int, warp: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the columns of one warp.
+
+        Parameters
+        ----------
+        block
+            Position of the thread block in the trace (its linear index when none is missing).
+        warp
+            Position of the warp in the block.
+
+        Returns
+        -------
+        dict
+            Read-only arrays. ``instruction`` (row of `instructions`) and ``active_mask`` have an
+            entry per issued instruction; ``memory_static`` (row) and ``memory_count`` (touched
+            sectors, or shared-memory wavefronts) one per instruction with an address operand;
+            ``sector`` (address / 32) and ``store_bytes`` (byte mask) one per touched and per
+            written sector.
+
+        Raises
+        ------
+        InputError
+            If the trace has no such warp.
+        """
+        block = as_integer("block", block, 0, self._core.num_traced_blocks - 1)
+        warp = as_integer("warp", warp, 0, len(self._core.block_warps(block)[1]) - 1)
+        return self._core.warp_columns(block, warp)
+
+    def __repr__(self) -> str:
+        missing = f" ({self.num_missing_blocks} missing)" if self.num_missing_blocks else ""
+        lacking = f" ({self.num_missing_warps} missing)" if self.num_missing_warps else ""
+        return (
+            f"<KernelTrace {self.launch_id} {self.short_name}: grid {self.grid} block {self.block}, "
+            f"{self.num_blocks} thread blocks{missing}, {self.num_warps} warps{lacking}, "
+            f"{self.num_instructions:,} warp instructions>"
+        )
+
+
+class Launches:
+    """A choice of launch numbers.
+
+    Kept as ranges, because a range may be far longer than any application.
+
+    Parameters
+    ----------
+    ranges
+        The numbers chosen.
+    """
+
+    def __init__(self, ranges: Iterable[range]) -> None:
+        self._ranges = tuple(ranges)
+        if not self._ranges:
+            raise InputError("kernels: no launch is chosen")
+        for chosen in self._ranges:
+            if not chosen:
+                raise InputError(f"kernels: {chosen} is empty")
+
+    @classmethod
+    def of(cls, kernels: int | Iterable[int | range]) -> Launches:
+        """Return the choice that a caller wrote as a number, a range or a sequence of both.
+
+        Raises
+        ------
+        InputError
+            If it is none of these, or chooses nothing.
+        """
+        if isinstance(kernels, str):
+            raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")
+        parts: Iterable[Any] = (kernels,)
+        if not isinstance(kernels, range):
+            with contextlib.suppress(TypeError):
+                parts = iter(kernels)  # type: ignore[arg-type]
+        return cls(part if isinstance(part, range) else _just(part) for part in parts)
+
+    def __contains__(self, launch_id: int) -> bool:
+        return any(launch_id in chosen for chosen in self._ranges)
+
+    def check(self, known: Collection[int], where: str) -> None:
+        """Raise `InputError` for the first launch that is chosen and not known."""
+        launches = set(known)
+        for chosen in self._ranges:
+            # Ends after as many steps as there are launches, however long the range is.
+            missing = next((number for number in chosen if number not in launches), None)
+            if missing is not None:
+                raise InputError(f"{where} has no kernel {missing}; {_listing(launches)}")
+
+
+def _just(number: Any) -> range:
+    launch = as_integer("kernels", number, 0, 2**64 - 1)
+    return range(launch, launch + 1)
+
+
+def _listing(launches: Collection[int]) -> str:
+    numbers = sorted(launches)
+    if len(numbers) > 16:
+        return f"its {len(numbers)} kernels have numbers from {numbers[0]} to {numbers[-1]}"
+    return f"its kernels are {', '.join(map(str, numbers))}"
+
+
+class App:
+    """An application: kernel launches in order.
+
+    Parameters
+    ----------
+    kernels
+        The launches.
+    name
+        A name for tables and plots.
+
+    Raises
+    ------
+    InputError
+        If `kernels` are not kernels.
+    """
+
+    @strictly_checked
+    def __init__(self, kernels: Sequence[KernelTrace], name: str = "app") -> None:
+        self._kernels = tuple(kernels)
+        self.name = name
+
+    @property
+    def kernels(self) -> tuple[KernelTrace, ...]:
+        """The launches in order."""
+        return self._kernels
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __iter__(self) -> Iterator[KernelTrace]:
+        return iter(self._kernels)
+
+    def __getitem__(self, index: int) -> KernelTrace:
+        return self._kernels[index]
+
+    @checked
+    def select(self, launch_ids: int | Iterable[int | range] | Launches) -> App:
+        """Return an application of some launches only, in their order here.
+
+        Parameters
+        ----------
+        launch_ids
+            A launch number, a range of them, or a sequence of both.
+
+        Raises
+        ------
+        InputError
+            If a launch does not exist, or none is chosen.
+        """
+        wanted = launch_ids if isinstance(launch_ids, Launches) else Launches.of(launch_ids)
+        wanted.check({kernel.launch_id for kernel in self._kernels}, self.name)
+        return App([k for k in self._kernels if k.launch_id in wanted], self.name)
+
+    @cached_property
+    def digest(self) -> str:
+        """Content digest of all kernels in order, 32 hexadecimal digits."""
+        text = "".join(kernel.digest for kernel in self._kernels)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def info(self) -> pd.DataFrame:
+        """Return one row per kernel with its launch geometry and counts."""
+        return pd.DataFrame(
+            [
+                {
+                    "kernel": kernel.launch_id,
+                    "name": kernel.short_name,
+                    "grid": kernel.grid,
+                    "block": kernel.block,
+                    "blocks": kernel.num_blocks,
+                    "missing_blocks": kernel.num_missing_blocks,
+                    "missing_warps": kernel.num_missing_warps,
+                    "warps": kernel.num_warps,
+                    "registers_per_thread": kernel.registers_per_thread,
+                    "shared_memory_bytes": kernel.shared_memory_bytes,
+                    "instructions": kernel.num_instructions,
+                    "memory_instructions": kernel.num_memory_instructions,
+                    "dpki": kernel.dpki(),
+                    "digest": kernel.digest,
+                }
+                for kernel in self._kernels
+            ]
+        )
+
+    def __repr__(self) -> str:
+        total = sum(kernel.num_instructions for kernel in self._kernels)
+        return f"<App {self.name}: {len(self._kernels)} kernels, {total:,} warp instructions>"
+
+    def _repr_html_(self) -> str:
+        return str(self.info().drop(columns="digest").to_html(index=False))
+
+
+def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
+    """Return the kernels of an application, or the kernel itself."""
+    if isinstance(app_or_kernel, App):
+        return app_or_kernel.kernels
+    if isinstance(app_or_kernel, KernelTrace):
+        return (app_or_kernel,)
+    raise InputError(f"expected an App or a KernelTrace, got {type(app_or_kernel).__name__}")
+
+
+def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
+    """Warn once each of unknown opcodes, of missing thread blocks and of missing warps."""
+    unknown: dict[str, int] = {}
+    for kernel in kernels:
+        for opcode, count in kernel.unknown_opcodes.items():
+            unknown[opcode] = unknown.get(opcode, 0) + count
+    if unknown:
+        total = sum(unknown.values())
+        listed = ", ".join(f"{opcode} ({count})" for opcode, count in sorted(unknown.items())[:8])
+        more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+        _warn(
+            f"{where}: {total} warp instructions have unknown opcodes: {listed}{more}; with an address "
+            "they count as generic loads or stores, otherwise as integer instructions"
+        )
+    blocks = _gaps(kernels, lambda k: (k.num_missing_blocks, k.num_blocks))
+    if blocks:
+        _warn(
+            f"{where}: thread blocks are missing from the trace: {blocks}; they count as blocks like "
+            "the traced ones"
+        )
+    warps = _gaps(kernels, lambda k: (k.num_missing_warps, k.num_warps + k.num_missing_warps))
+    if warps:
+        _warn(
+            f"{where}: warps are missing from traced thread blocks: {warps}; they count as warps "
+            "without instructions"
+        )
+
+
+def _gaps(
+    kernels: Sequence[KernelTrace], missing_of: Callable[[KernelTrace], tuple[int, int]]
+) -> str:
+    """Return how many of how many are missing in which kernels, as text; empty without gaps."""
+    found = [(kernel.launch_id, *missing_of(kernel)) for kernel in kernels]
+    gaps = [f"{missing} of {total} in kernel {k}" for k, missing, total in found if missing]
+    more = f" and in {len(gaps) - 4} more kernels" if len(gaps) > 4 else ""
+    return ", ".join(gaps[:4]) + more
+
+
+def _warn(message: str) -> None:
+    warn(message, TraceWarning)
+
+
+#: Length of an identifier in an Itanium-mangled name. Names have no million characters.
+_LENGTH = re.compile(r"[0-9]{1,6}")
+
+
+def short_name(name: str) -> str:
+    """Return the function's own name from an Itanium-mangled or a plain name."""
+    if not name.startswith("_Z"):
+        return name.split("(")[0].strip() or name
+    rest = name[2:]
+    nested = rest.startswith("N")
+    rest = rest.lstrip("NKVr") if nested else rest
+    last = ""
+    while found := _LENGTH.match(rest):
+        length = int(found.group())
+        rest = rest[found.end() :]
+        if length > len(rest):
+            break
+        last, rest = rest[:length], rest[length:]
+        if not nested:
+            break
+    return last or name

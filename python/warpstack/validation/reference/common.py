@@ -1,0 +1,160 @@
+"""What the readers of references share: lines that know where they are, numbers and units."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from warpstack.errors import InputError, shown
+from warpstack.traces.trace import short_name
+
+__all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_number"]
+
+#: What the tools print where there is no value.
+_NO_VALUE = {"", "n/a", "nan", "-nan", "no data", "<overflow>", "overflow", "inf", "-"}
+_NUMBER = re.compile(
+    r"(?P<number>[-+]?(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
+    r"\s*(?P<unit>[%A-Za-z][A-Za-z/%]*)?"
+)
+#: nvprof gives utilisation as a level: ``Low (2)``.
+_LEVEL = re.compile(r"[A-Za-z]+ \(([0-9]+)\)")
+_PREFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12}
+_BYTES = ("byte", "bytes", "B")
+_SECONDS = ("second", "s", "sec")
+_COUNTED = frozenset(
+    {"cycle", "cycles", "hz", "Hz", "inst", "instruction", "warp", "thread", "block"}
+)
+_COUNTED |= {"sector", "request", "register", "op", "flop", "FLOPS", "wavefront", "transaction"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a CSV file."""
+
+    where: str
+    number: int
+    cells: list[str]
+
+    def error(self, what: str) -> InputError:
+        """Return an error that names file and line."""
+        return InputError(f"{self.where}:{self.number}: {what}")
+
+
+@dataclass
+class Section:
+    """A table in a file: its header and the lines under it."""
+
+    header: list[str]
+    lines: list[Line] = field(default_factory=list)
+
+    def rows(self) -> Iterable[tuple[Line, dict[str, str]]]:
+        """Yield each line with its cells by column."""
+        for line in self.lines:
+            yield line, dict(zip(self.header, line.cells, strict=True))
+
+
+def scale_of_unit(unit: str, binary_bytes: bool = False) -> float | None:
+    """Return what a value is multiplied by to be in base units: seconds, bytes, hertz, fractions.
+
+    Parameters
+    ----------
+    unit
+        As the tools write it: ``us``, ``usecond``, ``Kbyte``, ``MB``, ``cycle``, ``%``, ``GB/s``,
+        ``cycle/nsecond``, ``register/thread``.
+    binary_bytes
+        Prefixes of bytes are powers of 1024, as nvprof has it.
+
+    Returns
+    -------
+    float or None
+        None for a unit that is not known.
+    """
+    unit = unit.strip()
+    if "/" in unit:
+        over, _, under = unit.partition("/")
+        scales = [scale_of_unit(part, binary_bytes) for part in (over, under)]
+        return None if None in scales else scales[0] / scales[1]  # type: ignore[operator]
+    if unit in ("", "1", "dimensionless"):
+        return 1.0
+    if unit == "%":
+        return 0.01
+    for base in (*_BYTES, *_SECONDS, *_COUNTED):
+        prefix = unit.removesuffix(base)
+        if unit.endswith(base) and prefix in _PREFIXES:
+            power = _PREFIXES[prefix]
+            if base in _BYTES and binary_bytes and power > 0:
+                return 1024.0 ** (power // 3)
+            return float(10.0**power)
+    return None
+
+
+def number(
+    line: Line, column: str, text: str, unit: str = "", *, binary_bytes: bool = False
+) -> float:
+    """Return a value in base units; NaN where the tool says that there is none.
+
+    Parameters
+    ----------
+    line, column
+        Where it stands, for messages.
+    text
+        The cell: with thousands separators, perhaps with a unit of its own.
+    unit
+        The unit that the table gives for it.
+    binary_bytes
+        As for `scale_of_unit`.
+
+    Raises
+    ------
+    InputError
+        If the cell is no number, or a unit is not known.
+    """
+    text = text.strip()
+    if text.lower() in _NO_VALUE:
+        return math.nan
+    if level := _LEVEL.fullmatch(text):
+        return float(level[1])
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise line.error(f"{column} = {shown(text)} is not a number")
+    own = match["unit"] or unit
+    scale = scale_of_unit(own, binary_bytes)
+    if scale is None:
+        raise line.error(f"{column} = {shown(text)} has the unknown unit {shown(own)}")
+    return float(match["number"].replace(",", "")) * scale
+
+
+def whole_number(line: Line, column: str, text: str) -> int:
+    """Return a launch number or a number of launches.
+
+    Raises
+    ------
+    InputError
+        If the cell is none.
+    """
+    value = number(line, column, text)
+    if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
+        raise line.error(f"{column} = {shown(text)} is no number of launches")
+    return int(value)
+
+
+def plain_name(name: str) -> str:
+    """Return a function's own name: without return type, namespaces, templates and arguments."""
+    name = re.sub(r"\s*\[[0-9]+\]$", "", name.strip())  # nvprof's correlation number
+    if name.startswith("_Z"):
+        return short_name(name)
+    name = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    kept, depth = "", 0
+    for position, character in enumerate(name):
+        if character == "<" and not kept.endswith("operator"):
+            depth += 1
+        elif character == ">" and depth:
+            depth -= 1
+        elif character == "(" and not depth and position:
+            break
+        elif not depth:
+            kept += character
+    words = kept.strip().split()
+    return words[-1].rsplit("::", 1)[-1] if words else name

@@ -1,0 +1,526 @@
+"""Predictions against references: which kernels match, and how far apart they are."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import pandas as pd
+
+from warpstack._util.checked import checked
+from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, warn
+from warpstack.hardware.description import gpu, gpus
+from warpstack.tables import checked_table
+from warpstack.validation import measures
+from warpstack.validation.reference import read
+from warpstack.validation.reference.common import plain_name
+
+__all__ = ["MD_THRESHOLD_DPKI", "validate", "validation_errors"]
+
+#: An application with more divergent loads per 1000 instructions is memory-divergent (MDM, Section I).
+MD_THRESHOLD_DPKI = 10.0
+
+#: What sets one set of predictions apart from another.
+_CONFIGURATION = ("gpu", "gpu_changes", "model")
+#: Columns that both sides must agree in when both have them.
+_COMMON = ("app", "change", "gpu", "gpu_changes")
+#: Columns of text.
+_TEXTS = ("app", "suite", "class", "change", "name", "gpu", "gpu_changes")
+_MATCHING = ("auto", "number", "order")
+#: Metrics whose values for kernels add up to that of their application.
+_ADDITIVE = ("cycles", "time_s", "instructions")
+
+MATCHED = "matched"
+NO_REFERENCE = "no reference"
+NO_PREDICTION = "no prediction"
+
+Reference = str | os.PathLike[str] | pd.DataFrame
+
+
+@checked
+def validate(
+    predictions: pd.DataFrame,
+    reference: Reference | Sequence[Reference],
+    *,
+    metric: str = "cycles",
+    match: str = "auto",
+    clock_ghz: float | None = None,
+    suites: Mapping[str, str] | pd.Series | None = None,
+    classes: Mapping[str, str] | pd.Series | None = None,
+) -> pd.DataFrame:
+    """Put predictions beside references, kernel by kernel.
+
+    Parameters
+    ----------
+    predictions
+        Rows of `warpstack.predict`, of a simulation, or others with ``kernel`` and the metric.
+        ``model``, ``gpu`` and ``gpu_changes`` tell sets of predictions apart; ``name``, ``app`` and
+        ``change`` (when the reference has them, too) tell kernels apart.
+    reference
+        A file (see `warpstack.reference.read`), rows of a simulation or of any table with
+        ``kernel`` and the metric, or a sequence of these.
+    metric
+        The column to compare. Where a reference has no ``cycles`` but ``time_s``, cycles are the
+        time at the clock of the predictions' GPU; ``time_s`` of predictions is the reverse.
+    match
+        How launches are matched: by ``number``; by name and ``order`` among the launches of that
+        name; or ``auto``: by number if the names there agree, otherwise by order.
+    clock_ghz
+        Clock for conversions; by default that of the GPU description.
+    suites, classes
+        Suite and class (such as MD and NMD) by application; by default the columns ``suite`` and
+        ``class``, and for the class the column ``dpki``: MD above 10 (MDM, Section I), else NMD.
+
+    Returns
+    -------
+    DataFrame
+        One row per kernel, set of predictions and source of references: ``source``, ``app``,
+        ``suite``, ``class``, ``kernel``, ``launches`` (how many the row stands for), ``name``,
+        ``gpu``, ``gpu_changes``, ``model``, ``metric``, ``predicted``, ``measured``, ``error``
+        (predicted / measured - 1), ``ratio`` and ``status``: ``matched``, ``no reference`` or ``no
+        prediction``. Text is empty where unknown. `validation_errors` sums it up.
+
+    Raises
+    ------
+    InputError
+        If a frame lacks a column, kernels cannot be told apart, or nothing matches.
+
+    Warns
+    -----
+    UnmatchedWarning
+        If rows of either side have no counterpart; they are in the result.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import warpstack as ws
+    >>> predicted = pd.DataFrame({"kernel": [1, 2], "model": "mdm", "cycles": [110.0, 90.0]})
+    >>> measured = pd.DataFrame({"kernel": [1, 2], "cycles": [100.0, 100.0]})
+    >>> table = ws.validate(predicted, measured)
+    >>> [round(error, 3) for error in table["error"]]
+    [0.1, -0.1]
+    """
+    if match not in _MATCHING:
+        raise not_one_of("match", match, _MATCHING)
+    if clock_ghz is not None and not 0 < clock_ghz < math.inf:
+        raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
+    known = _references(reference, metric)
+    predicted = _predictions(predictions, known, metric)
+    rows: list[dict[str, Any]] = []
+    for source, references in known.groupby("source", sort=False):
+        # Columns that a source lacks are missing in all its rows, not empty.
+        common = [c for c in _COMMON if c in predictions and references[c].notna().any()]
+        if "gpu_changes" not in common:
+            common = [c for c in common if c != "gpu"]  # a profiler's name of a device is not ours
+        references = _texts(references)
+        _check_apps(references, common)
+        for settings, group in predicted.groupby(list(_CONFIGURATION), sort=False):
+            configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
+            convert = _Conversion(metric, configuration, clock_ghz)
+            for row in _compare(group, references, common, match, convert):
+                # What a GPU is called in the reference says nothing of the predictions.
+                rows.append({"source": source, **row, **configuration, "metric": metric})
+        if "gpu_changes" in common:
+            rows += _of_other_gpus(references, predicted, metric, clock_ghz)
+    table = pd.DataFrame(rows)
+    table["ratio"] = table["predicted"] / table["measured"].where(table["measured"] != 0)
+    table["error"] = table["ratio"] - 1
+    table["suite"] = _labels(table, suites, "suites", "suite")
+    table["class"] = _labels(table, classes, "classes", "class")
+    columns = ["source", "app", "suite", "class", "kernel", "launches", "name", *_CONFIGURATION]
+    columns += ["metric", "predicted", "measured", "error", "ratio", "status"]
+    table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
+    _report_unmatched(table, predicted, _texts(known))
+    return table
+
+
+def is_additive(metric: str) -> bool:
+    """Return whether the values of kernels add up to that of their application."""
+    return metric in _ADDITIVE or metric.endswith("_sectors")
+
+
+@checked
+def validation_errors(
+    table: pd.DataFrame, by: str | None = None, *, pairs: str = "kernel"
+) -> pd.DataFrame:
+    """Sum up what `validate` found.
+
+    Parameters
+    ----------
+    table
+        The result of `validate`.
+    by
+        ``app``, ``suite`` or ``class``: a row for each of these, in each set of predictions; None:
+        a row per set of predictions.
+    pairs
+        What an error is of: a ``kernel``, or an ``app``: the sum of its matched kernels, as MDM
+        reports errors (for cycles, times and counts).
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``gpu``, ``gpu_changes``, ``model``, the column `by`, ``pairs`` (compared),
+        ``unmatched`` (kernels of either side without a counterpart), ``mae`` (in the metric's
+        unit), ``mape`` (a fraction), ``max_error`` (the largest absolute error, a fraction),
+        ``excluded`` (pairs without a percentage, for a reference of 0), ``gmean_ratio``,
+        ``pearson`` and ``spearman``. NaN where a measure has no value.
+
+    Raises
+    ------
+    InputError
+        If the table is not of `validate`, or a metric cannot be summed.
+    """
+    levels = ("app", "suite", "class")
+    if by is not None and by not in levels:
+        raise not_one_of("by", by, levels)
+    if pairs not in ("kernel", "app"):
+        raise not_one_of("pairs", pairs, ("kernel", "app"))
+    texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
+    compared = ("predicted", "measured")
+    for column in (*texts, *compared):
+        if not isinstance(table, pd.DataFrame) or column not in table:
+            raise InputError(f"there is no column {column}; expected the result of validate")
+    table = checked_table("table", table, perhaps=compared, texts=texts).reset_index(drop=True)
+    keys = ["source", *_CONFIGURATION, *([by] if by else [])]
+    rows = []
+    for values, group in table.groupby(keys, sort=False, dropna=False):
+        matched = group[group["status"] == MATCHED]
+        predicted, measured = matched["predicted"], matched["measured"]
+        if pairs == "app":
+            for metric in matched["metric"].unique():
+                if not is_additive(str(metric)):
+                    raise InputError(
+                        f"{metric} of kernels cannot be summed to that of an application; validate "
+                        "cycles, or give pairs='kernel'"
+                    )
+            sums = matched.groupby("app", sort=False)[["predicted", "measured"]].sum()
+            predicted, measured = sums["predicted"], sums["measured"]
+        percentage = measures.mape(predicted, measured)
+        used = measured != 0
+        errors = ((predicted - measured).abs()[used] / measured.abs()[used]).max()
+        positive = (predicted >= 0).all() and (measured >= 0).all()
+        rows.append(
+            {
+                **dict(zip(keys, values, strict=True)),
+                "pairs": len(predicted),
+                "unmatched": len(group) - len(matched),
+                "mae": measures.mae(predicted, measured),
+                "mape": percentage.value,
+                "max_error": float(errors),
+                "excluded": percentage.excluded,
+                "gmean_ratio": measures.gmean_ratio(predicted, measured) if positive else math.nan,
+                "pearson": measures.pearson(predicted, measured),
+                "spearman": measures.spearman(predicted, measured),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+# --- both sides ---------------------------------------------------------------------------------
+
+
+def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return a table whose columns have values of their kinds, or say which row has another."""
+    numbers = {"cycles", "time_s", "launches", "dpki", metric} - {"kernel"}
+    if table.columns.is_unique:  # else the check below says which column is there twice
+        named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
+        table = table.assign(**named)
+    return checked_table(
+        what, table, perhaps=("kernel", *sorted(numbers)), texts=("model", "source", *_TEXTS)
+    )
+
+
+def _number_texts(column: pd.Series) -> pd.Series:
+    """Return a column of names whose numbers have become text."""
+    values = [str(v) if isinstance(v, Real) and v == v else v for v in column]  # NaN: no name
+    return pd.Series(values, index=column.index, dtype=object)
+
+
+def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
+    """Return all references as one table with the columns that matching reads."""
+    parts = [reference] if isinstance(reference, str | os.PathLike | pd.DataFrame) else reference
+    tables = []
+    for part in parts:
+        if isinstance(part, pd.DataFrame):
+            table = part.reset_index(drop=True).copy()
+            if "source" not in table:
+                # Of a simulation, or of another model's predictions.
+                table["source"] = table.get("model", "reference")
+        else:
+            table = read(part)
+        if "kernel" not in table:
+            raise InputError("the reference has no column kernel")
+        if table.empty:
+            raise InputError("the reference has no rows")
+        tables.append(_columns("reference", table, metric))
+    if not tables:
+        raise InputError("there is no reference")
+    known = pd.concat(tables, ignore_index=True)
+    known["launches"] = known["launches"].fillna(1) if "launches" in known else 1
+    for column in _COMMON:
+        if column not in known:
+            known[column] = None
+    return known
+
+
+def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
+    if "kernel" not in predictions:
+        raise InputError("the predictions have no column kernel; expected the rows of predict")
+    if predictions.empty:
+        raise InputError("there are no predictions to validate")
+    table = _columns("predictions", predictions, metric).reset_index(drop=True).copy()
+    if "model" not in table:
+        table["model"] = "prediction"
+    for column in ("kernel", "launches"):
+        if column in table and table[column].isna().any():
+            raise InputError(f"the predictions have empty values in the column {column}")
+    if "app" not in table and len(known["app"].unique()) == 1:
+        table["app"] = known["app"].iloc[0]
+    return _texts(table)
+
+
+def _texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Fill in the columns of text, empty where unknown, and shorten the names of kernels."""
+    table = table.copy()
+    for column in _TEXTS:
+        if column in table:
+            values = table[column].astype(object)
+            table[column] = values.where(values.notna(), "").astype(str)
+        else:
+            table[column] = ""
+    if "dpki" in table:
+        by_dpki = table["dpki"].map(lambda d: "MD" if d > MD_THRESHOLD_DPKI else "NMD")
+        table["class"] = table["class"].where(table["class"] != "", by_dpki)
+    table["name"] = table["name"].map(plain_name)
+    return table
+
+
+def _check_apps(known: pd.DataFrame, common: Sequence[str]) -> None:
+    """Refuse what cannot be told apart, before kernels of one app meet those of another."""
+    if "app" in common:
+        return
+    apps = [app for app in known["app"].unique() if app]
+    if len(apps) > 1:
+        raise InputError(
+            f"the reference has {len(apps)} applications ({', '.join(apps[:4])}, ...), the predictions "
+            "do not say theirs; add a column app to them"
+        )
+
+
+class _Conversion:
+    """Reads the metric of a row, by way of the clock if need be."""
+
+    def __init__(
+        self, metric: str, configuration: Mapping[str, str], clock_ghz: float | None
+    ) -> None:
+        self.metric = metric
+        self._configuration = configuration
+        self._clock_ghz = clock_ghz
+
+    def __call__(self, row: Mapping[Hashable, Any]) -> float:
+        value = row.get(self.metric)
+        other = {"cycles": "time_s", "time_s": "cycles"}.get(self.metric)
+        if pd.isna(value) and other is not None and not pd.isna(row.get(other)):
+            hertz = self._clock() * 1e9
+            value = row[other] * hertz if other == "time_s" else row[other] / hertz
+        try:
+            return math.nan if pd.isna(value) else float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"{self.metric} = {shown(value)} is not a number") from None
+
+    def _clock(self) -> float:
+        if self._clock_ghz is None:
+            name, changes = self._configuration["gpu"], self._configuration["gpu_changes"]
+            changed = re.search(r"(?:^|[ ,])clock_ghz ?= ?([0-9.]+)", changes)
+            if changed:
+                self._clock_ghz = float(changed[1])
+            elif name in gpus():
+                self._clock_ghz = gpu(name).clock_ghz
+            else:
+                raise InputError(
+                    f"the clock of the GPU {shown(name)} is not known, which turns times into cycles; give "
+                    "clock_ghz"
+                )
+        return self._clock_ghz
+
+
+# --- matching -----------------------------------------------------------------------------------
+
+
+def _compare(
+    predicted: pd.DataFrame,
+    known: pd.DataFrame,
+    common: Sequence[str],
+    match: str,
+    convert: _Conversion,
+) -> Iterable[dict[str, Any]]:
+    """Yield a row for each kernel of one set of predictions and one source."""
+    if "gpu_changes" in common:
+        # Of other GPUs there is nothing to say here.
+        settings = predicted[["gpu", "gpu_changes"]].iloc[0]
+        known = known[
+            (known["gpu"] == settings["gpu"]) & (known["gpu_changes"] == settings["gpu_changes"])
+        ]
+    keys = [c for c in common if c in ("app", "change")]
+    if "change" not in keys:
+        keys.append("change")  # empty in the predictions: references with a change stay alone
+    parts = [
+        {key: part.to_dict("records") for key, part in side.groupby(keys, sort=False)}
+        for side in (predicted, known)
+    ]
+    for key in dict.fromkeys([*parts[0], *parts[1]]):
+        mine, theirs = (part.get(key, []) for part in parts)
+        yield from _match_launches(mine, theirs, match, convert)
+
+
+def _of_other_gpus(
+    known: pd.DataFrame, predicted: pd.DataFrame, metric: str, clock_ghz: float | None
+) -> list[dict[str, Any]]:
+    """Return the rows of references on GPUs that nothing is predicted for."""
+    settings = set(zip(predicted["gpu"], predicted["gpu_changes"], strict=True))
+    rows = []
+    for reference in known.to_dict("records"):
+        of = {"gpu": str(reference["gpu"]), "gpu_changes": str(reference["gpu_changes"])}
+        if (of["gpu"], of["gpu_changes"]) in settings:
+            continue
+        row = _row(None, reference, _Conversion(metric, of, clock_ghz))
+        rows.append({"source": reference["source"], **row, **of, "model": "", "metric": metric})
+    return rows
+
+
+def _match_launches(
+    mine: list[dict[Hashable, Any]],
+    theirs: list[dict[Hashable, Any]],
+    match: str,
+    convert: _Conversion,
+) -> Iterable[dict[str, Any]]:
+    """Yield the rows of one application; references for a whole name come after the others."""
+    single = [row for row in theirs if not pd.isna(row["kernel"])]
+    whole = [row for row in theirs if pd.isna(row["kernel"])]
+    if single:
+        numbers = [_by_number(side) for side in (mine, single)]
+        agreeing = all(
+            not own["name"] or not other["name"] or own["name"] == other["name"]
+            for number, own in numbers[0].items()
+            if (other := numbers[1].get(number))
+        )
+        if match == "number" and not agreeing:
+            raise InputError(
+                "kernels of the same number have other names in the reference; match by order"
+            )
+        by_number = match == "number" or (match == "auto" and agreeing)
+        sides = numbers if by_number else [_by_order(side) for side in (mine, single)]
+        for key in dict.fromkeys([*sides[0], *sides[1]]):
+            yield _row(sides[0].get(key), sides[1].get(key), convert)
+        mine = []
+    for reference in whole:
+        launches = [row for row in mine if row["name"] == reference["name"]]
+        mine = [row for row in mine if row["name"] != reference["name"]]
+        if len(launches) != reference["launches"]:
+            # The mean over other launches is no reference for these.
+            yield from (_row(row, None, convert) for row in launches)
+            yield _row(None, reference, convert)
+            continue
+        values = [convert(row) for row in launches]
+        mean = {**launches[0], convert.metric: sum(values) / len(values), "kernel": pd.NA}
+        yield _row({**mean, "launches": len(launches)}, reference, convert)
+    yield from (_row(row, None, convert) for row in mine)
+
+
+def _by_number(rows: Iterable[dict[Hashable, Any]]) -> dict[Hashable, dict[Hashable, Any]]:
+    found: dict[Hashable, dict[Hashable, Any]] = {}
+    for row in rows:
+        number = int(row["kernel"])
+        if number in found:
+            raise InputError(
+                f"the kernel {number} {row['name']}".rstrip()
+                + " occurs twice; add a column app, or gpu_changes, that "
+                "tells them apart"
+            )
+        found[number] = row
+    return found
+
+
+def _by_order(rows: Iterable[dict[Hashable, Any]]) -> dict[Hashable, dict[Hashable, Any]]:
+    found: dict[Hashable, dict[Hashable, Any]] = {}
+    counts: dict[str, int] = {}
+    for row in sorted(_by_number(rows).values(), key=lambda row: int(row["kernel"])):
+        name = row["name"]
+        if not name:
+            raise InputError("kernels without a name cannot be matched by order")
+        counts[name] = counts.get(name, 0) + 1
+        found[name, counts[name]] = row
+    return found
+
+
+def _row(
+    mine: Mapping[Hashable, Any] | None,
+    theirs: Mapping[Hashable, Any] | None,
+    convert: _Conversion,
+) -> dict[str, Any]:
+    """Return a row of the result for a prediction, a reference or both."""
+    values = [math.nan if side is None else convert(side) for side in (mine, theirs)]
+    row = {
+        name: next((side[name] for side in (mine, theirs) if side is not None and side[name]), "")
+        for name in ("app", "suite", "class", "name")
+    }
+    one = mine if mine is not None else theirs
+    assert one is not None
+    status = MATCHED
+    if mine is None or math.isnan(values[0]):
+        status = NO_PREDICTION
+    elif theirs is None or math.isnan(values[1]):
+        status = NO_REFERENCE
+    return {
+        **row,
+        "kernel": one["kernel"],
+        "launches": int(one.get("launches", 1)),
+        "predicted": values[0],
+        "measured": values[1],
+        "status": status,
+    }
+
+
+def _labels(
+    table: pd.DataFrame, given: Mapping[str, str] | pd.Series | None, parameter: str, column: str
+) -> pd.Series[str]:
+    """Return suite or class of each row: as given, otherwise from the frames."""
+    if given is None:
+        # Only one side may know; then it knows for every row of the application.
+        known = {a: v for a, v in zip(table["app"], table[column], strict=True) if a and v}
+        missing = table[column] == ""
+        return table[column].where(~missing, table["app"].map(lambda app: known.get(app, "")))
+    chosen = dict(given.items())
+    for app, label in chosen.items():
+        if not isinstance(label, str):
+            raise not_a(f"{parameter}: {shown(app)}", "text", label)
+        if app not in set(table["app"]):
+            raise InputError(f"{parameter}: there is no application {shown(app)}")
+    return table["app"].map(lambda app: chosen.get(app, ""))
+
+
+def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.DataFrame) -> None:
+    def some(rows: pd.DataFrame) -> str:
+        different = rows.drop_duplicates(["app", "kernel", "name"])
+        texts = []
+        for row in different.head(4).to_dict("records"):
+            number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+            texts.append(" ".join(part for part in (row["app"], number, row["name"]) if part))
+        more = f" and {len(different) - 4} more" if len(different) > 4 else ""
+        return ", ".join(texts) + more
+
+    if not (table["status"] == MATCHED).any():
+        raise InputError(
+            f"no prediction has a reference: predicted are {some(predicted)}; the reference has "
+            f"{some(known)}"
+        )
+    alone = table[table["status"] != MATCHED]
+    if len(alone):
+        said = []
+        for status, rows in alone.groupby("status", sort=True):
+            said.append(f"{len(rows)} rows have {status} ({some(rows)})")
+        warn("; ".join(said), UnmatchedWarning)
