@@ -9,8 +9,7 @@
 namespace warpstack::ptx::families {
 namespace {
 
-constexpr Operation products[] = {Operation::multiply_low, Operation::multiply_high,
-                                  Operation::multiply_wide};
+constexpr Operation products[] = {Operation::mul_lo, Operation::mul_hi, Operation::mul_wide};
 
 /// The type of a `.wide` product.
 Type wide(Type type) {
@@ -60,12 +59,11 @@ void multiply_add(Emitter& e, Modifiers& modifiers, bool carry_in) {
     const std::uint32_t product = e.temporary(bytes_of(result));
     const std::uint32_t target = e.out(0, result);
     e.lanes({.operation = products[*part], .type = type}, product, {a, b});
-    add_with_carry(e, {.operation = Operation::add_with_carry, .type = result}, target, product, c,
-                   carry);
+    add_with_carry(e, {.operation = Operation::addc, .type = result}, target, product, c, carry);
     return;
   }
-  static constexpr Operation operations[] = {
-      Operation::multiply_add_low, Operation::multiply_add_high, Operation::multiply_add_wide};
+  static constexpr Operation operations[] = {Operation::mad_lo, Operation::mad_hi,
+                                             Operation::mad_wide};
   e.lanes({.operation = operations[*part], .type = type, .saturate = saturate}, e.out(0, result),
           {a, b, c});
 }
@@ -88,15 +86,14 @@ void arithmetic(Emitter& e, Modifiers& modifiers) {
 /// add and sub, also with carries: addc and subc are operations of three sources.
 void add_or_subtract(Emitter& e, Modifiers& modifiers) {
   LaneForm form = e.form();
-  Carry carry{.in = form.operation == Operation::add_with_carry ||
-                    form.operation == Operation::subtract_with_borrow,
+  Carry carry{.in = form.operation == Operation::addc || form.operation == Operation::subc,
               .out = modifiers.take("cc")};
   if (!carry.in && !carry.out) {
     arithmetic(e, modifiers);
     return;
   }
-  if (form.operation == Operation::add) form.operation = Operation::add_with_carry;
-  if (form.operation == Operation::subtract) form.operation = Operation::subtract_with_borrow;
+  if (form.operation == Operation::add) form.operation = Operation::addc;
+  if (form.operation == Operation::sub) form.operation = Operation::subc;
   form.type = modifiers.need_type();
   const std::uint32_t a = e.in(1, form.type);
   const std::uint32_t b = e.in(2, form.type);

@@ -1,8 +1,8 @@
 #include <string_view>
 
-#include "ptx/atomics.h"
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
+#include "simt/atomics.h"
 
 // Atomics and reductions.
 

@@ -15,8 +15,9 @@ void bar(Emitter& e, Modifiers& modifiers) {
   }
   modifiers.take("cta");
   if (modifiers.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
-  modifiers.take("aligned");
+  const bool aligned = modifiers.take("aligned");
   Barrier barrier;
+  barrier.may_diverge = e.opcode().mnemonic == "barrier" && !aligned;
   std::size_t next = 0;
   if (modifiers.take("red")) {
     const auto mode = modifiers.take_one_of({"popc", "and", "or"});

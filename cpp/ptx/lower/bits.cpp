@@ -58,8 +58,8 @@ void lop3(Emitter& e, Modifiers& modifiers) {
   const std::uint32_t result = e.temporary(4);
   const std::uint32_t is_set = e.temporary_predicate();
   e.lanes(form, result, {a, b, c}, table);
-  e.lanes({.operation = Operation::compare, .type = Type::u32, .comparison = Comparison::ne},
-          is_set, {result, e.constant(0, 4)});
+  e.lanes({.operation = Operation::setp, .type = Type::u32, .comparison = Comparison::ne}, is_set,
+          {result, e.constant(0, 4)});
   e.lanes({.operation = *join == 0 ? Operation::bit_or : Operation::bit_and, .type = Type::pred},
           e.out(paired ? 1 : 0, Type::pred), {is_set, q});
   if (paired) e.copy(e.out(0, type), result, type);
@@ -76,7 +76,7 @@ void prmt(Emitter& e, Modifiers& modifiers) {
 
 void shf(Emitter& e, Modifiers& modifiers) {
   LaneForm form = e.form();
-  if (modifiers.take("l")) form.operation = Operation::shift_funnel_left;
+  if (modifiers.take("l")) form.operation = Operation::shf_l;
   modifiers.take("r");
   form.clamp = modifiers.take("clamp");
   modifiers.take("wrap");

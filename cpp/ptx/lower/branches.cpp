@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/control_flow.h"
 #include "ptx/lower/draft.h"
+#include "simt/control_flow.h"
 
 // Branches: their targets, their successors, and where the lanes of a warp meet again.
 

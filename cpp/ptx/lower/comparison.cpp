@@ -43,10 +43,10 @@ std::uint32_t compare_half(Emitter& e, LaneForm form, std::uint32_t a, std::uint
   std::uint32_t parts[2];
   for (std::uint32_t i = 0; i < 2; ++i) {
     const std::uint32_t shifted = e.temporary(4);
-    e.lanes({.operation = Operation::shift_right, .type = Type::u32}, shifted,
+    e.lanes({.operation = Operation::shr, .type = Type::u32}, shifted,
             {i == 0 ? a : b, e.constant(16 * half, 4)});
     parts[i] = e.temporary(2);
-    e.lanes({.operation = Operation::convert, .type = Type::u16, .source = Type::u32}, parts[i],
+    e.lanes({.operation = Operation::cvt, .type = Type::u16, .source = Type::u32}, parts[i],
             {shifted});
   }
   const std::uint32_t holds = e.temporary_predicate();
@@ -60,7 +60,7 @@ std::uint32_t compare_half(Emitter& e, LaneForm form, std::uint32_t a, std::uint
 }  // namespace
 
 void setp(Emitter& e, Modifiers& modifiers) {
-  LaneForm form{.operation = Operation::compare};
+  LaneForm form{.operation = Operation::setp};
   form.comparison = take_comparison(modifiers);
   const auto join = take_combination(modifiers);
   form.flush = modifiers.take("ftz");
@@ -109,7 +109,7 @@ void setp(Emitter& e, Modifiers& modifiers) {
 }
 
 void set(Emitter& e, Modifiers& modifiers) {
-  LaneForm form{.operation = Operation::compare};
+  LaneForm form{.operation = Operation::setp};
   form.comparison = take_comparison(modifiers);
   const auto join = take_combination(modifiers);
   form.flush = modifiers.take("ftz");
@@ -127,7 +127,7 @@ void set(Emitter& e, Modifiers& modifiers) {
     const std::uint32_t halves[] = {e.temporary(4), e.temporary(4)};
     for (std::uint32_t half = 0; half < 2; ++half) {
       const std::uint32_t holds = compare_half(e, form, a, b, c, join, half);
-      e.lanes({.operation = Operation::select, .type = Type::b32}, halves[half],
+      e.lanes({.operation = Operation::selp, .type = Type::b32}, halves[half],
               {e.constant(one << (16 * half), 4), e.constant(0, 4), holds});
     }
     e.lanes({.operation = Operation::bit_or, .type = Type::b32}, e.out(0, result),
@@ -147,7 +147,7 @@ void set(Emitter& e, Modifiers& modifiers) {
   if (result == Type::f16) yes = 0x3c00u;
   if (result == Type::bf16) yes = 0x3f80u;
   e.set_class(arithmetic_class(form.type));
-  e.lanes({.operation = Operation::select, .type = bits_type(std::max(bytes_of(result), 2u))},
+  e.lanes({.operation = Operation::selp, .type = bits_type(std::max(bytes_of(result), 2u))},
           e.out(0, result),
           {e.constant(yes, bytes_of(result)), e.constant(0, bytes_of(result)), holds});
 }

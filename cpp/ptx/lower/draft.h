@@ -5,9 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/control_flow.h"
-#include "ptx/module.h"
-#include "ptx/program.h"
+#include "ptx/lower/lower.h"
+#include "simt/control_flow.h"
 #include "trace/static_instruction.h"
 
 namespace warpstack::ptx {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "common/error.h"
+#include "ptx/lower/source_text.h"
 
 namespace warpstack::ptx {
 
@@ -17,7 +18,10 @@ Emitter::Emitter(const Module& module, const SymbolTable& symbols, const KernelL
       draft_(function, is_kernel) {}
 
 ProgramFunction Emitter::run(std::uint32_t& first_register) {
-  draft_.result.text = &draft_.text;
+  draft_.result.name = draft_.text.name;
+  for (const Instruction& instruction : draft_.text.body) {
+    draft_.result.instructions.push_back(source_text(module_, instruction));
+  }
   declare_registers();
   variables_.place(draft_.result);
   const auto note_first_step = [this] {
@@ -292,7 +296,7 @@ void Emitter::define_second(std::uint32_t target) {
 }
 
 void Emitter::copy(std::uint32_t target, std::uint32_t source, Type type) {
-  lanes({.operation = Operation::copy, .type = type}, target, {source});
+  lanes({.operation = Operation::mov, .type = type}, target, {source});
 }
 
 void Emitter::apply(const LaneForm& form) {

@@ -12,8 +12,6 @@
 #include "ptx/lower/modifiers.h"
 #include "ptx/lower/opcode.h"
 #include "ptx/lower/variables.h"
-#include "ptx/module.h"
-#include "ptx/program.h"
 
 namespace warpstack::ptx {
 

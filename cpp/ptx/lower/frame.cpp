@@ -1,8 +1,8 @@
 #include <cstring>
 #include <vector>
 
-#include "ptx/control_flow.h"
 #include "ptx/lower/draft.h"
+#include "simt/control_flow.h"
 #include "trace/access.h"
 
 // The frame of a function: where its values lie.

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/module.h"
-#include "ptx/program.h"
+#include "ptx/lower/lower.h"
 
 namespace warpstack::ptx {
 

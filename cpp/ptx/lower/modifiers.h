@@ -7,10 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/lanes.h"
 #include "ptx/module.h"
+#include "simt/lanes.h"
 
 namespace warpstack::ptx {
+
+using simt::LaneForm;
+using simt::Rounding;
 
 /// The reason why an instruction cannot run; the emitter adds which one it is.
 struct Unsupported {

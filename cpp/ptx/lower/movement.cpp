@@ -2,9 +2,9 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/device_memory.h"
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/families.h"
+#include "simt/device_memory.h"
 
 // Data movement: mov, conversions and addresses.
 
@@ -21,11 +21,10 @@ void unpack(Emitter& e, const Operand& target, const Operand& source, Type type)
   for (std::size_t i = 0; i < target.elements.size(); ++i) {
     // Parts go through temporaries: a target may be the source.
     const std::uint32_t shifted = e.temporary(bytes_of(type));
-    e.lanes(
-        {.operation = Operation::shift_right, .type = bytes_of(type) == 8 ? Type::u64 : Type::u32},
-        shifted, {value, e.constant(8 * bytes * i, 4)});
+    e.lanes({.operation = Operation::shr, .type = bytes_of(type) == 8 ? Type::u64 : Type::u32},
+            shifted, {value, e.constant(8 * bytes * i, 4)});
     const std::uint32_t part = e.temporary(bytes);
-    e.lanes({.operation = Operation::convert,
+    e.lanes({.operation = Operation::cvt,
              .type = bytes == 4 ? Type::u32 : Type::u16,
              .source = bytes_of(type) == 8 ? Type::u64 : Type::u32},
             part, {shifted});
@@ -44,14 +43,13 @@ void pack(Emitter& e, const Operand& target, const Operand& source, Type type) {
   for (std::size_t i = 0; i < source.elements.size(); ++i) {
     const std::uint32_t part = e.in(source.elements[i], bits_type(bytes));
     const std::uint32_t extended = e.temporary(bytes_of(type));
-    e.lanes({.operation = Operation::convert,
-             .type = whole,
-             .source = bytes == 4 ? Type::u32 : Type::u16},
-            extended, {part});
+    e.lanes(
+        {.operation = Operation::cvt, .type = whole, .source = bytes == 4 ? Type::u32 : Type::u16},
+        extended, {part});
     std::uint32_t placed = extended;
     if (i > 0) {
       placed = e.temporary(bytes_of(type));
-      e.lanes({.operation = Operation::shift_left, .type = whole}, placed,
+      e.lanes({.operation = Operation::shl, .type = whole}, placed,
               {extended, e.constant(8 * bytes * i, 4)});
       const std::uint32_t both = e.temporary(bytes_of(type));
       e.lanes({.operation = Operation::bit_or, .type = whole}, both, {joined, placed});
@@ -81,7 +79,7 @@ void mov(Emitter& e, Modifiers& modifiers) {
 }
 
 void cvt(Emitter& e, Modifiers& modifiers) {
-  LaneForm form{.operation = Operation::convert};
+  LaneForm form{.operation = Operation::cvt};
   static constexpr std::pair<std::string_view, Rounding> integral[] = {{"rni", Rounding::nearest},
                                                                        {"rzi", Rounding::zero},
                                                                        {"rmi", Rounding::down},
@@ -120,8 +118,7 @@ void cvt(Emitter& e, Modifiers& modifiers) {
       bytes_of(form.source) < 8) {
     const std::uint32_t whole = e.in(1, Type::u64);
     source = e.temporary(4);
-    e.lanes({.operation = Operation::convert, .type = Type::u32, .source = Type::u64}, source,
-            {whole});
+    e.lanes({.operation = Operation::cvt, .type = Type::u32, .source = Type::u64}, source, {whole});
   } else {
     source = e.in(1, form.source);
   }
@@ -141,7 +138,7 @@ void cvt(Emitter& e, Modifiers& modifiers) {
                                              : target_bytes == 4 ? Type::s32
                                                                  : Type::s16)
                                           : Type::u64;
-  e.lanes({.operation = Operation::convert, .type = whole, .source = form.type},
+  e.lanes({.operation = Operation::cvt, .type = whole, .source = form.type},
           e.out(0, bits_type(target_bytes)), {narrow});
 }
 
@@ -171,7 +168,7 @@ void cvta(Emitter& e, Modifiers& modifiers) {
     e.copy(target, source, Type::u64);
     return;
   }
-  e.lanes({.operation = to ? Operation::subtract : Operation::add, .type = Type::u64}, target,
+  e.lanes({.operation = to ? Operation::sub : Operation::add, .type = Type::u64}, target,
           {source, e.constant(window, 8)});
 }
 

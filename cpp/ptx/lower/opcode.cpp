@@ -27,7 +27,7 @@ constexpr Opcode opcodes[] = {
 #define PTX_LANES(mnemonic, handler, operation, signature, row_class, expansion) \
   {mnemonic, families::handler, row_classes::row_class, Operation::operation, signature, expansion},
 #define PTX_STEPS(mnemonic, handler, row_class) \
-  {mnemonic, families::handler, row_classes::row_class, Operation::copy, "", one_row},
+  {mnemonic, families::handler, row_classes::row_class, Operation::mov, "", one_row},
 #include "ptx/lower/opcodes.inc"
 #undef PTX_LANES
 #undef PTX_STEPS

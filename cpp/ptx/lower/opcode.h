@@ -4,11 +4,13 @@
 #include <span>
 #include <string_view>
 
-#include "ptx/lanes.h"
 #include "ptx/lower/expansion.h"
+#include "simt/lanes.h"
 #include "trace/opcode.h"
 
 namespace warpstack::ptx {
+
+using simt::Operation;
 
 class Emitter;
 class Modifiers;
@@ -47,7 +49,7 @@ struct Opcode {
   /// Emits the steps of the instruction.
   void (*handler)(Emitter&, Modifiers&) = nullptr;
   RowClass row_class;
-  Operation operation = Operation::copy;  ///< of instructions with a signature
+  Operation operation = Operation::mov;  ///< of instructions with a signature
   Signature signature = "";
   Expansion expansion = nullptr;  ///< null: one row, named as in the text
 };

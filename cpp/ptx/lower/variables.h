@@ -5,8 +5,6 @@
 #include <string>
 
 #include "ptx/lower/layout.h"
-#include "ptx/module.h"
-#include "ptx/program.h"
 
 namespace warpstack::ptx {
 

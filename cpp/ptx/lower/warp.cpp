@@ -1,8 +1,8 @@
 #include <string_view>
 
-#include "ptx/atomics.h"
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/families.h"
+#include "simt/atomics.h"
 
 // Warp-wide instructions.
 
