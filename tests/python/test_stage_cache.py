@@ -182,9 +182,10 @@ def test_the_program_is_the_core_its_stages_and_scipy(tmp_path, monkeypatch):
     monkeypatch.setattr(stage_cache.scipy, "__version__", "0.0")
     another_scipy = digest()
     for name in stage_cache._SOURCES:
-        text = (Path(stage_cache.__file__).parent / name).read_text()
+        text = (Path(stage_cache.__file__).parents[1] / name).read_text()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "# changed\n")
-    monkeypatch.setattr(stage_cache, "__file__", str(tmp_path / "stage_cache.py"))
+    monkeypatch.setattr(stage_cache, "__file__", str(tmp_path / "exploration" / "stage_cache.py"))
     assert len({before, another_scipy, digest()}) == 3
     monkeypatch.undo()
     assert digest() == before

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import differential_evolution
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
@@ -22,6 +21,7 @@ from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
+from warpstack.models.pipeline import Options
 from warpstack.models.prediction import STACK_COMPONENTS, model_list
 from warpstack.traces.trace import App, KernelTrace
 
@@ -60,6 +60,11 @@ def search(
     seed: int = 0,
     workers: int | None = None,
     cache: CacheLike = True,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
 
@@ -93,6 +98,8 @@ def search(
         Of the search; the same arguments give the same result, with any number of workers.
     workers, cache
         As for `warpstack.sweep`.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`.
 
     Returns
     -------
@@ -119,6 +126,9 @@ def search(
     [64, 480]
     """
     (name,) = model_list([model])
+    Options(
+        selection, misses, merge_threshold, access_order, flush_l2
+    )  # wrong ones are refused now
     budget = as_integer("budget", budget, 1, _MOST_BUDGET)
     seed = as_integer("seed", seed, 0, 2**32 - 1)
     texts = [constraint] if isinstance(constraint, str) else list(constraint)
@@ -131,7 +141,15 @@ def search(
         maximise,
         name,
         budget,
-        {"workers": workers, "cache": cache},
+        {
+            "workers": workers,
+            "cache": cache,
+            "selection": selection,
+            "misses": misses,
+            "merge_threshold": merge_threshold,
+            "access_order": access_order,
+            "flush_l2": flush_l2,
+        },
     )
     if evaluation.configurations <= budget:
         evaluation.exhaust()
@@ -212,6 +230,8 @@ class _Evaluation:
             self._evolve_once(np.random.default_rng([seed, start]), first=start == 0)
 
     def _evolve_once(self, generator: np.random.Generator, *, first: bool) -> None:
+        from scipy.optimize import differential_evolution
+
         dimensions = len(self._axes)
         size = int(np.clip(_POPULATION_PER_FIELD * dimensions, 16, max(self._budget // 4, 16)))
         stale = 0

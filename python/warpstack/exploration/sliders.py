@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,15 +13,9 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
-from warpstack.interval.profile import (
-    INTERVAL_FIELDS,
-    IntervalProfile,
-    interval_profile,
-    representative_warp,
-)
-from warpstack.memory.caches import CACHE_FIELDS, MemoryProfile, MemorySystem
+from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.prediction import STACK_COMPONENTS, evaluate, fields_used, model_list
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["MAIN_FIELDS", "Explorer", "explore"]
 
@@ -56,11 +49,13 @@ class Explorer:
         The GPU to start from.
     models
         Names of models, or ``all``.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`.
 
     Raises
     ------
     InputError
-        If a model is unknown or there is no kernel.
+        If an argument is unknown or there is no kernel.
     """
 
     @checked
@@ -69,15 +64,18 @@ class Explorer:
         app_or_kernel: App | KernelTrace,
         gpu: GpuLike,
         models: str | Iterable[str] = ("gpumech", "mdm"),
+        *,
+        selection: str = "clustering",
+        misses: str = "per_pc",
+        merge_threshold: float = 0,
+        access_order: str = "round_robin",
+        flush_l2: bool = False,
     ) -> None:
         self._base = as_gpu(gpu)
         self._models = model_list(models)
-        self._kernels = kernels_of(app_or_kernel)
-        if not self._kernels:
-            raise InputError("the application has no kernels; there is nothing to explore")
-        self._warps = [representative_warp(kernel) for kernel in self._kernels]
-        self._memory: OrderedDict[tuple[Any, ...], list[MemoryProfile]] = OrderedDict()
-        self._intervals: OrderedDict[tuple[Any, ...], list[IntervalProfile]] = OrderedDict()
+        options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+        self._pipeline = Pipeline(app_or_kernel, options, memo=Recent(_KEPT))
+        self._pipeline.warps()  # a kernel without one is refused now
 
     @property
     def gpu(self) -> Gpu:
@@ -109,7 +107,7 @@ class Explorer:
             If there is no such GPU, or a thread block does not fit on an SM.
         """
         gpu = self._base.replace(**changes)
-        profiles = self._profiles(gpu)
+        profiles = self._pipeline.profiles(gpu)
         rows = []
         for model in self._models:
             parts = [evaluate(profile, gpu, model) for profile in profiles]
@@ -131,28 +129,15 @@ class Explorer:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    @property
+    def fields_used(self) -> set[str]:
+        """Fields of `Gpu` that the predictions depend on."""
+        return fields_used(self._models) | set(self._pipeline.options.memory_fields)
+
     @checked
     def is_fast(self, field: str) -> bool:
         """Return whether a change of the field leaves the caches as they are."""
-        return field not in CACHE_FIELDS
-
-    def _profiles(self, gpu: Gpu) -> list[IntervalProfile]:
-        caches = _values(gpu, CACHE_FIELDS)
-        key = (caches, _values(gpu, INTERVAL_FIELDS))
-        found: list[IntervalProfile] | None = _kept(self._intervals, key)
-        if found is not None:
-            return found
-        memory = _kept(self._memory, caches)
-        if memory is None:
-            system = MemorySystem(gpu)
-            memory = [system.run(kernel) for kernel in self._kernels]
-            _keep(self._memory, caches, memory)
-        profiles = [
-            interval_profile(kernel, gpu, profile, representative=warp)
-            for kernel, profile, warp in zip(self._kernels, memory, self._warps, strict=True)
-        ]
-        _keep(self._intervals, key, profiles)
-        return profiles
+        return field not in self._pipeline.options.memory_fields
 
 
 @checked
@@ -162,6 +147,11 @@ def explore(
     models: str | Iterable[str] = ("gpumech", "mdm"),
     *,
     fields: Iterable[str] | Mapping[str, Iterable[Any]] = MAIN_FIELDS,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.
 
@@ -178,6 +168,8 @@ def explore(
         Names of models, or ``all``.
     fields
         Fields of `Gpu`; or the values of each slider by field, the GPU's own being added.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`.
 
     Returns
     -------
@@ -198,7 +190,16 @@ def explore(
             "explore needs ipywidgets; install it with: pip install 'warpstack[explore]'"
         ) from None
 
-    explorer = Explorer(app_or_kernel, gpu, models)
+    explorer = Explorer(
+        app_or_kernel,
+        gpu,
+        models,
+        selection=selection,
+        misses=misses,
+        merge_threshold=merge_threshold,
+        access_order=access_order,
+        flush_l2=flush_l2,
+    )
     steps = _steps(explorer, fields)
     picture = _Picture(explorer)
     sliders = {
@@ -365,7 +366,7 @@ def _steps(
     check_value_fields(given, "fields")
     if not given:
         raise InputError("fields: there are none to explore")
-    used = fields_used(explorer.models)
+    used = explorer.fields_used
     steps = {}
     for field, values in given.items():
         own = getattr(explorer.gpu, field)
@@ -409,19 +410,3 @@ def _ordered(values: Iterable[Any]) -> list[Any]:
 
 def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _values(gpu: Gpu, fields: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(getattr(gpu, name) for name in sorted(fields))
-
-
-def _kept(store: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...]) -> Any:
-    if key in store:
-        store.move_to_end(key)
-    return store.get(key)
-
-
-def _keep(store: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
-    store[key] = value
-    while len(store) > _KEPT:
-        store.popitem(last=False)

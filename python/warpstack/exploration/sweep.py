@@ -9,11 +9,10 @@ import itertools
 import json
 import numbers
 import os
-import sys
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,26 +20,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, UnusedOptionWarning, not_one_of, shown, warn
+from warpstack.errors import InputError, UnusedOptionWarning, shown, warn
 from warpstack.exploration.cluster import check_client, run_on_cluster
-from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, key_of, program
+from warpstack.exploration.disk_memo import DiskMemo
+from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
-from warpstack.interval.profile import (
-    INTERVAL_FIELDS,
-    MISS_SOURCES,
-    SELECTIONS,
-    IntervalProfile,
-    interval_profile,
-    representative_warp,
-    whole_instructions,
-)
-from warpstack.memory.caches import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, values_of
+from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
+from warpstack.memory.caches import MemoryProfile
+from warpstack.models.pipeline import Options, Pipeline
 from warpstack.models.prediction import STACK_COMPONENTS, evaluate_all, fields_used, model_list
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
@@ -55,12 +47,9 @@ Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 _MOST_POINTS = 2**24
 _MOST_WORKERS = 255
-#: Of a memory profile, so that their sum is a number of 64 bits.
-_MOST_WORDS = 2**40
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
-_INTERVAL_FIELDS = tuple(sorted(INTERVAL_FIELDS))
 _NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
 
 
@@ -169,40 +158,6 @@ def sweep(
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a prediction is made; as for `warpstack.predict`."""
-
-    selection: str = "clustering"
-    misses: str = "per_pc"
-    merge_threshold: float = 0
-    access_order: str = "round_robin"
-    flush_l2: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("selection", self.selection, SELECTIONS),
-            ("misses", self.misses, MISS_SOURCES),
-            ("access_order", self.access_order, ACCESS_ORDERS),
-        ):
-            if value not in choices:
-                raise not_one_of(name, value, choices)
-        threshold = self.merge_threshold
-        if (
-            not isinstance(threshold, numbers.Real)
-            or isinstance(threshold, bool)
-            or not 0 <= threshold <= sys.float_info.max
-        ):
-            raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
-        # In one type: an identity tells 10 from 10.0.
-        object.__setattr__(self, "merge_threshold", float(threshold))
-
-    @property
-    def memory_fields(self) -> tuple[str, ...]:
-        """Fields of `Gpu` that the memory stage reads."""
-        return tuple(sorted(cache_fields(self.access_order)))
-
-
-@dataclass(frozen=True)
 class Task:
     """Points of one application that share the state of the caches.
 
@@ -284,9 +239,10 @@ class Design:
     def tasks(self, options: Options) -> list[Task]:
         """Divide the sweep into tasks, each with points that share a run of the memory stage."""
         groups: dict[tuple[Any, ...], list[int]] = {}
+        memory_fields = options.memory_fields
         for number, gpu in enumerate(self._gpus):
             if isinstance(gpu, Gpu):
-                groups.setdefault(_values(gpu, options.memory_fields), []).append(number)
+                groups.setdefault(values_of(gpu, memory_fields), []).append(number)
         chunks = [
             tuple(numbers[start : start + _TASK_POINTS])
             for numbers in groups.values()
@@ -447,10 +403,6 @@ def _is_number(value: Any, kind: type[Any]) -> bool:
     return bool(abs(value) < 2**63)  # of any size: float() has a largest one
 
 
-def _values(gpu: Gpu, fields: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(getattr(gpu, name) for name in fields)
-
-
 def _warn_of_unused(design: Design, options: Options) -> None:
     used = fields_used(design.models) | set(options.memory_fields)
     for axis in design.axes:
@@ -464,11 +416,10 @@ def _warn_of_unused(design: Design, options: Options) -> None:
 # --- running ------------------------------------------------------------------------------------
 
 
-@dataclass
 class Runner:
     """Runs tasks of one application; threads share it.
 
-    Attributes
+    Parameters
     ----------
     kernels
         The application.
@@ -480,13 +431,19 @@ class Runner:
         Set to give up between kernels.
     """
 
-    kernels: tuple[KernelTrace, ...]
-    models: tuple[str, ...]
-    options: Options
-    cache: StageCache | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _warps: list[tuple[int, int]] | None = None
+    def __init__(
+        self,
+        kernels: tuple[KernelTrace, ...],
+        models: tuple[str, ...],
+        options: Options,
+        cache: StageCache | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.models = models
+        self._stop = stop or threading.Event()
+        memo = None if cache is None else DiskMemo(cache, kernels)
+        self._pipeline = Pipeline(kernels, options, memo=memo)
 
     def run(self, task: Task, num_threads: int) -> pd.DataFrame:
         """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
@@ -494,101 +451,23 @@ class Runner:
         Raises
         ------
         InterruptedError
-            If `stop` was set.
+            If ``stop`` was set.
         """
         if task.error:
             return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
         try:
-            warps = self.representative_warps(num_threads)
-            profiles = self._memory(task.gpus[0], warps, num_threads)
-            return self._evaluate(task, warps, profiles, num_threads)
+            self._pipeline.warps(num_threads)
+            memory = []
+            for profile in self._pipeline.memory(task.gpus[0], num_threads):
+                self._check_stop()
+                memory.append(profile)
+            return self._evaluate(task, memory, num_threads)
         except InputError as error:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
-
-    def representative_warps(self, num_threads: int) -> list[tuple[int, int]]:
-        """Return the representative warp of each kernel, chosen once per trace."""
-        with self._lock:
-            if self._warps is None:
-                key = key_of(self._digests, {"selection": self.options.selection})
-                arrays = self._kept("warp", key)
-                kept = _array(arrays, "position", np.int64, (len(self.kernels), 2))
-                if kept is not None and all(map(_has_warp, self.kernels, kept.tolist())):
-                    self._warps = [(int(block), int(warp)) for block, warp in kept]
-                else:
-                    self._warps = [
-                        representative_warp(kernel, self.options.selection, num_threads=num_threads)
-                        for kernel in self.kernels
-                    ]
-                    self._keep("warp", key, position=np.array(self._warps, dtype=np.int64))
-            return self._warps
-
-    def _memory(
-        self, gpu: Gpu, warps: Sequence[tuple[int, int]], num_threads: int
-    ) -> list[MemoryProfile]:
-        """Return what the caches do with the kernels in order."""
-        observing = self.options.misses == "representative"
-        settings = {
-            "gpu": _values(gpu, self.options.memory_fields),
-            "access_order": self.options.access_order,
-            "flush_l2": self.options.flush_l2,
-            "observed": warps if observing else [],
-        }
-        key = key_of(self._digests, settings)
-        kept = self._kept_memory(key, gpu)
-        if kept is not None:
-            return kept
-        system = MemorySystem(gpu, access_order=self.options.access_order, num_threads=num_threads)
-        profiles = []
-        for kernel, warp in zip(self.kernels, warps, strict=True):
-            self._check_stop()
-            if self.options.flush_l2:
-                system.flush_l2()
-            profiles.append(system.run(kernel, observe=warp if observing else None))
-        if self.cache is not None:
-            words = [profile._core.words for profile in profiles]
-            self._keep(
-                "memory",
-                key,
-                words=np.concatenate(words),
-                sizes=np.array([len(one) for one in words], dtype=np.int64),
-            )
-        return profiles
-
-    def _kept_memory(self, key: str, gpu: Gpu) -> list[MemoryProfile] | None:
-        arrays = self._kept("memory", key)
-        sizes = _array(arrays, "sizes", np.int64, (len(self.kernels),))
-        if sizes is None or not ((sizes >= 0) & (sizes <= _MOST_WORDS)).all():
-            return None
-        words = _array(arrays, "words", np.uint64, (int(sizes.sum()),))
-        if words is None:
-            return None
-        try:
-            parts = np.split(words, np.cumsum(sizes)[:-1])
-            cores = [_core.MemoryProfile.from_words(part) for part in parts]
-        except InputError:
-            return None
-        if not all(map(_is_profile_of, cores, self.kernels)):
-            return None
-        return [
-            MemoryProfile(core, kernel, gpu, self.options.access_order)
-            for core, kernel in zip(cores, self.kernels, strict=True)
-        ]
-
-    @cached_property
-    def _digests(self) -> list[str]:
-        return [kernel.digest for kernel in self.kernels]
-
-    def _kept(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]]:
-        return (None if self.cache is None else self.cache.get(stage, key)) or {}
-
-    def _keep(self, stage: str, key: str, **arrays: npt.NDArray[Any]) -> None:
-        if self.cache is not None:
-            self.cache.put(stage, key, arrays)
 
     def _evaluate(
         self,
         task: Task,
-        warps: Sequence[tuple[int, int]],
         memory: Sequence[MemoryProfile],
         num_threads: int,
     ) -> pd.DataFrame:
@@ -596,23 +475,13 @@ class Runner:
         errors = np.full(self._shape(task), "", dtype=object)
         groups: dict[tuple[Any, ...], list[int]] = {}
         for position, gpu in enumerate(task.gpus):
-            groups.setdefault(_values(gpu, _INTERVAL_FIELDS), []).append(position)
+            groups.setdefault(values_of(gpu, INTERVAL_FIELDS), []).append(position)
         for positions in groups.values():
             gpus = [task.gpus[position] for position in positions]
             profiles = []
-            for kernel, warp, profile in zip(self.kernels, warps, memory, strict=True):
+            for number, caches in enumerate(memory):
                 self._check_stop()
-                profiles.append(
-                    interval_profile(
-                        kernel,
-                        gpus[0],
-                        profile,
-                        representative=warp,
-                        misses=self.options.misses,
-                        merge_threshold=self.options.merge_threshold,
-                        num_threads=num_threads,
-                    )
-                )
+                profiles.append(self._pipeline.interval(number, gpus[0], caches, num_threads))
             for m, model in enumerate(self.models):
                 where = (positions, slice(None), m)
                 self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
@@ -658,7 +527,7 @@ class Runner:
             numbers[name][position, :, m] = columns[name][0]
 
     def _check_stop(self) -> None:
-        if self.stop.is_set():
+        if self._stop.is_set():
             raise InterruptedError
 
     def _shape(self, task: Task) -> tuple[int, int, int]:
@@ -699,28 +568,6 @@ class Runner:
         }
         texts = [name for name, values in columns.items() if values.dtype == object]
         return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
-
-
-def _array(
-    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
-) -> npt.NDArray[Any] | None:
-    """Return an array of an entry of the cache; None unless it is what a stage keeps."""
-    array = arrays.get(name)
-    sound = array is not None and array.dtype == dtype and array.shape == shape
-    return array if sound else None
-
-
-def _has_warp(kernel: KernelTrace, position: Sequence[int]) -> bool:
-    """Return whether a trace has a warp at a position: of its block, and in it."""
-    block, warp = position
-    core = kernel._core
-    return 0 <= block < core.num_traced_blocks and 0 <= warp < len(core.block_warps(block)[1])
-
-
-def _is_profile_of(profile: _core.MemoryProfile, kernel: KernelTrace) -> bool:
-    """Return whether a memory profile counts each instruction of a trace's table."""
-    rows = len(kernel._core.instruction_table()["pc"])
-    return all(len(counts) == rows for counts in profile.per_row.values())
 
 
 def _on_threads(

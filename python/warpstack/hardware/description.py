@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import math
@@ -627,6 +626,11 @@ def class_intervals(gpu: Gpu) -> dict[str, int]:
     }
 
 
+def values_of(gpu: Gpu, fields: Iterable[str]) -> tuple[Any, ...]:
+    """Return the values of some fields in the order of their names: what a result depends on."""
+    return tuple(getattr(gpu, name) for name in sorted(fields))
+
+
 @cache
 def _value_fields() -> tuple[dataclasses.Field[Any], ...]:
     return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
@@ -638,6 +642,8 @@ def check_field_names(names: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
             text = printable_text(name)[:80] if isinstance(name, str) else shown(name)
+            import difflib
+
             near = difflib.get_close_matches(text, known, n=1)
             hint = (
                 f"; did you mean {near[0]}?"

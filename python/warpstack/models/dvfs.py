@@ -7,18 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from warpstack._core import __version__
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.interval.profile import interval_profile, representative_warp
-from warpstack.memory.caches import MemorySystem
 from warpstack.models import prediction
+from warpstack.models.pipeline import Options, Pipeline
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["CrispCounters", "dvfs"]
 
@@ -126,6 +124,11 @@ def dvfs(
     clocks_ghz: Iterable[float],
     models: str | Iterable[str] = ("gpumech", "mdm"),
     *,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict performance against the frequency of the SMs.
@@ -145,6 +148,8 @@ def dvfs(
     models
         Names of models (`warpstack.models.names`), ``crisp``, which predicts from counters of a
         simulation at the nominal frequency and no higher than that, and ``simulation``.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`; simulations empty their L2 between kernels, too.
     progress
         Show a progress bar on standard error.
 
@@ -173,11 +178,9 @@ def dvfs(
             f"crisp predicts no clock above the nominal one, {gpu.clock_ghz:g} GHz; got "
             f"{max(clocks):g}"
         )
-    kernels = kernels_of(app_or_kernel)
-    if not kernels:
-        raise InputError("the application has no kernels; there is nothing to predict")
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    pipeline = Pipeline(app_or_kernel, options)
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
-    system = MemorySystem(gpu)
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
     simulators = {clock: Simulator(described[clock]) for clock in simulated}
     rows: list[dict[str, Any]] = []
@@ -201,16 +204,19 @@ def dvfs(
             }
         )
 
-    with progress_bar(progress, len(kernels), "frequencies", "kernel") as bar:
-        for kernel in kernels:
-            results = {clock: one.run(kernel) for clock, one in simulators.items()}
+    with progress_bar(progress, len(pipeline.kernels), "frequencies", "kernel") as bar:
+        # The caches know nothing of the clock.
+        memories = pipeline.memory(gpu)
+        for number, kernel in enumerate(pipeline.kernels):
+            results = {}
+            for clock, simulator in simulators.items():
+                if flush_l2:
+                    simulator.flush_l2()
+                results[clock] = simulator.run(kernel)
             if analytical:
-                warp = representative_warp(kernel)
-                memory = system.run(kernel)
+                memory = next(memories)
                 for clock in clocks:
-                    profile = interval_profile(
-                        kernel, described[clock], memory, representative=warp
-                    )
+                    profile = pipeline.interval(number, described[clock], memory)
                     for model in analytical:
                         found = prediction.evaluate(profile, described[clock], model)
                         add(kernel, model, clock, found.instructions, found.cycles)

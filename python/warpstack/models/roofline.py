@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pandas as pd
-
 from warpstack._core import __version__
 from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.interval.profile import interval_profile
-from warpstack.memory.caches import MemorySystem
 from warpstack.models import prediction
+from warpstack.models.pipeline import Options, Pipeline
 from warpstack.timing import simulation
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["LEVELS", "ceilings", "roofline"]
 
@@ -55,6 +52,11 @@ def roofline(
     models: str | Iterable[str] = ("mdm",),
     *,
     simulate: bool = False,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
     """Place kernels under the roofs of L1, L2 and DRAM.
@@ -74,6 +76,8 @@ def roofline(
         Names of models, or ``all``.
     simulate
         Add the cycle-level simulation of each kernel.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`; the simulation empties its L2 between kernels, too.
     progress
         Show a progress bar on standard error.
 
@@ -95,21 +99,21 @@ def roofline(
     wanted = prediction.model_list(models)
     gpu = as_gpu(gpu)
     roofs = ceilings(gpu)
-    system = MemorySystem(gpu)
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    pipeline = Pipeline(app_or_kernel, options)
     simulator = simulation.Simulator(gpu) if simulate else None
-    kernels = kernels_of(app_or_kernel)
-    if not kernels:
-        raise InputError("the application has no kernels; there is nothing to predict")
     rows = []
-    with progress_bar(progress, len(kernels), "roofline", "kernel") as bar:
-        for kernel in kernels:
-            memory = system.run(kernel)
-            profile = interval_profile(kernel, gpu, memory)
+    with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:
+        for number, memory in enumerate(pipeline.memory(gpu)):
+            kernel = pipeline.kernels[number]
+            profile = pipeline.interval(number, gpu, memory)
             points = {
                 model: (prediction.evaluate(profile, gpu, model).ipc, memory.totals)
                 for model in wanted
             }
             if simulator is not None:
+                if flush_l2:
+                    simulator.flush_l2()
                 result = simulator.run(kernel)
                 points[simulation.MODEL_NAME] = (result.ipc, result.totals)
             instructions = kernel.num_instructions

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, overload
 
-import pandas as pd
-
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, class_intervals, class_latencies
@@ -34,7 +33,7 @@ _MOST_CYCLES = 2**40
 class SimulationResult:
     """What one kernel did on the simulated GPU.
 
-    Made by `warpstack.simulate`. ``docs/timing.md`` defines every resource and statistic.
+    Made by `warpstack.simulate`. ``docs/explanation/timing.md`` defines every resource and statistic.
     """
 
     @checked
@@ -324,7 +323,7 @@ def simulate(
 
     Every resource that the models speak of has its time: warp schedulers, operation latencies,
     barriers, the load-store unit, shared memory, L1 with its MSHRs, the NoC, the slices of L2 and
-    the DRAM channels. ``docs/timing.md`` gives the rule of each and the field of `Gpu` that sets
+    the DRAM channels. ``docs/explanation/timing.md`` gives the rule of each and the field of `Gpu` that sets
     it. The result is the same on every run.
 
     Parameters
@@ -381,7 +380,6 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "dram_clock_ghz",
         "scheduler",
         "issue_width",
-        "shared_memory_latency",
         "lsu_queue_entries",
         "l1_latency",
         "l1_mshr_targets",

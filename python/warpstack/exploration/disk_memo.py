@@ -1,0 +1,99 @@
+"""Results of the stages of an application that a cache keeps on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack import _core
+from warpstack.errors import InputError
+from warpstack.exploration.stage_cache import StageCache, key_of
+from warpstack.models.pipeline import Settings
+from warpstack.traces.trace import KernelTrace
+
+__all__ = ["DiskMemo"]
+
+#: Of a memory profile, so that their sum is a number of 64 bits.
+_MOST_WORDS = 2**40
+
+
+class DiskMemo:
+    """A memo (`warpstack.models.pipeline.Memo`) of an application's kernels in a `StageCache`.
+
+    It keeps representative warps and what the caches do. Intervals are made again faster than read.
+    An entry that does not fit the traces counts as missing.
+    """
+
+    def __init__(self, cache: StageCache, kernels: Sequence[KernelTrace]) -> None:
+        self._cache = cache
+        self._kernels = kernels
+
+    def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
+        """Return the result of a stage, or None without a sound entry."""
+        if stage == "interval":
+            return None
+        arrays = self._cache.get(stage, key_of(self._digests, settings)) or {}
+        return self._warps(arrays) if stage == "warp" else self._memory(arrays)
+
+    def put(self, stage: str, settings: Settings, results: Sequence[Any]) -> None:
+        """Keep the result of a stage."""
+        arrays: dict[str, npt.NDArray[Any]]
+        if stage == "warp":
+            arrays = {"position": np.array(results, dtype=np.int64)}
+        elif stage == "memory":
+            words = [core.words for core in results]
+            sizes = np.array([len(one) for one in words], dtype=np.int64)
+            arrays = {"words": np.concatenate(words), "sizes": sizes}
+        else:
+            return
+        self._cache.put(stage, key_of(self._digests, settings), arrays)
+
+    def _warps(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[tuple[int, int]] | None:
+        kept = _array(arrays, "position", np.int64, (len(self._kernels), 2))
+        if kept is None or not all(map(_has_warp, self._kernels, kept.tolist())):
+            return None
+        return [(int(block), int(warp)) for block, warp in kept]
+
+    def _memory(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[_core.MemoryProfile] | None:
+        sizes = _array(arrays, "sizes", np.int64, (len(self._kernels),))
+        if sizes is None or not ((sizes >= 0) & (sizes <= _MOST_WORDS)).all():
+            return None
+        words = _array(arrays, "words", np.uint64, (int(sizes.sum()),))
+        if words is None:
+            return None
+        try:
+            parts = np.split(words, np.cumsum(sizes)[:-1])
+            cores = [_core.MemoryProfile.from_words(part) for part in parts]
+        except InputError:
+            return None
+        return cores if all(map(_is_profile_of, cores, self._kernels)) else None
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        return [kernel.digest for kernel in self._kernels]
+
+
+def _array(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
+) -> npt.NDArray[Any] | None:
+    """Return an array of an entry of the cache; None unless it is what a stage keeps."""
+    array = arrays.get(name)
+    sound = array is not None and array.dtype == dtype and array.shape == shape
+    return array if sound else None
+
+
+def _has_warp(kernel: KernelTrace, position: Sequence[int]) -> bool:
+    """Return whether a trace has a warp at a position: of its block, and in it."""
+    block, warp = position
+    core = kernel._core
+    return 0 <= block < core.num_traced_blocks and 0 <= warp < len(core.block_warps(block)[1])
+
+
+def _is_profile_of(profile: _core.MemoryProfile, kernel: KernelTrace) -> bool:
+    """Return whether a memory profile counts each instruction of a trace's table."""
+    rows = len(kernel._core.instruction_table()["pc"])
+    return all(len(counts) == rows for counts in profile.per_row.values())

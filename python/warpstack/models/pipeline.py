@@ -1,0 +1,261 @@
+"""The way from a trace to what the models read: representative warps, caches, intervals.
+
+Everything that predicts walks it: one prediction, a sweep, sliders, a roofline, frequencies.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from warpstack import _core
+from warpstack.errors import InputError, not_one_of, shown
+from warpstack.hardware.description import Gpu, values_of
+from warpstack.interval.profile import (
+    INTERVAL_FIELDS,
+    MISS_SOURCES,
+    SELECTIONS,
+    IntervalProfile,
+    interval_profile,
+    representative_warp,
+)
+from warpstack.memory.caches import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+__all__ = ["Memo", "Options", "Pipeline", "Recent"]
+
+#: Position of a warp: its block in the trace, and itself in the block.
+Warp = tuple[int, int]
+#: What a result depends on beside the traces, by name.
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a prediction is made; as for `warpstack.predict`.
+
+    Raises
+    ------
+    InputError
+        If a value is not one of its choices, or the threshold is not a number of cycles.
+    """
+
+    selection: str = "clustering"
+    misses: str = "per_pc"
+    merge_threshold: float = 0
+    access_order: str = "round_robin"
+    flush_l2: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("selection", self.selection, SELECTIONS),
+            ("misses", self.misses, MISS_SOURCES),
+            ("access_order", self.access_order, ACCESS_ORDERS),
+        ):
+            if value not in choices:
+                raise not_one_of(name, value, choices)
+        threshold = self.merge_threshold
+        if (
+            not isinstance(threshold, numbers.Real)
+            or isinstance(threshold, bool)
+            or not 0 <= threshold <= sys.float_info.max
+        ):
+            raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
+        # In one type: an identity tells 10 from 10.0.
+        object.__setattr__(self, "merge_threshold", float(threshold))
+
+    @property
+    def memory_fields(self) -> tuple[str, ...]:
+        """Fields of `Gpu` that the memory stage reads."""
+        return tuple(sorted(cache_fields(self.access_order)))
+
+    @property
+    def observes(self) -> bool:
+        """Whether the misses are those of the representative warp, which the caches then observe."""
+        return self.misses == "representative"
+
+
+class Memo(Protocol):
+    """Results of the stages of one application that are kept, by what they depend on.
+
+    The stages are ``warp`` (the representative warp of each kernel), ``memory`` (what the caches do
+    with each, as the core has it) and ``interval`` (an `IntervalProfile` of each).
+    """
+
+    def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
+        """Return a result with an entry per kernel, or None where it is not kept."""
+
+    def put(self, stage: str, settings: Settings, results: Sequence[Any]) -> None:
+        """Keep a result."""
+
+
+class Recent:
+    """A memo in memory of the results of each stage that were used last.
+
+    Parameters
+    ----------
+    kept
+        Number of results of a stage.
+    """
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._results: dict[str, OrderedDict[tuple[Any, ...], Sequence[Any]]] = {}
+
+    def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
+        """Return a result, which is then the one used last."""
+        results = self._results.get(stage, OrderedDict())
+        key = tuple(settings.items())
+        if key in results:
+            results.move_to_end(key)
+        return results.get(key)
+
+    def put(self, stage: str, settings: Settings, results: Sequence[Any]) -> None:
+        """Keep a result; the one used least recently goes."""
+        kept = self._results.setdefault(stage, OrderedDict())
+        kept[tuple(settings.items())] = results
+        while len(kept) > self._kept:
+            kept.popitem(last=False)
+
+
+class Pipeline:
+    """The stages of an application, from its traces to the intervals that the models read.
+
+    Threads can share one whose memo they can share.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    options
+        How the stages work.
+    memo
+        Where results of the stages are kept; None: nowhere.
+
+    Attributes
+    ----------
+    kernels
+        The kernels in order.
+    options
+        The options.
+
+    Raises
+    ------
+    InputError
+        If the application has no kernels.
+    """
+
+    def __init__(
+        self,
+        app_or_kernel: App | KernelTrace | Iterable[KernelTrace],
+        options: Options,
+        *,
+        memo: Memo | None = None,
+    ) -> None:
+        self.kernels = (
+            kernels_of(app_or_kernel)
+            if isinstance(app_or_kernel, (App, KernelTrace))
+            else tuple(app_or_kernel)
+        )
+        if not self.kernels:
+            raise InputError("the application has no kernels; there is nothing to predict")
+        self.options = options
+        self._memo = memo
+        self._lock = threading.Lock()
+        self._warps: list[Warp | None] | None = None
+
+    def warp(self, number: int, num_threads: int = 0) -> Warp:
+        """Return the representative warp of a kernel, chosen once."""
+        with self._lock:
+            settings = {"selection": self.options.selection}
+            if self._warps is None:
+                kept = self._memo.get("warp", settings) if self._memo else None
+                self._warps = [None] * len(self.kernels) if kept is None else list(kept)
+            chosen = self._warps[number]
+            if chosen is None:
+                chosen = representative_warp(
+                    self.kernels[number], self.options.selection, num_threads=num_threads
+                )
+                self._warps[number] = chosen
+                if self._memo is not None and None not in self._warps:
+                    self._memo.put("warp", settings, self._warps)
+            return chosen
+
+    def warps(self, num_threads: int = 0) -> list[Warp]:
+        """Return the representative warp of every kernel."""
+        return [self.warp(number, num_threads) for number in range(len(self.kernels))]
+
+    def memory(self, gpu: Gpu, num_threads: int = 0) -> Iterator[MemoryProfile]:
+        """Yield what the caches do with each kernel, in order.
+
+        Raises
+        ------
+        InputError
+            If a thread block does not fit on an SM.
+        """
+        options, memo = self.options, self._memo
+        settings = self._memory_settings(gpu, num_threads) if memo is not None else {}
+        kept = None if memo is None else memo.get("memory", settings)
+        if kept is not None:
+            for core, kernel in zip(kept, self.kernels, strict=True):
+                yield MemoryProfile(core, kernel, gpu, options.access_order)
+            return
+        system = MemorySystem(gpu, access_order=options.access_order, num_threads=num_threads)
+        cores: list[_core.MemoryProfile] = []
+        for number, kernel in enumerate(self.kernels):
+            observed = self.warp(number, num_threads) if options.observes else None
+            if options.flush_l2:
+                system.flush_l2()
+            profile = system.run(kernel, observe=observed)
+            if memo is not None:
+                cores.append(profile._core)
+            yield profile
+        if memo is not None:
+            memo.put("memory", settings, cores)
+
+    def interval(
+        self, number: int, gpu: Gpu, memory: MemoryProfile, num_threads: int = 0
+    ) -> IntervalProfile:
+        """Return the intervals of a kernel, given what the caches do with it."""
+        return interval_profile(
+            self.kernels[number],
+            gpu,
+            memory,
+            representative=self.warp(number, num_threads),
+            misses=self.options.misses,
+            merge_threshold=self.options.merge_threshold,
+            num_threads=num_threads,
+        )
+
+    def profiles(self, gpu: Gpu, num_threads: int = 0) -> Sequence[IntervalProfile]:
+        """Return the intervals of every kernel, which the memo keeps."""
+        memo = self._memo
+        settings: dict[str, Any] = {}
+        if memo is not None:
+            settings = self._memory_settings(gpu, num_threads)
+            settings["latencies"] = values_of(gpu, INTERVAL_FIELDS)
+            kept: Sequence[IntervalProfile] | None = memo.get("interval", settings)
+            if kept is not None:
+                return kept
+        profiles = [
+            self.interval(number, gpu, memory, num_threads)
+            for number, memory in enumerate(self.memory(gpu, num_threads))
+        ]
+        if memo is not None:
+            memo.put("interval", settings, profiles)
+        return profiles
+
+    def _memory_settings(self, gpu: Gpu, num_threads: int) -> dict[str, Any]:
+        """Return what the memory stage depends on beside the traces."""
+        options = self.options
+        return {
+            "gpu": values_of(gpu, options.memory_fields),
+            "access_order": options.access_order,
+            "flush_l2": options.flush_l2,
+            "observed": tuple(self.warps(num_threads)) if options.observes else (),
+        }
