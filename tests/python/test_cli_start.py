@@ -11,6 +11,7 @@ import pytest
 
 import warpstack as ws
 from warpstack._util.folders import data_folder
+from warpstack.cli import make_parser, registry
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "data" / "traces" / "strided"
@@ -74,6 +75,26 @@ def test_predict_loads_what_it_computes_with(form):
 def test_a_table_loads_pandas():
     """The tests above see what is loaded."""
     assert "pandas" in loaded(PROGRAM, "predict", TRACE, "--csv")
+
+
+def test_every_file_of_a_command_is_in_the_registry():
+    folder = Path(registry.__file__).parent
+    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "registry"}
+    assert files == set(registry.COMMANDS)
+    assert len(files) == len(registry.COMMANDS)
+
+
+def test_only_the_command_that_is_named_gets_its_arguments():
+    """All others need nothing to be loaded for them; the page of the documentation has all."""
+    for given, filled in (
+        (["gpus"], {"gpus"}),
+        (["--help"], set()),
+        (None, set(registry.COMMANDS)),
+    ):
+        (parsers,) = [a for a in make_parser(given)._actions if isinstance(a.choices, dict)]
+        assert list(parsers.choices) == list(registry.COMMANDS)
+        options = {name: parser._actions for name, parser in parsers.choices.items()}
+        assert {name for name, actions in options.items() if len(actions) > 1} == filled
 
 
 # --- a new command --------------------------------------------------------------------------------
