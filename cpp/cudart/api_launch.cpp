@@ -30,7 +30,7 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
   if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
   header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
   header.registers_per_thread = program.registers_per_thread;
-  warpstack::memory::SmLimits limits;
+  warpstack::gpu::SmLimits limits;
   limits.warps = device.warps_per_sm;
   limits.threads = device.threads_per_sm;
   limits.blocks = device.blocks_per_sm;

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
 
 from warpstack._util.arguments import printable_text
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
 
 __all__ = ["check_csv_numbers", "checked_table"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-__all__ = ["is_dataframe", "numpy", "pandas"]
+__all__ = ["is_dataframe", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
 
 
 class _Lazy(ModuleType):
@@ -24,11 +24,15 @@ class _Lazy(ModuleType):
 if TYPE_CHECKING:
     import numpy
     import pandas
+    import pyarrow
+    import pyarrow.parquet as pyarrow_parquet
 else:
     numpy = _Lazy("numpy")
     pandas = _Lazy("pandas")
+    pyarrow = _Lazy("pyarrow")
+    pyarrow_parquet = _Lazy("pyarrow.parquet")
 
 
-def is_dataframe(value: object) -> bool:
+def is_dataframe(value: object) -> TypeGuard[pandas.DataFrame]:
     """Return whether a value is a DataFrame; nothing is before pandas was loaded."""
     return "pandas" in sys.modules and isinstance(value, pandas.DataFrame)

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     read = prediction.fields_used(wanted) | cache_fields(arguments.access_order)
     report_unused(arguments, target, read, what)
     app = load_trace(arguments)
-    predictions = ws.predict(
+    rows = prediction.predicted_rows(
         app,
         target,
         wanted,
@@ -82,13 +82,13 @@ def run(arguments: argparse.Namespace) -> None:
         progress=True,
     )
     if arguments.json:
-        print_json(prediction.as_records(predictions))
+        print_json(prediction.as_records(rows))
     elif arguments.csv:
-        print_csv(predictions)
+        print_csv(pd.DataFrame(rows))
     else:
-        print_stacks(app, target, predictions, ["model"])
+        print_stacks(app, target, rows, ["model"])
     if arguments.plot:
-        _draw(predictions, target, arguments.plot)
+        _draw(pd.DataFrame(rows), target, arguments.plot)
 
 
 def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:

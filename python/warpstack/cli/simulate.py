@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.csv:
         print_csv(table)
     else:
-        print_stacks(app, target, table, [])
+        print_stacks(app, target, table.to_dict("records"), [])
         print("\nLatency of the loads' L1 misses, mean cycles by part\n")
         rows = [
             {

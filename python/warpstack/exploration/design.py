@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -157,6 +156,8 @@ def _load(given: Mapping[str, Any]) -> App:
 def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key in entries:
         if key not in known:
+            import difflib
+
             near = difflib.get_close_matches(str(key), list(known), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
             raise InputError(f"{where}there is no key {shown(key)}{hint}")
@@ -223,6 +224,8 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     _check_keys(entry, ("workload", "size", "seed"), where)
     workload = _text(entry, "workload", where)
     if workload not in workloads.names():
+        import difflib
+
         near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
         raise InputError(f"{where}there is no workload {shown(workload)}{hint}")

@@ -13,7 +13,6 @@ True
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from functools import cache
 
@@ -117,6 +116,8 @@ def get(name: str) -> PaperFigure:
     """
     known = _figures()
     if name not in known:
+        import difflib
+
         near = difflib.get_close_matches(str(name).lower(), known, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise InputError(f"there is no figure {name!r}{hint}; the figures are {', '.join(known)}")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
-import pandas as pd
-
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu

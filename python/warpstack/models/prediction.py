@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.checked import checked, checked_fields, strictly_checked
+from warpstack._util.lazy import is_dataframe
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 #: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
-STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+STACK_COMPONENTS = _core.STACK_COMPONENTS
 
 _STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
 
@@ -388,6 +389,34 @@ def predict(
     InputError
         If a name is unknown or a thread block does not fit on an SM.
     """
+    rows = predicted_rows(
+        app_or_kernel,
+        gpu,
+        models,
+        selection=selection,
+        misses=misses,
+        merge_threshold=merge_threshold,
+        access_order=access_order,
+        flush_l2=flush_l2,
+        progress=progress,
+    )
+    return pd.DataFrame(rows)
+
+
+@checked
+def predicted_rows(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    models: str | Iterable[str],
+    *,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the rows of `predict`, for which pandas need not be loaded."""
     wanted = model_list(models)
     gpu = as_gpu(gpu)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
@@ -417,7 +446,7 @@ def predict(
                     }
                 )
             bar.update(1)
-    return pd.DataFrame(rows)
+    return rows
 
 
 @checked
@@ -458,22 +487,30 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     )
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
-        weight = group["instructions"] / group["instructions"].sum()
-        means = group[["cpi", *_STACK_COLUMNS]].mul(weight, axis=0).sum()
-        instructions, cycles = group["instructions"].sum(), group["cycles"].sum()
-        rows.append(
-            {
-                "gpu": gpu_name,
-                "gpu_changes": gpu_changes,
-                "model": model,
-                "kernels": len(group),
-                "instructions": instructions,
-                "cycles": cycles,
-                "ipc": instructions / cycles,
-                **means.to_dict(),
-            }
-        )
+        sums = _total({name: group[name].to_numpy() for name in _ADDED})
+        rows.append({"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model, **sums})
     return pd.DataFrame(rows)
+
+
+#: Columns that are added up, and those that are averaged.
+_ADDED = ("instructions", "cycles", "cpi", *_STACK_COLUMNS)
+
+
+def rows_total(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Any]:
+    """Return what `application_totals` says of the rows of one model on one GPU."""
+    return _total({name: np.array([row[name] for row in rows]) for name in _ADDED})
+
+
+def _total(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    issued, cycles = columns["instructions"].sum(), columns["cycles"].sum()
+    weight = columns["instructions"] / issued
+    return {
+        "kernels": len(weight),
+        "instructions": issued,
+        "cycles": cycles,
+        "ipc": issued / cycles,
+        **{name: (columns[name] * weight).sum() for name in _ADDED[2:]},
+    }
 
 
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
@@ -490,10 +527,15 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
     return used
 
 
-def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
+def as_records(
+    predictions: pd.DataFrame | Iterable[Mapping[Any, Any]],
+) -> list[dict[str, Any]]:
     """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
+    rows: Iterable[Any] = (
+        predictions.to_dict("records") if is_dataframe(predictions) else predictions
+    )
     records = []
-    for values in predictions.to_dict("records"):
+    for values in rows:
         row = {str(name): value for name, value in values.items()}
         stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
         provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}

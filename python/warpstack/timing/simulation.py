@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, overload
 
-import pandas as pd
-
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, class_intervals, class_latencies
@@ -381,7 +380,6 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "dram_clock_ghz",
         "scheduler",
         "issue_width",
-        "shared_memory_latency",
         "lsu_queue_entries",
         "l1_latency",
         "l1_mshr_targets",

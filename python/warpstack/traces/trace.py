@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, strictly_checked
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, TraceWarning, shown, warn
 
 __all__ = ["App", "KernelTrace"]

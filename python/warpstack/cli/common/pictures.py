@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import warpstack as ws
 from warpstack._util.arguments import as_path, printable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["check_picture", "save_picture"]
 
@@ -37,7 +34,7 @@ def check_picture(path: str | None) -> None:
         raise ws.InputError(f"--plot {path}: cannot be written")
 
 
-def save_picture(figure: Figure, path: str, what: str) -> None:
+def save_picture(figure: Any, path: str, what: str) -> None:
     """Write a picture, close it, and say on standard error what was written where."""
     import matplotlib.pyplot as plt
 

@@ -5,8 +5,6 @@
 
 namespace warpstack::bindings {
 
-/// The memory system that a dictionary of the Python side describes.
-memory::MemoryConfig memory_config(const py::dict& fields);
 py::dict totals_to_dict(const memory::MemoryTotals& totals);
 py::dict occupancy_to_dict(const memory::Occupancy& occupancy);
 

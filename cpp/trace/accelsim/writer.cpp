@@ -1,4 +1,4 @@
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/writer.h"
 
 #include <algorithm>
 #include <array>

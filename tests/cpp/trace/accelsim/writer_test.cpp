@@ -1,10 +1,10 @@
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/writer.h"
 
 #include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "kernels.h"
-#include "trace/accelsim_reader.h"
+#include "trace/accelsim/reader.h"
 
 namespace warpstack::trace {
 namespace {

@@ -21,14 +21,15 @@ struct Station {
 /// Schweitzer's approximation of mean-value analysis in one unknown: a customer that arrives finds
 /// the queue that the others leave, (1 - 1 / competitors) of the mean. Never above
 /// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
-double network_rate(double customers, double think, std::span<const Station> stations);
+double closed_network_rate(double customers, double think, std::span<const Station> stations);
 
 /// The `warpstack` model (docs/explanation/warpstack-model.md): the warps of each phase as
 /// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
 /// inner network with a customer per MSHR bounds; before them the burst in which all warps make
 /// their first access.
-ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
-                             const std::array<double, interval::num_stall_causes>& stall_shares,
-                             const ModelParameters& parameters);
+ModelResult evaluate_closed_network(
+    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+    const std::array<double, interval::num_stall_causes>& stall_shares,
+    const ModelParameters& parameters);
 
 }  // namespace warpstack::model

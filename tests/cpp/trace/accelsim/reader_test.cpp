@@ -1,4 +1,4 @@
-#include "trace/accelsim_reader.h"
+#include "trace/accelsim/reader.h"
 
 #include <gtest/gtest.h>
 

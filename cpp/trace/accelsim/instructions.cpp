@@ -1,66 +1,28 @@
-#include "trace/accelsim_reader.h"
+// The instruction lines of an Accel-Sim trace: their tokens, what their text says of an
+// instruction, and the addresses.
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <limits>
-#include <utility>
 
-#include "common/error.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/text.h"
 
 namespace warpstack::trace {
 namespace {
 
-/// No line of a trace comes near this; a longer one means that the file is something else.
-constexpr std::size_t max_line_bytes = 1 << 16;
 /// PCs below this have a slot in the direct-mapped form cache.
 constexpr std::uint32_t max_cached_pc = 1 << 24;
-/// Traces have a few blank lines and comments in a row; files of nothing else end here.
-constexpr std::uint64_t max_idle_lines = 1 << 20;
-/// More header lines, or different instructions, than any kernel has. They are kept in memory.
-constexpr std::size_t max_header_lines = 1 << 20;
+/// More different instructions than any kernel has. They are kept in memory.
 constexpr std::size_t max_forms = 1 << 20;
-/// How often a growing thread block is compared with its limit, in lines.
-constexpr std::uint64_t lines_per_check = 4096;
 /// The first tracer version whose lines end in an immediate.
 constexpr std::uint32_t immediate_version = 5;
 /// The first that names uniform registers, every destination, and values behind the immediates.
 constexpr std::uint32_t value_version = 6;
 /// Numbers of registers that are not vector registers begin here, 256 for each register file.
 constexpr std::uint32_t first_scalar_register = 0xF000;
-/// What precedes PC and text in the header lines that list registers.
-constexpr std::string_view register_line_key = "warpstack registers of ";
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-/// Text as it may stand in a message: short and printable.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text.substr(0, 60)) {
-    result += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return result + (text.size() > 60 ? "...\"" : "\"");
-}
-
-/// Splits `key = value`; the key is empty when there is no such form.
-std::pair<std::string_view, std::string_view> split_assignment(std::string_view line) {
-  const std::size_t equals = line.find('=');
-  if (equals == std::string_view::npos) return {};
-  return {trim(line.substr(0, equals)), trim(line.substr(equals + 1))};
-}
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 /// A PC as trace lines have it: at least four digits.
 std::string hex_pc(std::uint32_t pc) {
@@ -68,10 +30,6 @@ std::string hex_pc(std::uint32_t pc) {
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), pc, 16);
   std::string text(digits.data(), end);
   return std::string(4 - std::min<std::size_t>(text.size(), 4), '0') + text;
-}
-
-bool is_printable(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 bool is_opcode(std::string_view text) {
@@ -100,292 +58,6 @@ bool is_hex_token(std::string_view text) {
 }
 
 }  // namespace
-
-AccelSimReader::AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget)
-    : file_name_(std::move(file_name)), budget_(std::move(budget)) {
-  header_.source = "accelsim";
-}
-
-void AccelSimReader::fail(const std::string& what) const {
-  throw InputError(file_name_ + ":" + std::to_string(line_number_) + ": " + what);
-}
-
-template <typename Call>
-void AccelSimReader::located(Call call) const {
-  try {
-    call();
-  } catch (const InputError& error) {
-    fail(error.what());
-  }
-}
-
-void AccelSimReader::feed(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t newline = text.find('\n');
-    if (partial_line_.size() + std::min(newline, text.size()) > max_line_bytes) {
-      ++line_number_;
-      fail("a line is longer than 64 KiB; this is not an Accel-Sim trace");
-    }
-    if (newline == std::string_view::npos) {
-      partial_line_ += text;
-      return;
-    }
-    if (partial_line_.empty()) {
-      parse_line(text.substr(0, newline));
-    } else {
-      partial_line_ += text.substr(0, newline);
-      const std::string line = std::exchange(partial_line_, {});
-      parse_line(line);
-    }
-    text.remove_prefix(newline + 1);
-  }
-}
-
-void AccelSimReader::count_idle_line() {
-  if (++idle_lines_ <= max_idle_lines) return;
-  fail(std::to_string(max_idle_lines) +
-       " lines in a row without an instruction; this is not an Accel-Sim trace");
-}
-
-void AccelSimReader::check_memory() {
-  const auto check = [this](std::uint64_t bytes, const char* what) {
-    if (bytes <= budget_->block_limit()) return;
-    fail(std::string(what) + " takes more than " + std::to_string(budget_->block_limit() >> 20) +
-         " MiB of memory, the limit for columns that must be in memory as a whole; raise "
-         "memory_limit_mib (--memory-limit)");
-  };
-  if (raw_bytes_ > 0) check(raw_bytes_, "a raw trace, which is grouped by thread block in memory,");
-  if (in_block_) check(builder_->open_block_bytes(), "this thread block");
-}
-
-void AccelSimReader::parse_line(std::string_view line) {
-  if (++line_number_ % lines_per_check == 0) check_memory();
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  const std::size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) {
-    count_idle_line();
-    return;
-  }
-  line.remove_prefix(start);
-  switch (line.front()) {
-    case '-':
-      parse_header_line(line);
-      break;
-    case '#':
-      count_idle_line();
-      parse_hash_line(line);
-      break;
-    case 't':  // thread block = x,y,z
-    case 'w':  // warp = n
-    case 'i':  // insts = n
-      parse_key_line(line);
-      break;
-    default:
-      if (line.starts_with("cluster ")) {  // thread block clusters: not modelled
-        count_idle_line();
-        return;
-      }
-      idle_lines_ = 0;
-      parse_instruction(line);
-      break;
-  }
-}
-
-// --- header -------------------------------------------------------------------------------------
-
-std::uint64_t AccelSimReader::header_number(std::string_view key, std::string_view value) {
-  std::string_view digits = value;
-  int base = 10;
-  if (digits.starts_with("0x")) {
-    digits.remove_prefix(2);
-    base = 16;
-  }
-  std::uint64_t number = 0;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
-  if (error != std::errc{} || end != digits.data() + digits.size()) {
-    fail("-" + std::string(key) + " = " + quoted(value) + " is not a number");
-  }
-  return number;
-}
-
-Dim3 AccelSimReader::header_dimensions(std::string_view key, std::string_view value) {
-  Dim3 dims{};
-  std::string_view rest = value;
-  bool good = rest.size() >= 2 && rest.front() == '(' && rest.back() == ')';
-  if (good) rest = rest.substr(1, rest.size() - 2);
-  for (std::size_t i = 0; good && i < dims.size(); ++i) {
-    const std::size_t comma = rest.find(',');
-    good = (comma == std::string_view::npos) == (i == 2);
-    const std::string_view number = trim(rest.substr(0, comma));
-    const auto [end, error] =
-        std::from_chars(number.data(), number.data() + number.size(), dims[i]);
-    good = good && error == std::errc{} && end == number.data() + number.size();
-    if (good && i < 2) rest.remove_prefix(comma + 1);
-  }
-  if (!good) fail("-" + std::string(key) + " = " + quoted(value) + " is not of the form (x,y,z)");
-  return dims;
-}
-
-void AccelSimReader::parse_header_line(std::string_view line) {
-  if (builder_) fail("a header line " + quoted(line) + " after the first thread block");
-  const auto [key, value] = split_assignment(line.substr(1));
-  if (key.empty()) fail("the header line " + quoted(line) + " is not of the form -key = value");
-  if (!header_lines_.emplace(key, line_number_).second) {
-    fail("a second header line -" + std::string(key) + " = ...");
-  }
-  if (header_lines_.size() > max_header_lines) {
-    fail("more than " + std::to_string(max_header_lines) +
-         " header lines; this is not an Accel-Sim trace");
-  }
-  if (key == "kernel name") {
-    if (!is_printable(value)) fail("-kernel name = " + quoted(value) + " is not printable text");
-    header_.name = value;
-  } else if (key == "kernel id") {
-    header_.launch_id = header_number(key, value);
-  } else if (key == "grid dim") {
-    header_.grid = header_dimensions(key, value);
-  } else if (key == "block dim") {
-    header_.block = header_dimensions(key, value);
-  } else if (key == "shmem") {
-    header_.shared_memory_bytes = header_number(key, value);
-  } else if (key == "nregs") {
-    header_.registers_per_thread = header_number(key, value);
-  } else if (key == "binary version") {
-    header_.binary_version = header_number(key, value);
-  } else if (key == "cuda stream id") {
-    header_.stream = header_number(key, value);
-  } else if (key == "shmem base_addr") {
-    header_.shared_window = header_number(key, value);
-  } else if (key == "local mem base_addr") {
-    header_.local_window = header_number(key, value);
-  } else if (key == "accelsim tracer version") {
-    version_ = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(header_number(key, value.substr(0, value.find('.'))), 1000));
-  } else if (key == "enable lineinfo") {
-    has_line_info_ = header_number(key, value) != 0;
-  } else if (key == "warpstack registers") {
-    max_register_ = std::clamp<std::uint64_t>(header_number(key, value), zero_register,
-                                              std::numeric_limits<std::uint16_t>::max());
-  } else if (key.starts_with(register_line_key)) {
-    parse_register_line(key.substr(register_line_key.size()), value);
-  }
-  located([this] { header_.validate(); });  // fields not read yet have valid defaults
-}
-
-void AccelSimReader::parse_register_line(std::string_view form, std::string_view value) {
-  const std::size_t slash = value.find('/');
-  if (slash == std::string_view::npos) {
-    fail("-" + std::string(register_line_key) + quoted(form) + " lists " + quoted(value) +
-         ", not destinations / sources");
-  }
-  const auto registers = [this](std::string_view text) {
-    std::vector<std::uint16_t> list;
-    Cursor cursor{text.data(), text.data() + text.size()};
-    while (cursor.next != cursor.end) {
-      const std::uint16_t reg = vector_register(cursor, "listed register");
-      if (reg != zero_register) append_register_tuple(list, reg, 1);
-      while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
-    }
-    return list;
-  };
-  listed_registers_[std::string(form)] = {registers(trim(value.substr(0, slash))),
-                                          registers(trim(value.substr(slash + 1)))};
-}
-
-void AccelSimReader::start_body() {
-  if (builder_) return;
-  for (const std::string_view key : {"kernel name", "grid dim", "block dim", "shmem", "nregs"}) {
-    if (!header_lines_.contains(key)) {
-      fail("the header has no line -" + std::string(key) +
-           " = ...; this is not an Accel-Sim trace");
-    }
-  }
-  builder_.emplace(header_, budget_);
-}
-
-// --- structure ----------------------------------------------------------------------------------
-
-void AccelSimReader::parse_hash_line(std::string_view line) {
-  line = trim(line);
-  if (line == "#BEGIN_TB") {
-    if (in_block_) fail("#BEGIN_TB before the #END_TB of the previous thread block");
-    if (!raw_blocks_.empty()) fail("#BEGIN_TB after ungrouped instructions");
-    start_body();
-    grouped_ = in_block_ = true;
-    in_warp_ = false;
-    block_index_ = {~std::uint64_t{0}, 0, 0};
-  } else if (line == "#END_TB") {
-    if (!in_block_) fail("#END_TB without #BEGIN_TB");
-    if (block_index_[0] == ~std::uint64_t{0})
-      fail("a thread block without a line thread block = x,y,z");
-    end_warp();
-    located([this] { builder_->end_block(); });
-    in_block_ = false;
-  }
-}
-
-void AccelSimReader::end_warp() {
-  if (!in_warp_) return;
-  in_warp_ = false;
-  const std::uint64_t found = builder_->open_warp_instructions();
-  if (!announced_instructions_) {
-    fail("warp " + std::to_string(warp_index_) + " has no line insts = n");
-  }
-  if (found != *announced_instructions_) {
-    fail("warp " + std::to_string(warp_index_) + " of this thread block announces " +
-         std::to_string(*announced_instructions_) + " instructions but has " +
-         std::to_string(found) + "; the file is cut or edited");
-  }
-}
-
-std::uint64_t AccelSimReader::linear_block_index() const {
-  return block_index_[0] + header_.grid[0] * (block_index_[1] + header_.grid[1] * block_index_[2]);
-}
-
-void AccelSimReader::parse_thread_block(std::string_view value) {
-  if (block_index_[0] != ~std::uint64_t{0})
-    fail("a second line thread block = in one thread block");
-  const Dim3 index = header_dimensions("thread block", "(" + std::string(value) + ")");
-  for (std::size_t i = 0; i < index.size(); ++i) {
-    if (index[i] >= header_.grid[i]) {
-      fail("thread block = " + std::string(value) + " is outside the grid of (" +
-           std::to_string(header_.grid[0]) + "," + std::to_string(header_.grid[1]) + "," +
-           std::to_string(header_.grid[2]) + ")");
-    }
-  }
-  block_index_ = index;
-  idle_lines_ = 0;
-  located([&] { builder_->begin_block(linear_block_index()); });
-}
-
-void AccelSimReader::parse_key_line(std::string_view line) {
-  const auto [key, value] = split_assignment(line);
-  if (key != "thread block" && key != "warp" && key != "insts") {
-    fail("the line " + quoted(line) + " is no line of an Accel-Sim trace");
-  }
-  if (!in_block_) fail(std::string(key) + " = outside #BEGIN_TB and #END_TB");
-  if (key == "thread block") {
-    parse_thread_block(value);
-    return;
-  }
-  const std::uint64_t number = header_number(key, value);
-  if (key == "warp") {
-    if (block_index_[0] == ~std::uint64_t{0}) fail("warp = before thread block =");
-    end_warp();
-    warp_index_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 1 << 30));
-    located([this] { builder_->begin_warp(warp_index_); });
-    in_warp_ = true;
-    announced_instructions_.reset();
-  } else {
-    if (!in_warp_) fail("insts = before warp =");
-    if (announced_instructions_)
-      fail("a second line insts = for warp " + std::to_string(warp_index_));
-    announced_instructions_ = number;
-  }
-}
-
-// --- instructions -------------------------------------------------------------------------------
 
 std::string_view AccelSimReader::token(Cursor& cursor, const char* field) {
   while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
@@ -838,39 +510,6 @@ void AccelSimReader::parse_instruction(std::string_view line) {
   builder_->append_to(raw->columns, linear_block_index() * header_.warps_per_block() + warp_index_,
                       form.row, lanes.mask, access);
   raw_bytes_ += bytes_of(raw->columns.counts()) - before;
-}
-
-void AccelSimReader::finish_raw() {
-  for (auto& [linear, warps] : raw_blocks_) {
-    builder_->begin_block(linear);
-    for (auto& [warp, raw] : warps) {
-      // A raw trace has no end mark but the EXIT of each warp.
-      if (raw.expects_global_half ||
-          !builder_->instruction(raw.last_row).opcode.starts_with("EXIT")) {
-        fail("the file ends before warp " + std::to_string(warp) + " of thread block " +
-             std::to_string(linear) + " reaches its EXIT; it is cut");
-      }
-      builder_->begin_warp(warp);
-      builder_->append_columns(raw.columns.view());
-      raw.columns = ColumnBuffers{};
-    }
-    builder_->end_block();
-  }
-  raw_blocks_.clear();
-  raw_bytes_ = 0;
-}
-
-KernelTrace AccelSimReader::finish() {
-  if (!partial_line_.empty()) parse_line(std::exchange(partial_line_, {}));
-  if (in_block_) fail("the file ends inside a thread block; it is cut");
-  if (!builder_) {
-    throw InputError(file_name_ + ": the file has no instruction" +
-                     (line_number_ == 0 ? "; it is empty" : "; it is cut or not a trace"));
-  }
-  finish_raw();
-  KernelTrace trace = builder_->finish();
-  builder_.reset();
-  return trace;
 }
 
 }  // namespace warpstack::trace

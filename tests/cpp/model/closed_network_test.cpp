@@ -1,4 +1,4 @@
-#include "model/network.h"
+#include "model/closed_network.h"
 
 #include <gtest/gtest.h>
 
@@ -9,31 +9,34 @@
 namespace warpstack::model {
 namespace {
 
-TEST(Network, NothingThatTakesTimeHasNoBound) {
-  EXPECT_EQ(network_rate(4, 0, {}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(network_rate(4, 0, std::vector<Station>(3)), std::numeric_limits<double>::infinity());
+TEST(ClosedNetwork, NothingThatTakesTimeHasNoBound) {
+  EXPECT_EQ(closed_network_rate(4, 0, {}), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(closed_network_rate(4, 0, std::vector<Station>(3)),
+            std::numeric_limits<double>::infinity());
 }
 
-TEST(Network, ThinkingAloneIsLittlesLaw) { EXPECT_DOUBLE_EQ(network_rate(6, 3, {}), 2); }
+TEST(ClosedNetwork, ThinkingAloneIsLittlesLaw) {
+  EXPECT_DOUBLE_EQ(closed_network_rate(6, 3, {}), 2);
+}
 
-TEST(Network, OneCustomerNeverWaits) {
+TEST(ClosedNetwork, OneCustomerNeverWaits) {
   const Station stations[] = {{2, 2, 1}, {3, 3, 1}};
-  EXPECT_DOUBLE_EQ(network_rate(1, 5, stations), 1.0 / 10);
+  EXPECT_DOUBLE_EQ(closed_network_rate(1, 5, stations), 1.0 / 10);
 }
 
-TEST(Network, TwoCustomersOfOneStation) {
+TEST(ClosedNetwork, TwoCustomersOfOneStation) {
   // 2 / x = 2 + 1 / (1 - x / 2): x^2 - 4 x + 2 = 0.
   const Station station{1, 1, 2};
-  EXPECT_NEAR(network_rate(2, 2, {&station, 1}), 2 - std::sqrt(2), 1e-12);
+  EXPECT_NEAR(closed_network_rate(2, 2, {&station, 1}), 2 - std::sqrt(2), 1e-12);
 }
 
-TEST(Network, ManyCustomersReachTheCapacity) {
+TEST(ClosedNetwork, ManyCustomersReachTheCapacity) {
   const Station stations[] = {{1, 1, 64}, {0.1, 2.8, 64 * 28}};
-  EXPECT_NEAR(network_rate(64, 10, stations), 1 / 2.8, 1e-3);
-  EXPECT_LE(network_rate(1e9, 10, stations), 1 / 2.8);
+  EXPECT_NEAR(closed_network_rate(64, 10, stations), 1 / 2.8, 1e-3);
+  EXPECT_LE(closed_network_rate(1e9, 10, stations), 1 / 2.8);
 }
 
-TEST(Network, SolvesItsEquation) {
+TEST(ClosedNetwork, SolvesItsEquation) {
   std::mt19937_64 random(1);
   const auto draw = [&random](double most) {
     return std::uniform_real_distribution<double>(0, most)(random);
@@ -49,7 +52,7 @@ TEST(Network, SolvesItsEquation) {
       stations.push_back({demand, demand * sms, customers * sms});
       if (demand > 0) bound = std::min(bound, 1 / (demand * sms));
     }
-    const double x = network_rate(customers, think, stations);
+    const double x = closed_network_rate(customers, think, stations);
     ASSERT_GT(x, 0);
     ASSERT_LE(x, bound);
     double time = think;

@@ -7,7 +7,7 @@
 namespace warpstack::model {
 
 /// What one interval of the representative warp asks of the memory system; counts are per warp.
-struct Demand {
+struct IntervalDemand {
   double cycles = 0;  ///< issue and stall cycles of the interval, n_i / r + s_i
   double memory_instructions = 0;
   double read_misses = 0;     ///< m_i
@@ -19,7 +19,8 @@ struct Demand {
   double write_bytes = 0;
   double dram_bytes = 0;
 
-  Demand(const interval::IntervalColumns& columns, std::size_t i, const ModelParameters& parameters)
+  IntervalDemand(const interval::IntervalColumns& columns, std::size_t i,
+                 const ModelParameters& parameters)
       : cycles(columns.instructions[i] / parameters.issue_rate + columns.stall_cycles[i]),
         memory_instructions(columns.memory_instructions[i]),
         read_misses(columns.read_misses[i]),
@@ -38,7 +39,7 @@ struct Demand {
 };
 
 /// The machine while one wave runs.
-struct Machine {
+struct WaveMachine {
   double warps = 1;       ///< W, on an SM
   double active_sms = 1;  ///< S
   double mshrs = 1;       ///< N, per SM
@@ -48,25 +49,25 @@ struct Machine {
   double dram_latency = 0;
   double average_miss_latency = 0;  ///< of a read miss without contention, over the kernel
 
-  [[nodiscard]] double concurrent_reads(const Demand& x) const {
+  [[nodiscard]] double concurrent_reads(const IntervalDemand& x) const {
     return std::min(x.read_misses * warps, mshrs);
   }
   /// M (MDM, Eq. 3): requests of one SM in flight; reads are bounded by the MSHRs, writes are not.
-  [[nodiscard]] double concurrent_requests(const Demand& x) const {
+  [[nodiscard]] double concurrent_requests(const IntervalDemand& x) const {
     return concurrent_reads(x) + x.write_requests * warps;
   }
   /// Requests of one SM in flight that reach DRAM.
-  [[nodiscard]] double concurrent_dram_requests(const Demand& x) const {
+  [[nodiscard]] double concurrent_dram_requests(const IntervalDemand& x) const {
     const double reads =
         x.read_misses > 0 ? concurrent_reads(x) * x.dram_read_requests / x.read_misses : 0;
     return reads + x.dram_write_requests * warps;
   }
   /// Bytes of the requests in flight between SM and L2.
-  [[nodiscard]] double concurrent_bytes(const Demand& x) const {
+  [[nodiscard]] double concurrent_bytes(const IntervalDemand& x) const {
     return concurrent_reads(x) * x.read_bytes + x.write_requests * warps * x.write_bytes;
   }
   /// MDM, Eq. 2: the interval's read misses exceed the MSHRs.
-  [[nodiscard]] bool is_memory_divergent(const Demand& x) const {
+  [[nodiscard]] bool is_memory_divergent(const IntervalDemand& x) const {
     return x.read_misses * warps > mshrs;
   }
 };

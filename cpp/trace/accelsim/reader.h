@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/error.h"
 #include "trace/trace_builder.h"
 
 namespace warpstack::trace {
@@ -114,7 +115,13 @@ class AccelSimReader {
 
   /// Runs a call to the builder and adds file and line to its errors.
   template <typename Call>
-  void located(Call call) const;
+  void located(Call call) const {
+    try {
+      call();
+    } catch (const InputError& error) {
+      fail(error.what());
+    }
+  }
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string file_name_;

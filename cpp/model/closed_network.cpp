@@ -1,4 +1,4 @@
-#include "model/network.h"
+#include "model/closed_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,13 +38,9 @@ constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
     StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
 
-double& part(Stack& stack, StackComponent component) {
-  return stack[static_cast<std::size_t>(component)];
-}
-
 /// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
 /// many the GPU.
-Stations stations_of(const interval::Demands& demands, double warps, double sms,
+Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
                      const ModelParameters& gpu) {
   const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
   const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
@@ -68,10 +64,10 @@ Stations stations_of(const interval::Demands& demands, double warps, double sms,
 /// The round trips of misses, each of which holds an MSHR.
 struct RoundTrips {
   double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
-  Stack time{};                                           ///< of a trip, by cause
+  CpiStack<double> time;                                  ///< of a trip, by cause
 };
 
-RoundTrips round_trips(const interval::Demands& demands, const Stations& stations,
+RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations& stations,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
@@ -86,11 +82,11 @@ RoundTrips round_trips(const interval::Demands& demands, const Stations& station
     of_miss[k] = {stations[k].demand / demands.read_misses,
                   stations[k].capacity_cycles / demands.read_misses, gpu.l1_mshrs * sms};
   }
-  const double misses = network_rate(gpu.l1_mshrs, latency, of_miss);
+  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
   result.rate = misses / demands.read_misses;
-  part(result.time, StackComponent::mshr) = latency;
+  result.time[StackComponent::mshr] = latency;
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    part(result.time, shown_as[k]) += residence(of_miss[k], misses);
+    result.time[shown_as[k]] += residence(of_miss[k], misses);
   }
   return result;
 }
@@ -102,7 +98,7 @@ struct Burst {
   StackComponent shown = StackComponent::base;
 };
 
-Burst first_burst(const interval::Demands& demands, const interval::PhaseList& launch,
+Burst first_burst(const interval::ResourceDemands& demands, const interval::PhaseList& launch,
                   const ModelParameters& gpu) {
   Burst burst;
   if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
@@ -117,19 +113,20 @@ Burst first_burst(const interval::Demands& demands, const interval::PhaseList& l
 }
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
-void divide(double cycles, const Stack& shares, Stack& stack) {
-  double total = 0;
-  for (const double share : shares) total += share;
+void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
+  const double total = shares.sum();
   if (total <= 0) {
-    part(stack, StackComponent::dep) += cycles;
+    stack[StackComponent::dep] += cycles;
     return;
   }
-  for (std::size_t c = 0; c < num_stack_components; ++c) stack[c] += cycles * shares[c] / total;
+  for (const StackComponent c : values_of<StackComponent>) {
+    stack[c] += cycles * shares[c] / total;
+  }
 }
 
 }  // namespace
 
-double network_rate(double customers, double think, std::span<const Station> stations) {
+double closed_network_rate(double customers, double think, std::span<const Station> stations) {
   // What has a part: a station's demand, and the rate at which its queue would have no end.
   constexpr std::size_t most_stations = 16;
   std::array<double, most_stations> demands;
@@ -173,21 +170,20 @@ double network_rate(double customers, double think, std::span<const Station> sta
   return std::min(rate, bound);
 }
 
-ModelResult evaluate_network(const interval::PhaseList& launch, const interval::Demands& demands,
-                             const std::array<double, interval::num_stall_causes>& stall_shares,
-                             const ModelParameters& parameters) {
+ModelResult evaluate_closed_network(
+    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+    const std::array<double, interval::num_stall_causes>& stall_shares,
+    const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
-  Stack stalls{};  // a warp's time alone per instruction, by cause
+  CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
   {
-    constexpr std::array<StackComponent, interval::num_stall_causes> components = {
-        StackComponent::dep, StackComponent::l1, StackComponent::l2, StackComponent::dram};
     double other = 0;
     for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-      part(stalls, components[c]) = think * stall_shares[c];
+      stalls[interval::stall_causes[c]] = think * stall_shares[c];
       other += stall_shares[c];
     }
-    part(stalls, StackComponent::dep) += think * std::max(1 - other, 0.0);
+    stalls[StackComponent::dep] += think * std::max(1 - other, 0.0);
   }
 
   struct Solution {
@@ -203,7 +199,7 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
     Solution& solution = solutions[p];
     solution.stations = stations_of(demands, warps, sms, parameters);
-    solution.unbounded = network_rate(warps, think, solution.stations);
+    solution.unbounded = closed_network_rate(warps, think, solution.stations);
     // They depend on the SMs alone, which several phases have in common.
     solution.sms = sms;
     const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
@@ -230,7 +226,7 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
   ModelResult result;
   if (!last) return result;
   double cycles = std::max(in_phases, launch.span);
-  if (parameters.scheduler == Scheduler::gto) cycles = std::max(cycles, draining);
+  if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
 
   for (std::size_t p = 0; p < solutions.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
@@ -238,14 +234,14 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     if (instructions == 0) continue;
     const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
-    Stack shares = stalls;
+    CpiStack<double> shares = stalls;
     double time = think;
     double busiest = 0;
     StackComponent bottleneck = StackComponent::base;
     for (std::size_t k = 0; k < num_resources; ++k) {
       const double here = residence(stations[k], rate);
       time += here;
-      if (k != issue) part(shares, shown_as[k]) += here;
+      if (k != issue) shares[shown_as[k]] += here;
       if (stations[k].capacity_cycles > busiest) {
         busiest = stations[k].capacity_cycles;
         bottleneck = shown_as[k];
@@ -256,16 +252,16 @@ ModelResult evaluate_network(const interval::PhaseList& launch, const interval::
     if (trips.rate < unbounded * (1 - 1e-9)) {
       divide(waiting, trips.time, shares);
     } else if (bottleneck != StackComponent::base) {
-      part(shares, bottleneck) += waiting;
+      shares[bottleneck] += waiting;
     }
-    part(result.stack, StackComponent::base) += instructions * issue_cycles;
+    result.stack[StackComponent::base] += instructions * issue_cycles;
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, stalls, result.stack);
   const Burst burst = first_burst(demands, launch, parameters);
-  part(result.stack, burst.shown) += burst.cycles;
+  result.stack[burst.shown] += burst.cycles;
   result.cycles = cycles + burst.cycles;
   result.warp_instructions = launch.instructions;
   for (double& component : result.stack) component /= result.sm_instructions;
