@@ -119,7 +119,7 @@ def test_adding_a_command_as_the_page_shows(tmp_path):
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("data", "lib", "__pycache__"))
     (copy / "data").symlink_to(data_folder("gpus").parent)
     changed = set()
-    for file, old, new in diffs((ROOT / "CONTRIBUTING.md").read_text(), "Adding a command"):
+    for file, old, new in diffs((ROOT / "docs/how-to/extend.md").read_text(), "A command"):
         place = tmp_path / file.removeprefix("python/")
         if old:
             text = place.read_text()
