@@ -15,7 +15,7 @@ using trace::warp_size;
 /// Which bytes of a block's shared memory, or of its threads' local memory, have been written.
 class WrittenBytes {
  public:
-  /// Nothing of so many bytes is written yet. 0 bytes count as written: nothing is checked then.
+  /// None of `bytes` bytes is written yet. 0 bytes count as written: nothing is checked then.
   void reset(std::uint64_t bytes) {
     assign_zeros(memory_, (bytes + 63) / 64 * sizeof(std::uint64_t));
     words_ = reinterpret_cast<std::uint64_t*>(memory_.get());

@@ -11,6 +11,7 @@ import pytest
 
 import warpstack as ws
 from warpstack._util.folders import data_folder
+from warpstack.cli import make_parser, registry
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "data" / "traces" / "strided"
@@ -76,6 +77,26 @@ def test_a_table_loads_pandas():
     assert "pandas" in loaded(PROGRAM, "predict", TRACE, "--csv")
 
 
+def test_every_file_of_a_command_is_in_the_registry():
+    folder = Path(registry.__file__).parent
+    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "registry"}
+    assert files == set(registry.COMMANDS)
+    assert len(files) == len(registry.COMMANDS)
+
+
+def test_only_the_command_that_is_named_gets_its_arguments():
+    """All others need nothing to be loaded for them; the page of the documentation has all."""
+    for given, filled in (
+        (["gpus"], {"gpus"}),
+        (["--help"], set()),
+        (None, set(registry.COMMANDS)),
+    ):
+        (parsers,) = [a for a in make_parser(given)._actions if isinstance(a.choices, dict)]
+        assert list(parsers.choices) == list(registry.COMMANDS)
+        options = {name: parser._actions for name, parser in parsers.choices.items()}
+        assert {name for name, actions in options.items() if len(actions) > 1} == filled
+
+
 # --- a new command --------------------------------------------------------------------------------
 
 
@@ -98,7 +119,7 @@ def test_adding_a_command_as_the_page_shows(tmp_path):
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("data", "lib", "__pycache__"))
     (copy / "data").symlink_to(data_folder("gpus").parent)
     changed = set()
-    for file, old, new in diffs((ROOT / "CONTRIBUTING.md").read_text(), "Adding a command"):
+    for file, old, new in diffs((ROOT / "docs/how-to/extend.md").read_text(), "A command"):
         place = tmp_path / file.removeprefix("python/")
         if old:
             text = place.read_text()

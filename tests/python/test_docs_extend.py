@@ -151,7 +151,7 @@ def copy(tmp_path_factory):
     (root / "python/warpstack/data").symlink_to(package / "data")
     shutil.copytree(ROOT / "cpp", root / "cpp")
     diffs = re.findall(r"```diff\n(.*?)```", EXTEND, re.DOTALL)
-    assert len(diffs) == 4
+    assert len(diffs) == 5
     for diff in diffs:
         apply(diff, root)
     return root

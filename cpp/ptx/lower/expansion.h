@@ -18,8 +18,8 @@ struct TraceRow {
 
 /// The machine operations of a PTX instruction that is a sequence of them. Most instructions have
 /// one, named as in the text; divisions, square roots and reciprocals are sequences around a
-/// special function unit, as ptxas makes them (docs/how-to/cuda.md has the table). Empty when this
-/// form of the instruction is one operation.
+/// special function unit, as ptxas makes them (docs/explanation/functional-simulation.md has the
+/// table). Empty when this form of the instruction is one operation.
 using Expansion = std::vector<TraceRow> (*)(const Instruction& instruction);
 
 std::vector<TraceRow> expand_div(const Instruction& instruction);

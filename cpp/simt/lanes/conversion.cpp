@@ -60,7 +60,7 @@ struct ConvertToInteger {
       if (!std::is_same_v<S, f64> && sizeof(D) < 8) return 0;
       return static_cast<D>(Unsigned<D>{1} << (width_of<D> - 1));
     }
-    // The upper bound of 64-bit types is no double: compare with the next power of two.
+    // A double cannot hold the upper bound of 64-bit types: compare with the next power of two.
     const double above = std::ldexp(1.0, width_of<D> - (std::is_signed_v<D> ? 1 : 0));
     if (value >= above) return Limits::max();
     if (value <= static_cast<double>(Limits::min())) return Limits::min();
