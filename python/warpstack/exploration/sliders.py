@@ -132,7 +132,7 @@ class Explorer:
     @property
     def fields_used(self) -> set[str]:
         """Fields of `Gpu` that the predictions depend on."""
-        return fields_used(self._models) | set(self._pipeline.options.memory_fields)
+        return fields_used(self._models) | self._pipeline.options.memory_fields
 
     @checked
     def is_fast(self, field: str) -> bool:

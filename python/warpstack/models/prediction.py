@@ -17,6 +17,7 @@ from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.hardware.stages import Stage, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.pipeline import Options, Pipeline
@@ -259,14 +260,10 @@ def evaluate_all(
     """
     if model in _registered:
         return _evaluate_all_registered(profiles, gpus, model)
-    settings = [_parameters(gpu) for gpu in gpus]
-    columns: dict[str, Any] = {
-        name: [setting[name] for setting in settings] for name in _parameters(gpus[0])
-    }
     core = _core.evaluate_all(
         model,
         [profile._core_kernel(gpus[0], model) for profile in profiles],
-        columns,
+        _parameter_columns(gpus),
         num_threads,
     )
     shape = (len(gpus), len(profiles))
@@ -296,26 +293,27 @@ def _evaluate_all_registered(
 
 def _parameters(gpu: Gpu) -> dict[str, Any]:
     """Return what the models read of a GPU by the names that the core uses."""
-    return {
-        "issue_width": gpu.issue_width,
-        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
-        "clock_ghz": gpu.clock_ghz,
-        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
-        "l1_sector_bytes": gpu.l1_sector_bytes,
-        "l2_sector_bytes": gpu.l2_sector_bytes,
-        "l2_latency": gpu.l2_latency,
-        "dram_latency": gpu.dram_latency,
-        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
-        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
-        # Ports and slices work at the clock of L2.
-        "noc_sm_bytes_per_cycle": gpu.noc_sm_bytes_per_cycle
-        * (gpu.l2_clock_ghz or gpu.clock_ghz)
-        / gpu.clock_ghz,
-        "noc_control_bytes": gpu.noc_control_bytes,
-        "l2_requests_per_cycle": gpu.l2_slices
-        * (gpu.l2_clock_ghz or gpu.clock_ghz)
-        / gpu.clock_ghz,
-    }
+    return {name: values[0] for name, values in _parameter_columns([gpu]).items()}
+
+
+def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
+    """Return the same of several GPUs."""
+    read = to_core_columns(gpus, Stage.MODEL)
+    read["scheduler"] = ["gto" if name == "oldest" else name for name in read["scheduler"]]
+    read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
+    # Ports and slices work at the clock of L2.
+    clocks = [
+        (l2_clock_ghz or clock_ghz, clock_ghz)
+        for l2_clock_ghz, clock_ghz in zip(read.pop("l2_clock_ghz"), read["clock_ghz"], strict=True)
+    ]
+    for name, per_l2_cycle in (
+        ("noc_sm_bytes_per_cycle", read["noc_sm_bytes_per_cycle"]),
+        ("l2_requests_per_cycle", read.pop("l2_slices")),
+    ):
+        read[name] = [
+            value * l2 / clock for value, (l2, clock) in zip(per_l2_cycle, clocks, strict=True)
+        ]
+    return read
 
 
 def model_list(models: str | Iterable[str]) -> list[str]:
