@@ -34,7 +34,8 @@ from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
 from warpstack.models.pipeline import Options, Pipeline
-from warpstack.models.prediction import STACK_COMPONENTS, evaluate_all, fields_used, model_list
+from warpstack.models.prediction import evaluate_all, fields_used, model_list
+from warpstack.tables import STACK
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _MOST_WORKERS = 255
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
-_NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
+_NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 
 
 @checked

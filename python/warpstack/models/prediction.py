@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import _core
-from warpstack._core import __version__
 from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
@@ -21,7 +20,15 @@ from warpstack.hardware.stages import Stage, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.pipeline import Options, Pipeline
-from warpstack.tables import checked_table
+from warpstack.tables import (
+    PROVENANCE,
+    STACK,
+    STACK_COMPONENTS,
+    add_up,
+    checked_table,
+    require,
+    row,
+)
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
@@ -35,11 +42,6 @@ __all__ = [
     "register",
     "unregister",
 ]
-
-#: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
-STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
-
-_STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,17 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
     )
 
 
+def values_of_row(prediction: Prediction) -> dict[str, Any]:
+    """Return the columns of a row that say what a model predicts: performance and stack."""
+    return {
+        "instructions": int(prediction.instructions),
+        "cycles": prediction.cycles,
+        "ipc": prediction.ipc,
+        "cpi": prediction.cpi,
+        **{f"cpi_{part}": prediction.cpi_stack[part] for part in STACK_COMPONENTS},
+    }
+
+
 def evaluate_all(
     profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str, *, num_threads: int = 1
 ) -> dict[str, npt.NDArray[np.float64]]:
@@ -279,7 +292,7 @@ def evaluate_all(
 def _evaluate_all_registered(
     profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str
 ) -> dict[str, npt.NDArray[np.float64]]:
-    names = ["cycles", "ipc", "cpi", *_STACK_COLUMNS]
+    names = ["cycles", "ipc", "cpi", *STACK]
     results = {name: np.empty((len(gpus), len(profiles))) for name in names}
     for g, gpu in enumerate(gpus):
         for k, profile in enumerate(profiles):
@@ -396,24 +409,8 @@ def predict(
             kernel = pipeline.kernels[number]
             profile = pipeline.interval(number, gpu, memory)
             for model in wanted:
-                prediction = evaluate(profile, gpu, model)
-                rows.append(
-                    {
-                        "kernel": prediction.kernel,
-                        "name": prediction.name,
-                        "gpu": gpu.name,
-                        "gpu_changes": gpu.changes_text,
-                        "model": model,
-                        "instructions": int(prediction.instructions),
-                        "cycles": prediction.cycles,
-                        "ipc": prediction.ipc,
-                        "cpi": prediction.cpi,
-                        **{f"cpi_{k}": prediction.cpi_stack[k] for k in STACK_COMPONENTS},
-                        "trace_digest": kernel.digest,
-                        "gpu_digest": gpu.digest,
-                        "version": __version__,
-                    }
-                )
+                found = evaluate(profile, gpu, model)
+                rows.append(row(kernel, gpu, model, values_of_row(found)))
             bar.update(1)
     return pd.DataFrame(rows)
 
@@ -442,35 +439,19 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         If these are not rows of `predict`.
     """
     keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
-    columns = [*keys, "instructions", "cycles", "cpi", *_STACK_COLUMNS]
-    missing = [column for column in columns if column not in predictions]
-    if missing or predictions.empty:
-        what = f"have no column {missing[0]}" if missing else "have no rows"
-        raise InputError(f"the predictions {what}; expected the rows of predict")
+    columns = [*keys, "instructions", "cycles", "cpi", *STACK]
+    require(predictions, columns, "the rows of predict", what="the predictions have", rows=True)
     predictions = checked_table(
         "predictions",
         predictions,
         positive=("instructions", "cycles"),
-        numbers=("cpi", *_STACK_COLUMNS),
+        numbers=("cpi", *STACK),
         texts=keys,
     )
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
-        weight = group["instructions"] / group["instructions"].sum()
-        means = group[["cpi", *_STACK_COLUMNS]].mul(weight, axis=0).sum()
-        instructions, cycles = group["instructions"].sum(), group["cycles"].sum()
-        rows.append(
-            {
-                "gpu": gpu_name,
-                "gpu_changes": gpu_changes,
-                "model": model,
-                "kernels": len(group),
-                "instructions": instructions,
-                "cycles": cycles,
-                "ipc": instructions / cycles,
-                **means.to_dict(),
-            }
-        )
+        identity = {"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model}
+        rows.append({**identity, "kernels": len(group), **add_up(group)})
     return pd.DataFrame(rows)
 
 
@@ -492,8 +473,8 @@ def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
     records = []
     for values in predictions.to_dict("records"):
-        row = {str(name): value for name, value in values.items()}
-        stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
-        provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}
-        records.append({**row, "cpi_stack": stack, **provenance})
+        record = {str(name): value for name, value in values.items()}
+        stack = {component: record.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
+        provenance = {name: record.pop(name) for name in PROVENANCE}
+        records.append({**record, "cpi_stack": stack, **provenance})
     return records

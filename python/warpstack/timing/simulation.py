@@ -10,7 +10,6 @@ from typing import Any, overload
 import pandas as pd
 
 from warpstack import _core
-from warpstack._core import __version__
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack._util.progress import Progress, progress_bar
@@ -19,6 +18,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
 from warpstack.models import prediction
+from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
@@ -148,22 +148,14 @@ class SimulationResult:
 
         Predictions and simulations join on ``kernel``, ``name``, ``gpu`` and ``gpu_changes``.
         """
-        row = {
-            "kernel": self.kernel.launch_id,
-            "name": self.kernel.short_name,
-            "gpu": self.gpu.name,
-            "gpu_changes": self.gpu.changes_text,
-            "model": MODEL_NAME,
+        values = {
             "instructions": self.instructions,
             "cycles": float(self.cycles),
             "ipc": self.ipc,
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
-            "trace_digest": self.kernel.digest,
-            "gpu_digest": self.gpu.digest,
-            "version": __version__,
         }
-        return pd.DataFrame([row])
+        return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values)])
 
     def __repr__(self) -> str:
         return (
