@@ -10,6 +10,7 @@ from typing import Any
 import warpstack as ws
 from warpstack import cli
 from warpstack.cli.common.output import plain
+from warpstack.hardware.stages import Stage, fields_of
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "reference" / "generated"
@@ -81,10 +82,16 @@ def gpu_fields() -> str:
         "What the fields mean, from `Gpu.fields()`; how to write a file of them is in "
         "[GPU descriptions](../gpus.md).",
         "",
-        "| field | meaning |",
-        "|---|---|",
+        "*Read by* says which stages read a field beside the simulation, which reads all: the caches "
+        "(*greedy*: only where accesses are in greedy order), the intervals, and some of the models.",
+        "",
+        "| field | read by | meaning |",
+        "|---|---|---|",
     ]
-    lines += [f"| `{name}` | {_cell(text)} |" for name, text in ws.Gpu.fields().items()]
+    stages = {stage: fields_of(stage) for stage in Stage if stage is not Stage.TIMING}
+    for name, text in ws.Gpu.fields().items():
+        readers = ", ".join(str(s.name).lower() for s, fields in stages.items() if name in fields)
+        lines.append(f"| `{name}` | {readers} | {_cell(text)} |")
     lines += ["", "## Values", "", "`warpstack gpus NAME` prints the source of each.", ""]
     lines += ["| field | " + " | ".join(f"`{gpu.name}`" for gpu in described) + " |"]
     lines += ["|---|" + "---:|" * len(described)]

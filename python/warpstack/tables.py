@@ -1,16 +1,125 @@
-"""Checks of the tables that callers pass, whose columns functions compute with."""
+"""The columns of results: rows of them, sums of rows, and checks of the tables that callers pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warpstack import _core
+from warpstack._core import __version__
 from warpstack._util.arguments import printable_text
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["check_csv_numbers", "checked_table"]
+if TYPE_CHECKING:
+    from warpstack.hardware.description import Gpu
+    from warpstack.traces.trace import KernelTrace
+
+__all__ = [
+    "IDENTITY",
+    "PERFORMANCE",
+    "PROVENANCE",
+    "STACK",
+    "STACK_COMPONENTS",
+    "add_up",
+    "check_csv_numbers",
+    "checked_table",
+    "require",
+    "row",
+    "totals",
+]
+
+#: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
+STACK_COMPONENTS = _core.STACK_COMPONENTS
+
+#: What a row is about: a launch, a GPU with the changes made to it, and what predicts.
+IDENTITY = ("kernel", "name", "gpu", "gpu_changes", "model")
+#: What it says.
+PERFORMANCE = ("instructions", "cycles", "ipc", "cpi")
+#: The parts of ``cpi``.
+STACK = tuple(f"cpi_{component}" for component in STACK_COMPONENTS)
+#: What it was made of.
+PROVENANCE = ("trace_digest", "gpu_digest", "version")
+
+#: Columns that are means weighted by instructions where kernels are added up.
+_MEANS = ("cpi", *STACK)
+
+
+def row(kernel: KernelTrace, gpu: Gpu, model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of results: `IDENTITY`, the values, and `PROVENANCE`."""
+    return {
+        "kernel": kernel.launch_id,
+        "name": kernel.short_name,
+        "gpu": gpu.name,
+        "gpu_changes": gpu.changes_text,
+        "model": model,
+        **values,
+        "trace_digest": kernel.digest,
+        "gpu_digest": gpu.digest,
+        "version": __version__,
+    }
+
+
+def require(
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    expected: str,
+    *,
+    what: str = "there is",
+    rows: bool = False,
+) -> None:
+    """Raise `InputError` for the first column that a table does not have.
+
+    Parameters
+    ----------
+    table
+        The table.
+    columns
+        The columns.
+    expected
+        What the table should be, for the message.
+    what
+        How the message begins, before "no column".
+    rows
+        Whether it needs a row, too.
+    """
+    for column in columns:
+        if column not in table:
+            raise InputError(f"{what} no column {column}; expected {expected}")
+    if rows and table.empty:
+        raise InputError(f"{what} no rows; expected {expected}")
+
+
+def add_up(rows: Mapping[str, Sequence[Any]] | pd.DataFrame) -> dict[str, Any]:
+    """Add kernels up: return `PERFORMANCE` and `STACK` of columns that have those but ``ipc``.
+
+    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack
+    are means weighted by instructions.
+    """
+    instructions = np.asarray(rows["instructions"])
+    total, cycles = instructions.sum(), np.asarray(rows["cycles"]).sum()
+    weight = instructions / total
+    means = {name: (np.asarray(rows[name]) * weight).sum() for name in _MEANS}
+    return {"instructions": total, "cycles": cycles, "ipc": total / cycles, **means}
+
+
+def totals(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Add kernels up as `add_up` does, those of each group of many.
+
+    The result has a row per group: the keys, ``kernels`` (their number), `PERFORMANCE` and `STACK`.
+    """
+    weighted = table.assign(
+        **{name: table[name] * table["instructions"] for name in _MEANS}, kernels=1
+    )
+    groups = weighted.groupby(keys, sort=False, dropna=False)
+    result = groups[["kernels", "instructions", "cycles", *_MEANS]].sum().reset_index()
+    for name in _MEANS:
+        result[name] /= result["instructions"]
+    after_cycles = list(result.columns).index("cycles") + 1
+    result.insert(after_cycles, "ipc", result["instructions"] / result["cycles"])
+    return result
 
 
 def checked_table(

@@ -10,7 +10,7 @@ from accelsim_text import Instruction, grouped
 from strategies import gpus, kernels
 from twins import interval as plain
 from warpstack import _core
-from warpstack.hardware.description import class_latencies
+from warpstack.hardware.stages import Stage, class_values, to_core
 from warpstack.interval.profile import warp_groups
 
 
@@ -56,7 +56,7 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     latencies = _core.latencies(
         kernel._core,
         memory._core,
-        class_latencies(gpu),
+        class_values(to_core(gpu, Stage.INTERVAL)["latency"]),
         gpu.l1_latency,
         gpu.l2_latency,
         gpu.dram_latency,
@@ -388,7 +388,8 @@ def test_instruction_without_active_lanes_has_the_latency_of_a_hit(pascal):
     k.emit("LDG.E", dst=4, src=2, address=4 * k.thread, predicate=k.thread < 0)
     kernel = k.build()
     memory = ws.simulate_caches(kernel, pascal)
-    found = _core.latencies(kernel._core, memory._core, class_latencies(pascal), 11, 120, 220)
+    classes = class_values(to_core(pascal, Stage.INTERVAL)["latency"])
+    found = _core.latencies(kernel._core, memory._core, classes, 11, 120, 220)
     assert found.tolist() == [11]
 
 

@@ -13,12 +13,12 @@ from warpstack._util.arguments import printable_text, value_text
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.models.prediction import STACK_COMPONENTS
-from warpstack.tables import checked_table
+from warpstack.tables import STACK, checked_table, require
+from warpstack.tables import totals as added_up
 
 __all__ = ["point_totals", "speedups"]
 
-_WEIGHTED = ["cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
+_WEIGHTED = ["cpi", *STACK]
 #: What tells launches of one configuration and model apart.
 _LAUNCH = ("kernel", "name", "trace_digest")
 
@@ -55,11 +55,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     if "kernels" in table and "kernel" not in table:
         return table
     needed = ["point", "model", "instructions", "cycles", *_WEIGHTED]
-    for column in needed:
-        if column not in table:
-            raise InputError(
-                f"there is no column {column}; expected the DataFrame of warpstack.sweep"
-            )
+    require(table, needed, "the DataFrame of warpstack.sweep")
     table = checked_table("table", table, texts=("error",))
     rows = _without_failures(table)
     if rows.empty:
@@ -89,17 +85,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
             f"point {row['point']} has {row['model']} of kernel {row[launch[0]]} twice; several "
             "applications need a column app, several sweeps different points"
         )
-    weighted = rows.assign(
-        **{name: rows[name] * rows["instructions"] for name in _WEIGHTED}, kernels=1
-    )
-    sums = weighted.groupby(keys, sort=False, dropna=False)[
-        ["kernels", "instructions", "cycles", *_WEIGHTED]
-    ].sum()
-    totals = sums.reset_index()
-    for name in _WEIGHTED:
-        totals[name] /= totals["instructions"]
-    after_cycles = list(totals.columns).index("cycles") + 1
-    totals.insert(after_cycles, "ipc", totals["instructions"] / totals["cycles"])
+    totals = added_up(rows, keys)
     apps = totals["app"].astype(str) if "app" in totals else pd.Series("", index=totals.index)
     for app, group in totals.groupby(apps, sort=False):
         if varies(group["kernels"]):

@@ -22,20 +22,15 @@ from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
 from warpstack.models.pipeline import Options
-from warpstack.models.prediction import STACK_COMPONENTS, model_list
+from warpstack.models.prediction import model_list
+from warpstack.tables import PERFORMANCE, STACK
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["search"]
 
 _MOST_BUDGET = 10_000_000
 #: What a result tells of a point; expressions may name these and the fields of `Gpu`.
-_RESULTS = (
-    "instructions",
-    "cycles",
-    "ipc",
-    "cpi",
-    *(f"cpi_{component}" for component in STACK_COMPONENTS),
-)
+_RESULTS = (*PERFORMANCE, *STACK)
 #: Above the objective of any point that is allowed.
 _INFEASIBLE = 1e100
 #: Points of a generation for each field that varies, within the bounds below.

@@ -14,7 +14,8 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.models.pipeline import Options, Pipeline, Recent
-from warpstack.models.prediction import STACK_COMPONENTS, evaluate, fields_used, model_list
+from warpstack.models.prediction import evaluate, fields_used, model_list, values_of_row
+from warpstack.tables import STACK_COMPONENTS, add_up
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["MAIN_FIELDS", "Explorer", "explore"]
@@ -110,29 +111,16 @@ class Explorer:
         profiles = self._pipeline.profiles(gpu)
         rows = []
         for model in self._models:
-            parts = [evaluate(profile, gpu, model) for profile in profiles]
-            instructions = sum(part.instructions for part in parts)
-            cycles = sum(part.cycles for part in parts)
-            row = {
-                "gpu": gpu.name,
-                "gpu_changes": gpu.changes_text,
-                "model": model,
-                "kernels": len(parts),
-                "instructions": int(instructions),
-                "cycles": cycles,
-                "ipc": instructions / cycles,
-                "cpi": sum(p.cpi * p.instructions for p in parts) / instructions,
-            }
-            for component in STACK_COMPONENTS:
-                weighted = sum(p.cpi_stack[component] * p.instructions for p in parts)
-                row[f"cpi_{component}"] = weighted / instructions
-            rows.append(row)
+            parts = [values_of_row(evaluate(profile, gpu, model)) for profile in profiles]
+            columns = {name: [part[name] for part in parts] for name in parts[0]}
+            identity = {"gpu": gpu.name, "gpu_changes": gpu.changes_text, "model": model}
+            rows.append({**identity, "kernels": len(parts), **add_up(columns)})
         return pd.DataFrame(rows)
 
     @property
     def fields_used(self) -> set[str]:
         """Fields of `Gpu` that the predictions depend on."""
-        return fields_used(self._models) | set(self._pipeline.options.memory_fields)
+        return fields_used(self._models) | self._pipeline.options.memory_fields
 
     @checked
     def is_fast(self, field: str) -> bool:

@@ -38,7 +38,13 @@ _DIGEST_BYTES = 32
 #: What an eviction leaves, so that not every entry evicts one.
 _KEPT_SHARE = 0.9
 #: Modules that stages are made of beside the core, and SciPy, which clusters warps.
-_SOURCES = ("interval/profile.py", "memory/caches.py")
+_SOURCES = (
+    "hardware/description.py",
+    "hardware/stages.py",
+    "interval/profile.py",
+    "memory/caches.py",
+    "models/pipeline.py",
+)
 _OFF = ("off", "0", "no", "false")
 
 Arrays = Mapping[str, npt.NDArray[Any]]

@@ -29,11 +29,13 @@ from warpstack.exploration.cluster import check_client, run_on_cluster
 from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, values_of
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
 from warpstack.models.pipeline import Options, Pipeline
-from warpstack.models.prediction import STACK_COMPONENTS, evaluate_all, fields_used, model_list
+from warpstack.models.prediction import evaluate_all, fields_used, model_list
+from warpstack.tables import STACK
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ _MOST_WORKERS = 255
 #: Points of one task: a task's result is written at once.
 _TASK_POINTS = 20_000
 
-_NUMBERS = ("cycles", "ipc", "cpi", *(f"cpi_{component}" for component in STACK_COMPONENTS))
+_NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 
 
 @checked
@@ -404,7 +406,7 @@ def _is_number(value: Any, kind: type[Any]) -> bool:
 
 
 def _warn_of_unused(design: Design, options: Options) -> None:
-    used = fields_used(design.models) | set(options.memory_fields)
+    used = fields_used(design.models) | options.memory_fields
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
             warn(

@@ -17,11 +17,11 @@ from warpstack.memory.caches import MemorySystem, hit_rates
 from warpstack.memory.reuse import PptGpuMem, ppt_gpu_mem, reuse_profile
 from warpstack.models import prediction
 from warpstack.models.dvfs import dvfs
-from warpstack.models.prediction import STACK_COMPONENTS
+from warpstack.tables import STACK
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
 
-_STACK = [f"cpi_{part}" for part in STACK_COMPONENTS]
+_STACK = list(STACK)
 
 
 _PREDICTED = ("kernel", "name", "model", "instructions", "cycles")

@@ -12,10 +12,9 @@ from typing import Any
 from warpstack._util.arguments import printable
 from warpstack._util.input_file import read_input
 from warpstack._util.yaml_file import MAX_YAML_BYTES
-from warpstack.errors import InputError, UnusedOptionWarning, warn
-from warpstack.hardware.description import Gpu
+from warpstack.errors import InputError
 
-__all__ = ["read_config"]
+__all__ = ["Configuration", "read_config"]
 
 _CONFIG = "gpgpusim.config"
 _TRACE_CONFIG = "trace.config"
@@ -263,25 +262,29 @@ class _Cache:
         return notes
 
 
-#: Defaults of the fields that only the timing stage reads, most of which no option gives.
-_TIMING_DEFAULTS = {
-    field.name: field.default
-    for field in dataclasses.fields(Gpu)
-    if field.name
-    in (
-        "schedulers_per_sm",
-        "lsu_queue_entries",
-        "l1_miss_queue_entries",
-        "l2_queue_entries",
-        "noc_control_bytes",
-        "dram_clock_ghz",
-        "dram_queue_entries",
-        "dram_row_bytes",
-        "dram_banks",
-        "dram_row_miss_cycles",
-    )
-    or field.name.endswith("_interval")
-}
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """What a configuration says of a GPU.
+
+    Attributes
+    ----------
+    path, name
+        The file, and the name of the description.
+    values, sources
+        Values by field of `Gpu`, and the option that each comes from. Fields that no option gives
+        are not among them.
+    unused_options
+        Options that have no meaning here, in the order of the files.
+    problems
+        What to warn of: options that are not used, or in a simplified way.
+    """
+
+    path: Path
+    name: str
+    values: dict[str, Any]
+    sources: dict[str, str]
+    unused_options: tuple[str, ...]
+    problems: list[str]
 
 
 class _Description:
@@ -576,7 +579,7 @@ class _Description:
         self._as("shuffle_latency", integer, "integer_latency", "an ALU instruction")
 
     def _timing(self) -> None:
-        """Put what only the timing stage reads; defaults where there is no option."""
+        """Put what only the timing stage reads and an option gives."""
         options = self.options
         for level, example in (("l1", "S:4:128:64,..."), ("l2", "S:32:128:24,...")):
             cache = _Cache.parse(options.need(f"-gpgpu_cache:d{level}", example))
@@ -610,9 +613,6 @@ class _Description:
             interval = option.integers(",", "<latency>,<initiation interval>", at_least=0)[1]
             for field in fields:
                 self.put(f"{field}_interval", interval, option.where)
-        for name, default in _TIMING_DEFAULTS.items():
-            if name not in self.values:
-                self.put(name, default, "no option; this package's default")
 
     def _as(self, field: str, value: float, other: str, why: str) -> None:
         if field not in self.values:
@@ -698,7 +698,7 @@ def _slice_interleave(mapping: _Option, several_slices: bool) -> int:
     return int(2 ** min(positions))
 
 
-def read_config(path: Path, name: str | None = None) -> Gpu:
+def read_config(path: Path, name: str | None = None) -> Configuration:
     """Read a GPGPU-Sim 4 or Accel-Sim configuration.
 
     Parameters
@@ -711,14 +711,8 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
 
     Returns
     -------
-    Gpu
-        `Gpu.sources` says which option each value comes from, `Gpu.unused_options` names the
-        options that have no meaning here, in the order of the files.
-
-    Warns
-    -----
-    UnusedOptionWarning
-        Once, naming the options that are not used and those that are used in a simplified way.
+    Configuration
+        Its values are those that options, and rules without options, give.
 
     Raises
     ------
@@ -768,22 +762,16 @@ def read_config(path: Path, name: str | None = None) -> Gpu:
     description = _Description(options)
     description.gather()
     unused = options.unused()
-    name = name or printable(Path(os.path.realpath(config)).parent.name or config.stem)
-    try:
-        gpu = Gpu(
-            name=name,
-            description=f"GPGPU-Sim configuration {name}",
-            **description.values,
-            sources=description.sources,
-            unused_options=unused,
-        )
-    except InputError as error:
-        raise InputError(f"{config}: {error}") from None
     problems = []
     if unused:
         problems.append(f"no meaning here: {', '.join(unused)}")
     if description.approximations:
         problems.append(f"simplified: {', '.join(description.approximations)}")
-    if problems:
-        warn(f"{config}: {'; '.join(problems)}", UnusedOptionWarning)
-    return gpu
+    return Configuration(
+        path=config,
+        name=name or printable(Path(os.path.realpath(config)).parent.name or config.stem),
+        values=description.values,
+        sources=description.sources,
+        unused_options=unused,
+        problems=problems,
+    )

@@ -15,7 +15,8 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, class_latencies
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import (
     MOST_THREADS,
     MemoryProfile,
@@ -32,9 +33,7 @@ SELECTIONS = ("clustering", "max", "min")
 #: Of k-means, which rarely needs ten.
 _MAX_ITERATIONS = 100
 #: Fields of `Gpu` that an `IntervalProfile` depends on, beyond those of its `MemoryProfile`.
-INTERVAL_FIELDS = frozenset(name for name in Gpu.fields() if name.endswith("_latency")) | {
-    "issue_width"
-}
+INTERVAL_FIELDS = fields_of(Stage.INTERVAL)
 #: Where the misses of an interval come from.
 MISS_SOURCES = ("per_pc", "representative")
 
@@ -541,20 +540,21 @@ def interval_profile(
         memory = system.run(kernel, observe=warp if observed else None)
     else:
         _check_memory(memory, kernel, gpu)
+    read = to_core(gpu, Stage.INTERVAL)
     latencies = _core.latencies(
         kernel._core,
         memory._core,
-        class_latencies(gpu),
-        gpu.l1_latency,
-        gpu.l2_latency,
-        gpu.dram_latency,
+        class_values(read["latency"]),
+        read["l1_latency"],
+        read["l2_latency"],
+        read["dram_latency"],
     )
     core = _core.build_intervals(
         kernel._core,
         warp,
         latencies,
         memory._core,
-        issue_rate=gpu.issue_width,
+        issue_rate=read["issue_width"],
         merge_threshold=float(merge_threshold),
         observed_misses=observed,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
@@ -575,7 +575,7 @@ def interval_profile(
         name=kernel.short_name,
         representative=warp,
         num_instructions=whole_instructions(kernel),
-        source=_Source(kernel, memory._core, latencies, gpu.issue_width, num_threads),
+        source=_Source(kernel, memory._core, latencies, read["issue_width"], num_threads),
     )
 
 

@@ -15,6 +15,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.stages import Stage, fields_of, to_core
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
@@ -22,30 +23,14 @@ __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simul
 #: In which order the resident warps of an SM access memory.
 ACCESS_ORDERS = ("round_robin", "greedy")
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
-GREEDY_ORDER_FIELDS = frozenset({"l1_mshrs", "noc_queue_entries"})
+GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
 #: Of one call.
 MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
-CACHE_FIELDS = frozenset(
-    field
-    for field in Gpu.fields()
-    if field in ("num_sms", "warps_per_sm", "threads_per_sm", "blocks_per_sm")
-    or field.startswith(("register", "shared_memory_", "l1_", "l2_", "unified", "adaptive"))
-) - {
-    "shared_memory_latency",
-    "l1_latency",
-    "l1_mshr_targets",
-    "l1_mshrs",
-    "l1_miss_queue_entries",
-    "l2_clock_ghz",
-    "l2_latency",
-    "l2_mshr_targets",
-    "l2_mshrs",
-    "l2_queue_entries",
-}
+CACHE_FIELDS = fields_of(Stage.MEMORY)
 
 
 def cache_fields(access_order: str) -> frozenset[str]:
@@ -363,7 +348,7 @@ def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     InputError
         If not even one block fits.
     """
-    return _core.occupancy(kernel._core, _sm_limits(as_gpu(gpu)))
+    return _core.occupancy(kernel._core, to_core(as_gpu(gpu), Stage.MEMORY)["sm"])
 
 
 def hit_rates(totals: dict[str, int]) -> dict[str, float]:
@@ -404,19 +389,6 @@ def named_memory_error(gpu: Gpu) -> Iterator[None]:
         ) from None
 
 
-def _sm_limits(gpu: Gpu) -> dict[str, int]:
-    return {
-        "warps": gpu.warps_per_sm,
-        "threads": gpu.threads_per_sm,
-        "blocks": gpu.blocks_per_sm,
-        "registers": gpu.registers_per_sm,
-        "shared_memory_bytes": int(gpu.shared_memory_kib_per_sm * 1024),
-        "register_allocation_unit": gpu.register_allocation_unit,
-        "shared_memory_allocation_bytes": gpu.shared_memory_allocation_bytes,
-        "shared_memory_reserved_bytes": gpu.shared_memory_reserved_bytes,
-    }
-
-
 def memory_config(
     gpu: Gpu,
     blocks: BlockSchedule | None = None,
@@ -428,13 +400,12 @@ def memory_config(
     blocks = blocks or BlockSchedule()
     if access_order not in ACCESS_ORDERS:
         raise not_one_of("access_order", access_order, ACCESS_ORDERS)
+    config = to_core(gpu, Stage.MEMORY)
+    l1 = {"slices": 1, "slice_interleave_bytes": gpu.l1_line_bytes, "slice_index": "modulo"}
     return {
-        "num_sms": gpu.num_sms,
-        "sm": _sm_limits(gpu),
-        "l1": _cache(gpu, "l1"),
-        "l2": _cache(gpu, "l2"),
-        "unified_bytes": int(gpu.unified_l1_kib * 1024),
-        "carve_outs": [int(size * 1024) for size in gpu.shared_memory_carve_outs_kib],
+        **config,
+        "l1": {**config["l1"], **l1},
+        "l2": {**config["l2"], "allocation": "on_miss"},
         "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
         "l1_caches_global": gpu.l1_global_loads == "cached",
         "filter_l1_hits": filter_l1_hits,
@@ -444,22 +415,4 @@ def memory_config(
         "access_order": access_order,
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
-    }
-
-
-def _cache(gpu: Gpu, level: str) -> dict[str, Any]:
-    is_l2 = level == "l2"
-    return {
-        "size_bytes": int(getattr(gpu, f"{level}_size_kib") * 1024),
-        "ways": getattr(gpu, f"{level}_ways"),
-        "line_bytes": getattr(gpu, f"{level}_line_bytes"),
-        "sector_bytes": getattr(gpu, f"{level}_sector_bytes"),
-        "write_policy": getattr(gpu, f"{level}_write_policy"),
-        "write_miss": getattr(gpu, f"{level}_write_miss"),
-        "replacement": getattr(gpu, f"{level}_replacement"),
-        "allocation": "on_miss" if is_l2 else gpu.l1_allocation,
-        "set_index": getattr(gpu, f"{level}_set_index"),
-        "slices": gpu.l2_slices if is_l2 else 1,
-        "slice_interleave_bytes": gpu.l2_slice_interleave_bytes if is_l2 else gpu.l1_line_bytes,
-        "slice_index": gpu.l2_slice_index if is_l2 else "modulo",
     }

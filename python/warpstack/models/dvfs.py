@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from warpstack._core import __version__
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
@@ -15,6 +14,7 @@ from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline
+from warpstack.tables import row
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
 from warpstack.traces.trace import App, KernelTrace
 
@@ -186,23 +186,14 @@ def dvfs(
     rows: list[dict[str, Any]] = []
 
     def add(kernel: KernelTrace, model: str, clock: float, count: float, cycles: float) -> None:
-        rows.append(
-            {
-                "kernel": kernel.launch_id,
-                "name": kernel.short_name,
-                "gpu": gpu.name,
-                "gpu_changes": gpu.changes_text,
-                "model": model,
-                "clock_ghz": clock,
-                "instructions": int(count),
-                "cycles": cycles,
-                "time_us": cycles / clock / 1e3,
-                "ipc": count / cycles if cycles else 0.0,
-                "trace_digest": kernel.digest,
-                "gpu_digest": gpu.digest,
-                "version": __version__,
-            }
-        )
+        values = {
+            "clock_ghz": clock,
+            "instructions": int(count),
+            "cycles": cycles,
+            "time_us": cycles / clock / 1e3,
+            "ipc": count / cycles if cycles else 0.0,
+        }
+        rows.append(row(kernel, gpu, model, values))
 
     with progress_bar(progress, len(pipeline.kernels), "frequencies", "kernel") as bar:
         # The caches know nothing of the clock.

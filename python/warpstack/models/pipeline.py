@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from warpstack import _core
 from warpstack.errors import InputError, not_one_of, shown
-from warpstack.hardware.description import Gpu, values_of
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import (
     INTERVAL_FIELDS,
     MISS_SOURCES,
@@ -70,9 +71,9 @@ class Options:
         object.__setattr__(self, "merge_threshold", float(threshold))
 
     @property
-    def memory_fields(self) -> tuple[str, ...]:
+    def memory_fields(self) -> frozenset[str]:
         """Fields of `Gpu` that the memory stage reads."""
-        return tuple(sorted(cache_fields(self.access_order)))
+        return cache_fields(self.access_order)
 
     @property
     def observes(self) -> bool:

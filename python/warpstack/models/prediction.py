@@ -11,17 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._core import __version__
 from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.lazy import is_dataframe
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.hardware.stages import Stage, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.pipeline import Options, Pipeline
-from warpstack.tables import checked_table
+from warpstack.tables import (
+    PROVENANCE,
+    STACK,
+    STACK_COMPONENTS,
+    add_up,
+    checked_table,
+    require,
+    row,
+)
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
@@ -35,11 +43,6 @@ __all__ = [
     "register",
     "unregister",
 ]
-
-#: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
-STACK_COMPONENTS = _core.STACK_COMPONENTS
-
-_STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,17 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
     )
 
 
+def values_of_row(prediction: Prediction) -> dict[str, Any]:
+    """Return the columns of a row that say what a model predicts: performance and stack."""
+    return {
+        "instructions": int(prediction.instructions),
+        "cycles": prediction.cycles,
+        "ipc": prediction.ipc,
+        "cpi": prediction.cpi,
+        **{f"cpi_{part}": prediction.cpi_stack[part] for part in STACK_COMPONENTS},
+    }
+
+
 def evaluate_all(
     profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str, *, num_threads: int = 1
 ) -> dict[str, npt.NDArray[np.float64]]:
@@ -260,14 +274,10 @@ def evaluate_all(
     """
     if model in _registered:
         return _evaluate_all_registered(profiles, gpus, model)
-    settings = [_parameters(gpu) for gpu in gpus]
-    columns: dict[str, Any] = {
-        name: [setting[name] for setting in settings] for name in _parameters(gpus[0])
-    }
     core = _core.evaluate_all(
         model,
         [profile._core_kernel(gpus[0], model) for profile in profiles],
-        columns,
+        _parameter_columns(gpus),
         num_threads,
     )
     shape = (len(gpus), len(profiles))
@@ -283,7 +293,7 @@ def evaluate_all(
 def _evaluate_all_registered(
     profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu], model: str
 ) -> dict[str, npt.NDArray[np.float64]]:
-    names = ["cycles", "ipc", "cpi", *_STACK_COLUMNS]
+    names = ["cycles", "ipc", "cpi", *STACK]
     results = {name: np.empty((len(gpus), len(profiles))) for name in names}
     for g, gpu in enumerate(gpus):
         for k, profile in enumerate(profiles):
@@ -297,26 +307,27 @@ def _evaluate_all_registered(
 
 def _parameters(gpu: Gpu) -> dict[str, Any]:
     """Return what the models read of a GPU by the names that the core uses."""
-    return {
-        "issue_width": gpu.issue_width,
-        "scheduler": "gto" if gpu.scheduler == "oldest" else gpu.scheduler,
-        "clock_ghz": gpu.clock_ghz,
-        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
-        "l1_sector_bytes": gpu.l1_sector_bytes,
-        "l2_sector_bytes": gpu.l2_sector_bytes,
-        "l2_latency": gpu.l2_latency,
-        "dram_latency": gpu.dram_latency,
-        "noc_bandwidth_gbs": gpu.noc_bandwidth_gbs,
-        "dram_bandwidth_gbs": gpu.dram_bandwidth_gbs,
-        # Ports and slices work at the clock of L2.
-        "noc_sm_bytes_per_cycle": gpu.noc_sm_bytes_per_cycle
-        * (gpu.l2_clock_ghz or gpu.clock_ghz)
-        / gpu.clock_ghz,
-        "noc_control_bytes": gpu.noc_control_bytes,
-        "l2_requests_per_cycle": gpu.l2_slices
-        * (gpu.l2_clock_ghz or gpu.clock_ghz)
-        / gpu.clock_ghz,
-    }
+    return {name: values[0] for name, values in _parameter_columns([gpu]).items()}
+
+
+def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
+    """Return the same of several GPUs."""
+    read = to_core_columns(gpus, Stage.MODEL)
+    read["scheduler"] = ["gto" if name == "oldest" else name for name in read["scheduler"]]
+    read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
+    # Ports and slices work at the clock of L2.
+    clocks = [
+        (l2_clock_ghz or clock_ghz, clock_ghz)
+        for l2_clock_ghz, clock_ghz in zip(read.pop("l2_clock_ghz"), read["clock_ghz"], strict=True)
+    ]
+    for name, per_l2_cycle in (
+        ("noc_sm_bytes_per_cycle", read["noc_sm_bytes_per_cycle"]),
+        ("l2_requests_per_cycle", read.pop("l2_slices")),
+    ):
+        read[name] = [
+            value * l2 / clock for value, (l2, clock) in zip(per_l2_cycle, clocks, strict=True)
+        ]
+    return read
 
 
 def model_list(models: str | Iterable[str]) -> list[str]:
@@ -427,24 +438,8 @@ def predicted_rows(
             kernel = pipeline.kernels[number]
             profile = pipeline.interval(number, gpu, memory)
             for model in wanted:
-                prediction = evaluate(profile, gpu, model)
-                rows.append(
-                    {
-                        "kernel": prediction.kernel,
-                        "name": prediction.name,
-                        "gpu": gpu.name,
-                        "gpu_changes": gpu.changes_text,
-                        "model": model,
-                        "instructions": int(prediction.instructions),
-                        "cycles": prediction.cycles,
-                        "ipc": prediction.ipc,
-                        "cpi": prediction.cpi,
-                        **{f"cpi_{k}": prediction.cpi_stack[k] for k in STACK_COMPONENTS},
-                        "trace_digest": kernel.digest,
-                        "gpu_digest": gpu.digest,
-                        "version": __version__,
-                    }
-                )
+                found = evaluate(profile, gpu, model)
+                rows.append(row(kernel, gpu, model, values_of_row(found)))
             bar.update(1)
     return rows
 
@@ -473,44 +468,20 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         If these are not rows of `predict`.
     """
     keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
-    columns = [*keys, "instructions", "cycles", "cpi", *_STACK_COLUMNS]
-    missing = [column for column in columns if column not in predictions]
-    if missing or predictions.empty:
-        what = f"have no column {missing[0]}" if missing else "have no rows"
-        raise InputError(f"the predictions {what}; expected the rows of predict")
+    columns = [*keys, "instructions", "cycles", "cpi", *STACK]
+    require(predictions, columns, "the rows of predict", what="the predictions have", rows=True)
     predictions = checked_table(
         "predictions",
         predictions,
         positive=("instructions", "cycles"),
-        numbers=("cpi", *_STACK_COLUMNS),
+        numbers=("cpi", *STACK),
         texts=keys,
     )
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
-        sums = _total({name: group[name].to_numpy() for name in _ADDED})
-        rows.append({"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model, **sums})
+        identity = {"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model}
+        rows.append({**identity, "kernels": len(group), **add_up(group)})
     return pd.DataFrame(rows)
-
-
-#: Columns that are added up, and those that are averaged.
-_ADDED = ("instructions", "cycles", "cpi", *_STACK_COLUMNS)
-
-
-def rows_total(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Any]:
-    """Return what `application_totals` says of the rows of one model on one GPU."""
-    return _total({name: np.array([row[name] for row in rows]) for name in _ADDED})
-
-
-def _total(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    issued, cycles = columns["instructions"].sum(), columns["cycles"].sum()
-    weight = columns["instructions"] / issued
-    return {
-        "kernels": len(weight),
-        "instructions": issued,
-        "cycles": cycles,
-        "ipc": issued / cycles,
-        **{name: (columns[name] * weight).sum() for name in _ADDED[2:]},
-    }
 
 
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
@@ -536,8 +507,8 @@ def as_records(
     )
     records = []
     for values in rows:
-        row = {str(name): value for name, value in values.items()}
-        stack = {component: row.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
-        provenance = {k: row.pop(k) for k in ("trace_digest", "gpu_digest", "version")}
-        records.append({**row, "cpi_stack": stack, **provenance})
+        record = {str(name): value for name, value in values.items()}
+        stack = {component: record.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
+        provenance = {name: record.pop(name) for name in PROVENANCE}
+        records.append({**record, "cpi_stack": stack, **provenance})
     return records

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warpstack._core import __version__
 from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline
+from warpstack.tables import row
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
 
@@ -137,27 +137,18 @@ def roofline(
                 lowest = min(LEVELS, key=roof.__getitem__)
                 limit = lowest if roof[lowest] < roofs["issue"] else "issue"
                 for level in LEVELS:
-                    rows.append(
-                        {
-                            "kernel": kernel.launch_id,
-                            "name": kernel.short_name,
-                            "gpu": gpu.name,
-                            "gpu_changes": gpu.changes_text,
-                            "model": model,
-                            "level": level,
-                            "bytes": moved[level],
-                            "instructions": instructions,
-                            "intensity": intensity[level],
-                            "gips": gips,
-                            "bandwidth_gbs": roofs[level],
-                            "issue_gips": roofs["issue"],
-                            "roof_gips": roof[level],
-                            "roof_fraction": gips / roof[level],
-                            "limit": limit,
-                            "trace_digest": kernel.digest,
-                            "gpu_digest": gpu.digest,
-                            "version": __version__,
-                        }
-                    )
+                    values = {
+                        "level": level,
+                        "bytes": moved[level],
+                        "instructions": instructions,
+                        "intensity": intensity[level],
+                        "gips": gips,
+                        "bandwidth_gbs": roofs[level],
+                        "issue_gips": roofs["issue"],
+                        "roof_gips": roof[level],
+                        "roof_fraction": gips / roof[level],
+                        "limit": limit,
+                    }
+                    rows.append(row(kernel, gpu, model, values))
             bar.update(1)
     return pd.DataFrame(rows)

@@ -10,8 +10,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
-from warpstack.models.prediction import STACK_COMPONENTS
-from warpstack.tables import checked_table
+from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -212,12 +211,8 @@ def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
     if predictions.empty:
         raise InputError("there are no predictions to draw")
-    numeric = ["ipc", *(f"cpi_{component}" for component in STACK_COMPONENTS)]
-    for column in [*needed, *numeric]:
-        if column not in predictions:
-            raise InputError(
-                f"there is no column {column}; expected the DataFrame of warpstack.predict"
-            )
+    numeric = ["ipc", *STACK]
+    require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
     table = checked_table("predictions", predictions, numbers=numeric, texts=texts)
     return table.reset_index(drop=True)

@@ -14,11 +14,11 @@ from warpstack.exploration.expressions import Expression
 from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
 from warpstack.hardware.description import Gpu, GpuLike
-from warpstack.models.prediction import STACK_COMPONENTS
 from warpstack.plot import style
 from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
 from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
 from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
+from warpstack.tables import STACK, STACK_COMPONENTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -366,7 +366,7 @@ def bottlenecks(
     from matplotlib.patches import Patch, Rectangle
 
     totals = _one_model(slice_of(table, [x, y], where), model)
-    stack = totals[[f"cpi_{component}" for component in STACK_COMPONENTS]].to_numpy()
+    stack = totals[list(STACK)].to_numpy()
     largest = stack.argmax(axis=1)
     share = stack.max(axis=1) / stack.sum(axis=1)
     totals = totals.assign(largest=largest, share=share)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
-from warpstack.tables import checked_table
+from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,10 +61,7 @@ def dvfs(
     'power (W)'
     """
     columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes", "gpu_digest")
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        what = f"have no column {missing[0]}" if missing else "have no rows"
-        raise InputError(f"dvfs: the rows {what}; expected the rows of warpstack.dvfs")
+    require(table, columns, "the rows of warpstack.dvfs", what="dvfs: the rows have", rows=True)
     texts = ("model", "gpu", "gpu_changes", "gpu_digest")
     table = checked_table("dvfs", table, positive=("clock_ghz", "time_us"), texts=texts)
     if len(set(table["gpu_digest"])) > 1:

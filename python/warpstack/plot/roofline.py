@@ -10,7 +10,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of
-from warpstack.tables import checked_table
+from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,10 +59,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     InputError
         If these are not such rows, there are none, or they are of several GPUs.
     """
-    missing = [column for column in _COLUMNS if column not in table]
-    if missing or table.empty:
-        what = f"have no column {missing[0]}" if missing else "have no rows"
-        raise InputError(f"roofline: the rows {what}; expected the rows of warpstack.roofline")
+    expected = "the rows of warpstack.roofline"
+    require(table, _COLUMNS, expected, what="roofline: the rows have", rows=True)
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "level", "name")
     positive = ("gips", "bandwidth_gbs", "issue_gips")
     table = checked_table("roofline", table, positive=positive, perhaps=("intensity",), texts=texts)

@@ -11,7 +11,7 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
-from warpstack.tables import checked_table
+from warpstack.tables import checked_table, require
 from warpstack.validation.validate import MATCHED, is_additive
 
 if TYPE_CHECKING:
@@ -205,9 +205,7 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
     """Return the matched rows, with the set of predictions that each belongs to."""
     texts = ("source", "app", "name", "gpu", "gpu_changes", "model", "metric", "status")
     compared = ("predicted", "measured")
-    for column in (*texts, "kernel", *compared):
-        if column not in table:
-            raise InputError(f"there is no column {column}; expected the result of validate")
+    require(table, (*texts, "kernel", *compared), "the result of validate")
     table = checked_table("table", table, perhaps=(*compared, "kernel"), texts=texts)
     rows = table[table["status"] == MATCHED].copy()
     if rows[["predicted", "measured"]].dropna().empty:

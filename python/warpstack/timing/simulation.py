@@ -8,15 +8,16 @@ from functools import cached_property
 from typing import Any, overload
 
 from warpstack import _core
-from warpstack._core import __version__
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, class_intervals, class_latencies
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
 from warpstack.models import prediction
+from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
@@ -146,22 +147,14 @@ class SimulationResult:
 
         Predictions and simulations join on ``kernel``, ``name``, ``gpu`` and ``gpu_changes``.
         """
-        row = {
-            "kernel": self.kernel.launch_id,
-            "name": self.kernel.short_name,
-            "gpu": self.gpu.name,
-            "gpu_changes": self.gpu.changes_text,
-            "model": MODEL_NAME,
+        values = {
             "instructions": self.instructions,
             "cycles": float(self.cycles),
             "ipc": self.ipc,
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
-            "trace_digest": self.kernel.digest,
-            "gpu_digest": self.gpu.digest,
-            "version": __version__,
         }
-        return pd.DataFrame([row])
+        return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values)])
 
     def __repr__(self) -> str:
         return (
@@ -214,7 +207,7 @@ def fields_used(gpu: Gpu) -> set[str]:
     unused = {"l1_mshrs", "l1_miss_queue_entries"} if gpu.noc_queue_entries else set()
     if not gpu.dram_row_bytes:
         unused |= {"dram_banks", "dram_row_miss_cycles"}
-    return set(Gpu.fields()) - unused
+    return set(fields_of(Stage.TIMING)) - unused
 
 
 class Simulator:
@@ -374,35 +367,14 @@ def simulate(
 
 def simulator_config(gpu: Gpu) -> dict[str, Any]:
     """Return what the core's simulator needs to know of a GPU."""
-    same = (
-        "clock_ghz",
-        "l2_clock_ghz",
-        "dram_clock_ghz",
-        "scheduler",
-        "issue_width",
-        "lsu_queue_entries",
-        "l1_latency",
-        "l1_mshr_targets",
-        "noc_bandwidth_gbs",
-        "noc_sm_bytes_per_cycle",
-        "noc_control_bytes",
-        "l2_latency",
-        "l2_mshrs",
-        "l2_mshr_targets",
-        "l2_queue_entries",
-        "dram_latency",
-        "dram_bandwidth_gbs",
-        "dram_queue_entries",
-        "dram_row_bytes",
-        "dram_banks",
-        "dram_row_miss_cycles",
-    )
+    read = to_core(gpu, Stage.TIMING)
     return {
-        **{field: getattr(gpu, field) for field in same},
+        **read,
         "memory": memory_config(gpu),
         "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
-        "latency": class_latencies(gpu),
-        "interval": class_intervals(gpu),
+        "latency": class_values(read["latency"]),
+        "interval": class_values(read["interval"]),
+        "shared_memory_latency": gpu.shared_memory_latency,
         # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
         "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,
         "noc_queue_entries": gpu.noc_queue_entries or gpu.l1_miss_queue_entries,

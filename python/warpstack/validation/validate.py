@@ -14,7 +14,7 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, warn
 from warpstack.hardware.description import gpu, gpus
-from warpstack.tables import checked_table
+from warpstack.tables import checked_table, require
 from warpstack.validation import measures
 from warpstack.validation.reference import read
 from warpstack.validation.reference.common import plain_name
@@ -181,9 +181,7 @@ def validation_errors(
         raise not_one_of("pairs", pairs, ("kernel", "app"))
     texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
     compared = ("predicted", "measured")
-    for column in (*texts, *compared):
-        if not isinstance(table, pd.DataFrame) or column not in table:
-            raise InputError(f"there is no column {column}; expected the result of validate")
+    require(table, (*texts, *compared), "the result of validate")
     table = checked_table("table", table, perhaps=compared, texts=texts).reset_index(drop=True)
     keys = ["source", *_CONFIGURATION, *([by] if by else [])]
     rows = []
@@ -252,8 +250,8 @@ def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.D
                 table["source"] = table.get("model", "reference")
         else:
             table = read(part)
-        if "kernel" not in table:
-            raise InputError("the reference has no column kernel")
+        expected = "measurements, or rows of predict or simulate"
+        require(table, ["kernel"], expected, what="the reference has")
         if table.empty:
             raise InputError("the reference has no rows")
         tables.append(_columns("reference", table, metric))
@@ -268,8 +266,7 @@ def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.D
 
 
 def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
-    if "kernel" not in predictions:
-        raise InputError("the predictions have no column kernel; expected the rows of predict")
+    require(predictions, ["kernel"], "the rows of predict", what="the predictions have")
     if predictions.empty:
         raise InputError("there are no predictions to validate")
     table = _columns("predictions", predictions, metric).reset_index(drop=True).copy()

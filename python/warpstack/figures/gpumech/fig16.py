@@ -12,8 +12,8 @@ from warpstack.figures.drawing import new_figure, stacked_bars
 from warpstack.figures.gpumech import common as gpumech
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
-from warpstack.models.prediction import STACK_COMPONENTS
 from warpstack.plot.cpi_stack import COLOURS, LABELS
+from warpstack.tables import STACK, STACK_COMPONENTS
 from warpstack.timing.simulation import MODEL_NAME
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WARPS = (8, 16, 32, 48)
 #: Ours after the paper's cfd_step_factor, cfd_compute_flux and kmeans_invert_mapping.
 _KERNELS = {"find_step": "cfd", "compute_flux": "cfd", "turn_around": "k-means"}
-_PARTS = [f"cpi_{part}" for part in STACK_COMPONENTS]
+_PARTS = list(STACK)
 
 
 def _compute(study: Study) -> pd.DataFrame:

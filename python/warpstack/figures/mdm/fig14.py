@@ -13,8 +13,8 @@ from warpstack.figures.mdm import common as mdm
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
 from warpstack.hardware.description import gpu as named_gpu
-from warpstack.models.prediction import STACK_COMPONENTS
 from warpstack.plot.cpi_stack import COLOURS, HATCHES, LABELS
+from warpstack.tables import STACK, STACK_COMPONENTS
 from warpstack.timing.simulation import MODEL_NAME
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _compute(study: Study) -> pd.DataFrame:
     table = study.run(performance, points, ["bfs"])
     table = table[table["model"].isin(_SHOWN)]
     # CPI of the whole GPU, which is what launches of few blocks and of many can be added up by.
-    parts = [f"cpi_{part}" for part in STACK_COMPONENTS]
+    parts = list(STACK)
     cycles = table[parts].mul(table["cycles"] / table["cpi"], axis=0)
     keys = table[["setting", "model"]]
     sums = pd.concat([keys, cycles], axis=1).groupby(["setting", "model"], sort=False).sum()
@@ -50,7 +50,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     order = {model: place for place, model in enumerate(_SHOWN)}
     rows = table.sort_values(["bandwidth", "model"], key=lambda c: c.map(lambda x: order.get(x, x)))
     labels = [f"{model} {b:g}x" for model, b in zip(rows["model"], rows["bandwidth"], strict=True)]
-    stack = rows[[f"cpi_{part}" for part in STACK_COMPONENTS]]
+    stack = rows[list(STACK)]
     stack = stack.set_axis([LABELS[part] for part in STACK_COMPONENTS], axis=1).set_axis(labels)
     return stacked_bars(
         stack,

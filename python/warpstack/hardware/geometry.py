@@ -1,0 +1,100 @@
+"""Whether the caches of a GPU can be: their lines, sets, slices and carve-outs.
+
+A `Gpu` checks itself with this when it is made, so that nothing here knows the class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpstack.errors import InputError
+from warpstack.hardware.fields import short, shown_name
+
+__all__ = ["check_geometry"]
+
+#: Lines of all caches together that a simulation can hold: 3 GiB of state.
+_MOST_LINES = 2**26
+
+
+def check_geometry(gpu: Any) -> None:
+    """Raise `InputError` unless the caches of a GPU divide into lines, sets and slices."""
+    lines = gpu.num_sms * gpu.l1_size_kib * 1024 / gpu.l1_line_bytes
+    lines += gpu.l2_size_kib * 1024 / gpu.l2_line_bytes
+    if lines > _MOST_LINES:
+        raise InputError(
+            f"GPU {shown_name(gpu.name)}: num_sms = {gpu.num_sms} times l1_size_kib = "
+            f"{gpu.l1_size_kib:g}, and l2_size_kib = {gpu.l2_size_kib:g}, are {lines:.3g} "
+            f"cache lines; at most {_MOST_LINES} can be simulated"
+        )
+    for level, slices, interleave in (
+        ("l1", 1, gpu.l1_line_bytes),
+        ("l2", gpu.l2_slices, gpu.l2_slice_interleave_bytes),
+    ):
+        size = getattr(gpu, f"{level}_size_kib") * 1024
+        ways, line, sector = (
+            getattr(gpu, f"{level}_{part}") for part in ("ways", "line_bytes", "sector_bytes")
+        )
+        where = f"GPU {shown_name(gpu.name)}"
+        if line % 32 or line > 256:
+            raise InputError(
+                f"{where}: {level}_line_bytes = {line} is not a multiple of 32 up to 256"
+            )
+        if sector % 32 or line % sector:
+            raise InputError(
+                f"{where}: {level}_sector_bytes = {sector} is not a multiple of 32 that divides "
+                f"{level}_line_bytes = {line}"
+            )
+        unit = line * ways * slices
+        if size % unit:
+            near = max(round(size / unit), 1) * unit / 1024
+            parts = f"{level}_line_bytes * {level}_ways" + (" * l2_slices" if slices > 1 else "")
+            raise InputError(
+                f"{where}: {level}_size_kib = {size / 1024:g} is not a multiple of {parts} = "
+                f"{unit / 1024:g} KiB; the nearest that is: {near:g}"
+            )
+        if interleave % line:
+            raise InputError(
+                f"{where}: l2_slice_interleave_bytes = {interleave} is not a multiple of "
+                f"l2_line_bytes = {line}"
+            )
+
+    for level in ("l1", "l2"):
+        ways = getattr(gpu, f"{level}_ways")
+        if getattr(gpu, f"{level}_replacement") == "plru" and ways & (ways - 1):
+            raise InputError(
+                f"GPU {shown_name(gpu.name)}: {level}_ways = {ways} is not a power of two, which "
+                f"{level}_replacement = plru needs"
+            )
+    if gpu.dram_channels and gpu.l2_slices % gpu.dram_channels:
+        raise InputError(
+            f"GPU {shown_name(gpu.name)}: dram_channels = {gpu.dram_channels} does not divide "
+            f"l2_slices = {gpu.l2_slices}"
+        )
+    _check_carve_outs(gpu)
+
+
+def _check_carve_outs(gpu: Any) -> None:
+    where = f"GPU {shown_name(gpu.name)}"
+    unified, carve_outs = gpu.unified_l1_kib, gpu.shared_memory_carve_outs_kib
+    if bool(unified) != bool(carve_outs):
+        raise InputError(
+            f"{where}: unified_l1_kib = {unified:g} and shared_memory_carve_outs_kib = "
+            f"{short(carve_outs)} belong together; give both or none"
+        )
+    for carve_out in carve_outs:
+        left = unified - carve_out
+        ways, line = gpu.l1_ways, gpu.l1_line_bytes
+        sets = gpu.l1_size_kib * 1024 / line / ways
+        unit = (line * ways if gpu.adaptive_l1_keeps == "ways" else line * sets) / 1024
+        if left <= 0 or left % unit:
+            raise InputError(
+                f"{where}: a carve-out of {carve_out:g} KiB leaves L1 {left:g} of unified_l1_kib = "
+                f"{unified:g}, which is not a positive multiple of {unit:g} KiB, its "
+                + ("ways" if gpu.adaptive_l1_keeps == "ways" else "sets")
+            )
+        grown = round(left / unit)
+        if gpu.adaptive_l1_keeps == "sets" and gpu.l1_replacement == "plru" and grown & (grown - 1):
+            raise InputError(
+                f"{where}: a carve-out of {carve_out:g} KiB leaves L1 {grown} ways, which is not a "
+                "power of two, as l1_replacement = plru needs; keep the ways (adaptive_l1_keeps)"
+            )
