@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const memory::MemoryProfile memory = memory::MemorySystem(config).run(trace);
     const interval::Latencies cycles =
         interval::latencies(trace, memory, gpu::ClassLatencies{}, {25, 120, 220});
-    group_warps(trace, cycles, 1.0);
+    interval::group_warps(trace, cycles, 1.0);
     interval::build_intervals(trace, {0, 0}, cycles, memory, interval::IntervalOptions{});
 
     trace::AccelSimWriter writer(trace, 0);

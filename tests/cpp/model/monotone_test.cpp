@@ -186,7 +186,7 @@ Gpu random_gpu(Random& random) {
 
 interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
   return interval::KernelWork(
-             kernel.trace, latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
+             kernel.trace, interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
              interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }

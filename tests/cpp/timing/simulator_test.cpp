@@ -158,7 +158,7 @@ TEST(IssueRate, BoundsArithmeticKernels) {
   for (const double width : {1.0, 2.0, 4.0, 0.5}) {
     TimingConfig wide = config();
     wide.issue_width = width;
-    wide.schedulers = static_cast<std::uint32_t>(std::max(width, 1.0));
+    wide.schedulers_per_sm = static_cast<std::uint32_t>(std::max(width, 1.0));
     EXPECT_EQ(simulate(wide, kernel).cycles,
               static_cast<Cycle>(width < 1 ? 2 * 159 : 160 / width - 1) + 20)
         << width;
@@ -168,7 +168,7 @@ TEST(IssueRate, BoundsArithmeticKernels) {
   dual.issue_width = 2;
   EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 20 - 1 + 20);
   // Two schedulers have a warp each: one warp gets one slot a cycle.
-  dual.schedulers = 2;
+  dual.schedulers_per_sm = 2;
   EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 40 - 1 + 20);
 }
 
