@@ -36,7 +36,7 @@ class SimulatedGpu {
         request_network_(config.l2_clock(), num_sms_, num_sms_),
         reply_network_(config.l2_clock(), config.memory.l2.slices, 0),
         reply_port_free_(num_sms_) {
-    result_.occupancy = occupancy(trace.header(), config.memory.sm);
+    result_.occupancy = memory::occupancy(trace.header(), config.memory.sm);
     const memory::CacheConfig l1 =
         l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
     result_.l1_size_bytes = l1.size_bytes;
