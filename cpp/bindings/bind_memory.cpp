@@ -107,7 +107,7 @@ void bind_memory(py::module_& module) {
   module.def(
       "occupancy",
       [](const trace::KernelTrace& trace, const py::dict& sm) {
-        return occupancy_to_dict(occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
+        return occupancy_to_dict(memory::occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
       },
       py::arg("trace"), py::arg("sm"));
 
