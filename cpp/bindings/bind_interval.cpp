@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "common/error.h"
 #include "common/threads.h"
 #include "interval/interval.h"
@@ -8,8 +9,9 @@
 namespace warpstack::bindings {
 namespace {
 
-constexpr const char* cause_fields[interval::num_stall_causes] = {"stall_dep", "stall_l1",
-                                                                  "stall_l2", "stall_dram"};
+std::string cause_field(std::size_t cause) {
+  return "stall_" + std::string(name_of(interval::stall_causes[cause]));
+}
 
 using ColumnField = std::pair<const char*, std::vector<double> interval::IntervalColumns::*>;
 constexpr ColumnField column_fields[] = {
@@ -33,7 +35,8 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
     columns.*member = vector_of(fields[name].cast<Contiguous<double>>());
   }
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-    columns.stall_by_cause[c] = vector_of(fields[cause_fields[c]].cast<Contiguous<double>>());
+    columns.stall_by_cause[c] =
+        vector_of(fields[cause_field(c).c_str()].cast<Contiguous<double>>());
   }
   columns.cause_row = vector_of(fields["cause_row"].cast<Contiguous<std::int64_t>>());
   for (const auto& [name, member] : column_fields) {
@@ -53,20 +56,11 @@ py::dict columns_to_dict(const py::object& self) {
     fields[name] = view_of(std::span<const double>(columns.*member), self);
   }
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-    fields[cause_fields[c]] = view_of(std::span<const double>(columns.stall_by_cause[c]), self);
+    fields[cause_field(c).c_str()] =
+        view_of(std::span<const double>(columns.stall_by_cause[c]), self);
   }
   fields["cause_row"] = view_of(std::span<const std::int64_t>(columns.cause_row), self);
   return fields;
-}
-
-interval::ClassLatencies class_latencies(const py::dict& fields) {
-  interval::ClassLatencies result;
-  for (std::size_t c = 0; c < trace::num_op_classes; ++c) {
-    const std::string name(name_of(static_cast<trace::OpClass>(c)));
-    if (fields.contains(name)) result.of_class[c] = fields[name.c_str()].cast<double>();
-  }
-  result.shared_memory = fields["shared_memory"].cast<double>();
-  return result;
 }
 
 interval::Latencies latencies_of(const trace::KernelTrace& trace,
@@ -103,7 +97,9 @@ void bind_interval(py::module_& module) {
       "latencies",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
          const py::dict& classes, double l1, double l2, double dram) {
-        return array_of(latencies(trace, memory, class_latencies(classes), {l1, l2, dram}));
+        gpu::ClassLatencies of_classes;
+        read_value("classes", classes, of_classes);
+        return array_of(interval::latencies(trace, memory, of_classes, {l1, l2, dram}));
       },
       py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
       py::arg("dram"));
@@ -133,15 +129,15 @@ void bind_interval(py::module_& module) {
       },
       py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
       py::arg("num_threads") = 0);
-  py::class_<interval::Demands>(module, "Demands")
-      .def_readonly("memory_instructions", &interval::Demands::memory_instructions)
-      .def_readonly("lsu_cycles", &interval::Demands::lsu_cycles)
-      .def_readonly("read_misses", &interval::Demands::read_misses)
-      .def_readonly("read_bytes", &interval::Demands::read_bytes)
-      .def_readonly("write_requests", &interval::Demands::write_requests)
-      .def_readonly("write_bytes", &interval::Demands::write_bytes)
-      .def_readonly("dram_read_requests", &interval::Demands::dram_read_requests)
-      .def_readonly("dram_bytes", &interval::Demands::dram_bytes);
+  py::class_<interval::ResourceDemands>(module, "ResourceDemands")
+      .def_readonly("memory_instructions", &interval::ResourceDemands::memory_instructions)
+      .def_readonly("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
+      .def_readonly("read_misses", &interval::ResourceDemands::read_misses)
+      .def_readonly("read_bytes", &interval::ResourceDemands::read_bytes)
+      .def_readonly("write_requests", &interval::ResourceDemands::write_requests)
+      .def_readonly("write_bytes", &interval::ResourceDemands::write_bytes)
+      .def_readonly("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
+      .def_readonly("dram_bytes", &interval::ResourceDemands::dram_bytes);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {

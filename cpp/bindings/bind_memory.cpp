@@ -1,5 +1,6 @@
 #include "bindings/bindings.h"
-#include "bindings/memory_config.h"
+#include "bindings/config.h"
+#include "bindings/memory_results.h"
 #include "memory/memory_system.h"
 #include "memory/profile_words.h"
 
@@ -34,44 +35,6 @@ py::dict counters_to_dict(const memory::MemoryProfile& profile) {
   return result;
 }
 
-memory::CacheConfig cache_config(const py::dict& fields) {
-  const auto choice = [&fields](const char* name) { return fields[name].cast<std::string>(); };
-  memory::CacheConfig config;
-  config.size_bytes = fields["size_bytes"].cast<std::uint64_t>();
-  config.ways = fields["ways"].cast<std::uint32_t>();
-  config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
-  config.sector_bytes = fields["sector_bytes"].cast<std::uint32_t>();
-  config.write_policy = enum_of<memory::WritePolicy>(choice("write_policy"),
-                                                     memory::num_write_policies, "write policy");
-  config.write_miss = enum_of<memory::WriteMiss>(choice("write_miss"), memory::num_write_misses,
-                                                 "write-miss policy");
-  config.replacement = enum_of<memory::Replacement>(choice("replacement"), memory::num_replacements,
-                                                    "replacement policy");
-  config.allocation =
-      enum_of<memory::Allocation>(choice("allocation"), memory::num_allocations, "allocation");
-  config.set_index =
-      enum_of<memory::Indexing>(choice("set_index"), memory::num_indexings, "set index");
-  config.slices = fields["slices"].cast<std::uint32_t>();
-  config.slice_interleave_bytes = fields["slice_interleave_bytes"].cast<std::uint32_t>();
-  config.slice_index =
-      enum_of<memory::Indexing>(choice("slice_index"), memory::num_indexings, "slice index");
-  return config;
-}
-
-memory::SmLimits sm_limits(const py::dict& fields) {
-  memory::SmLimits sm;
-  sm.warps = fields["warps"].cast<std::uint32_t>();
-  sm.threads = fields["threads"].cast<std::uint32_t>();
-  sm.blocks = fields["blocks"].cast<std::uint32_t>();
-  sm.registers = fields["registers"].cast<std::uint64_t>();
-  sm.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
-  sm.register_allocation_unit = fields["register_allocation_unit"].cast<std::uint32_t>();
-  sm.shared_memory_allocation_bytes =
-      fields["shared_memory_allocation_bytes"].cast<std::uint32_t>();
-  sm.shared_memory_reserved_bytes = fields["shared_memory_reserved_bytes"].cast<std::uint32_t>();
-  return sm;
-}
-
 /// Line, dirty sectors, their valid bytes and writer; None without dirty sectors.
 py::object eviction_to_tuple(const memory::Cache::Eviction& eviction) {
   if (!eviction.dirty) return py::none();
@@ -91,27 +54,6 @@ py::dict totals_to_dict(const memory::MemoryTotals& totals) {
     result[py::str(std::string(name_of(total)))] = totals[total];
   }
   return result;
-}
-
-memory::MemoryConfig memory_config(const py::dict& fields) {
-  memory::MemoryConfig config;
-  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
-  config.sm = sm_limits(fields["sm"]);
-  config.l1 = cache_config(fields["l1"]);
-  config.l2 = cache_config(fields["l2"]);
-  config.unified_bytes = fields["unified_bytes"].cast<std::uint64_t>();
-  config.carve_outs = fields["carve_outs"].cast<std::vector<std::uint64_t>>();
-  config.adaptive_keeps_ways = fields["adaptive_keeps_ways"].cast<bool>();
-  config.l1_caches_global = fields["l1_caches_global"].cast<bool>();
-  config.filter_l1_hits = fields["filter_l1_hits"].cast<bool>();
-  config.block_order.policy = enum_of<memory::BlockPolicy>(
-      fields["block_policy"].cast<std::string>(), memory::num_block_policies, "block policy");
-  config.block_order.seed = fields["seed"].cast<std::uint64_t>();
-  config.block_order.first_occupancy_only = fields["first_occupancy_only"].cast<bool>();
-  config.access_order = enum_of<memory::AccessOrder>(fields["access_order"].cast<std::string>(),
-                                                     memory::num_access_orders, "access order");
-  config.l1_mshrs = fields["l1_mshrs"].cast<std::uint32_t>();
-  return config;
 }
 
 py::dict occupancy_to_dict(const memory::Occupancy& occupancy) {
@@ -146,7 +88,8 @@ void bind_memory(py::module_& module) {
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
       .def(py::init([](const py::dict& fields, unsigned num_threads) {
-             return std::make_unique<memory::MemorySystem>(memory_config(fields), num_threads);
+             return std::make_unique<memory::MemorySystem>(config_of<memory::MemoryConfig>(fields),
+                                                           num_threads);
            }),
            py::arg("config"), py::arg("num_threads") = 0)
       .def(
@@ -164,14 +107,14 @@ void bind_memory(py::module_& module) {
   module.def(
       "occupancy",
       [](const trace::KernelTrace& trace, const py::dict& sm) {
-        return occupancy_to_dict(occupancy(trace.header(), sm_limits(sm)));
+        return occupancy_to_dict(occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
       },
       py::arg("trace"), py::arg("sm"));
 
   // A bare cache, for comparison with its plain-Python definition.
   py::class_<memory::Cache>(module, "Cache")
       .def(py::init([](const py::dict& fields) {
-             const memory::CacheConfig config = cache_config(fields);
+             const memory::CacheConfig config = config_of<memory::CacheConfig>(fields);
              config.validate("cache");
              return std::make_unique<memory::Cache>(config);
            }),

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "common/threads.h"
 #include "model/batch.h"
 #include "model/model.h"
@@ -8,58 +9,21 @@
 namespace warpstack::bindings {
 namespace {
 
-using ParameterField = std::pair<const char*, double model::ModelParameters::*>;
-constexpr ParameterField parameter_fields[] = {
-    {"issue_width", &model::ModelParameters::issue_rate},
-    {"clock_ghz", &model::ModelParameters::clock_ghz},
-    {"l1_mshrs", &model::ModelParameters::l1_mshrs},
-    {"l1_sector_bytes", &model::ModelParameters::l1_request_bytes},
-    {"l2_sector_bytes", &model::ModelParameters::l2_request_bytes},
-    {"l2_latency", &model::ModelParameters::l2_latency},
-    {"dram_latency", &model::ModelParameters::dram_latency},
-    {"noc_bandwidth_gbs", &model::ModelParameters::noc_bandwidth_gbs},
-    {"dram_bandwidth_gbs", &model::ModelParameters::dram_bandwidth_gbs},
-    {"noc_sm_bytes_per_cycle", &model::ModelParameters::noc_sm_bytes_per_cycle},
-    {"noc_control_bytes", &model::ModelParameters::noc_control_bytes},
-    {"l2_requests_per_cycle", &model::ModelParameters::l2_requests_per_cycle},
-};
-
-model::Scheduler scheduler_of(const py::handle& name) {
-  return enum_of<model::Scheduler>(name.cast<std::string>(), model::num_schedulers, "scheduler");
-}
-
-/// The parameters of several configurations from a column per field.
-std::vector<model::ModelParameters> parameters_of(const py::dict& columns) {
-  const auto schedulers = columns["scheduler"].cast<std::vector<std::string>>();
-  std::vector<model::ModelParameters> configurations(schedulers.size());
-  for (std::size_t c = 0; c < schedulers.size(); ++c) {
-    configurations[c].scheduler =
-        enum_of<model::Scheduler>(schedulers[c], model::num_schedulers, "scheduler");
-  }
-  for (const auto& [name, member] : parameter_fields) {
-    const auto column = columns[name].cast<Contiguous<double>>();
-    const std::span<const double> values = span_of(column);
-    if (values.size() != configurations.size()) {
-      throw InputError(std::string(name) + " has " + std::to_string(values.size()) +
-                       " entries where scheduler has " + std::to_string(configurations.size()));
-    }
-    for (std::size_t c = 0; c < values.size(); ++c) configurations[c].*member = values[c];
-  }
-  return configurations;
-}
-
-std::string key_of(model::StackComponent component) { return std::string(name_of(component)); }
+std::string key_of(StackComponent component) { return std::string(name_of(component)); }
 
 }  // namespace
 
 void bind_model(py::module_& module) {
-  py::class_<model::KernelDemand>(module, "KernelDemand")
+  py::list components;
+  for (const StackComponent c : values_of<StackComponent>) components.append(key_of(c));
+  module.attr("STACK_COMPONENTS") = py::tuple(components);
+  py::class_<model::ModelInput>(module, "ModelInput")
       .def(
           py::init([](const interval::IntervalColumns& intervals, std::vector<interval::Wave> waves,
                       const std::optional<interval::PhaseList>& phases,
-                      std::optional<interval::Demands> demands) {
-            return model::KernelDemand{&intervals, std::move(waves),
-                                       phases.value_or(interval::PhaseList{}), demands};
+                      std::optional<interval::ResourceDemands> demands) {
+            return model::ModelInput{&intervals, std::move(waves),
+                                     phases.value_or(interval::PhaseList{}), demands};
           }),
           py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
           py::keep_alive<1, 2>());
@@ -74,16 +38,12 @@ void bind_model(py::module_& module) {
       py::arg("model"));
   module.def(
       "evaluate",
-      [](const std::string& model, const model::KernelDemand& kernel, const py::dict& fields) {
-        model::ModelParameters parameters;
-        for (const auto& [name, member] : parameter_fields) {
-          parameters.*member = fields[name].cast<double>();
-        }
-        parameters.scheduler = scheduler_of(fields["scheduler"]);
+      [](const std::string& model, const model::ModelInput& kernel, const py::dict& fields) {
+        const auto parameters = config_of<model::ModelParameters>(fields);
         const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
-        for (std::size_t c = 0; c < model::num_stack_components; ++c) {
-          stack[py::str(key_of(static_cast<model::StackComponent>(c)))] = result.stack[c];
+        for (const StackComponent c : values_of<StackComponent>) {
+          stack[py::str(key_of(c))] = result.stack[c];
         }
         py::dict answer;
         answer["cycles"] = result.cycles;
@@ -99,9 +59,9 @@ void bind_model(py::module_& module) {
       [](const std::string& name, const py::list& list, const py::dict& columns,
          unsigned num_threads) {
         const py::tuple alive(list);  // the intervals that the kernels point to
-        const auto kernels = alive.cast<std::vector<model::KernelDemand>>();
+        const auto kernels = alive.cast<std::vector<model::ModelInput>>();
         const model::Model& model = model::find_model(name);
-        const std::vector<model::ModelParameters> configurations = parameters_of(columns);
+        const auto configurations = configs_of<model::ModelParameters>(columns);
         model::ModelColumns results;
         {
           const py::gil_scoped_release unlocked;
@@ -112,9 +72,8 @@ void bind_model(py::module_& module) {
         answer["cycles"] = array_of(std::move(results.cycles));
         answer["warp_instructions"] = array_of(std::move(results.warp_instructions));
         answer["cpi"] = array_of(std::move(results.cpi));
-        for (std::size_t c = 0; c < model::num_stack_components; ++c) {
-          answer[py::str("cpi_" + key_of(static_cast<model::StackComponent>(c)))] =
-              array_of(std::move(results.stack[c]));
+        for (const StackComponent c : values_of<StackComponent>) {
+          answer[py::str("cpi_" + key_of(c))] = array_of(std::move(results.stack[c]));
         }
         return answer;
       },

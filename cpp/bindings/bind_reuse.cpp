@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "memory/line_stream.h"
 #include "memory/lru_sets.h"
 #include "memory/reuse_profile.h"
@@ -31,20 +32,6 @@ struct StoringSink : memory::LineSink {
   }
   void end_stream() override { ends.push_back(stored.size()); }
 };
-
-memory::LineStreamConfig stream_config(const py::dict& fields) {
-  memory::LineStreamConfig config;
-  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
-  config.blocks_per_sm = fields["blocks_per_sm"].cast<std::uint32_t>();
-  config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
-  config.merged = fields["merged"].cast<bool>();
-  if (!fields["filter"].is_none()) {
-    const auto [sets, ways, allocate] =
-        fields["filter"].cast<std::tuple<std::uint64_t, std::uint32_t, bool>>();
-    config.filter = memory::LineFilter{sets, ways, allocate};
-  }
-  return config;
-}
 
 /// Distances that occur and how often, for each kind of access, and cold accesses.
 py::list histograms_to_list(const memory::ReuseProfiler::Histograms& histograms) {
@@ -104,7 +91,7 @@ void bind_reuse(py::module_& module) {
       "profile_kernel",
       [](const trace::KernelTrace& trace, const py::dict& stream, double rate,
          std::uint32_t batches, std::uint64_t seed) {
-        const memory::LineStreamConfig config = stream_config(stream);
+        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
         memory::ReuseProfiler profiler({rate, batches, seed});
         {
           const py::gil_scoped_release unlocked;
@@ -118,7 +105,7 @@ void bind_reuse(py::module_& module) {
   module.def(
       "kernel_lines",
       [](const trace::KernelTrace& trace, const py::dict& stream) {
-        const memory::LineStreamConfig config = stream_config(stream);
+        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
         StoringSink sink;
         {
           const py::gil_scoped_release unlocked;

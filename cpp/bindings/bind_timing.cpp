@@ -1,57 +1,15 @@
 #include "bindings/bindings.h"
-#include "bindings/memory_config.h"
+#include "bindings/config.h"
+#include "bindings/memory_results.h"
 #include "timing/simulator.h"
 
 namespace warpstack::bindings {
 namespace {
 
-timing::TimingConfig timing_config(const py::dict& fields) {
-  timing::TimingConfig config;
-  config.memory = memory_config(fields["memory"].cast<py::dict>());
-  const auto number = [&fields](const char* name) { return fields[name].cast<double>(); };
-  const auto count = [&fields](const char* name) { return fields[name].cast<std::uint32_t>(); };
-  config.clock_ghz = number("clock_ghz");
-  config.l2_clock_ghz = number("l2_clock_ghz");
-  config.dram_clock_ghz = number("dram_clock_ghz");
-  config.order = enum_of<timing::WarpOrder>(fields["scheduler"].cast<std::string>(),
-                                            timing::num_warp_orders, "scheduler");
-  config.issue_width = number("issue_width");
-  config.schedulers = count("schedulers_per_sm");
-  const auto latency = fields["latency"].cast<py::dict>();
-  const auto interval = fields["interval"].cast<py::dict>();
-  for (std::size_t i = 0; i < trace::num_op_classes; ++i) {
-    const py::str name(std::string(name_of(static_cast<trace::OpClass>(i))));
-    if (latency.contains(name)) config.latency[i] = latency[name].cast<double>();
-    if (interval.contains(name)) config.interval[i] = interval[name].cast<std::uint32_t>();
-  }
-  config.shared_memory_latency = number("shared_memory_latency");
-  config.lsu_queue_entries = count("lsu_queue_entries");
-  config.l1_latency = number("l1_latency");
-  config.l1_mshrs = count("l1_mshrs");
-  config.l1_mshr_targets = count("l1_mshr_targets");
-  config.noc_queue_entries = count("noc_queue_entries");
-  config.noc_bandwidth_gbs = number("noc_bandwidth_gbs");
-  config.noc_sm_bytes_per_cycle = number("noc_sm_bytes_per_cycle");
-  config.noc_control_bytes = count("noc_control_bytes");
-  config.l2_latency = number("l2_latency");
-  config.l2_mshrs = count("l2_mshrs");
-  config.l2_mshr_targets = count("l2_mshr_targets");
-  config.l2_queue_entries = count("l2_queue_entries");
-  config.dram_latency = number("dram_latency");
-  config.dram_bandwidth_gbs = number("dram_bandwidth_gbs");
-  config.dram_channels = count("dram_channels");
-  config.dram_queue_entries = count("dram_queue_entries");
-  config.dram_row_bytes = count("dram_row_bytes");
-  config.dram_banks = count("dram_banks");
-  config.dram_row_miss_cycles = number("dram_row_miss_cycles");
-  return config;
-}
-
-py::dict stack_to_dict(const timing::Stack& stack, double unit) {
+py::dict stack_to_dict(const CpiStack<std::int64_t>& stack, double unit) {
   py::dict result;
-  for (std::size_t i = 0; i < num_stack_parts; ++i) {
-    const auto part = static_cast<timing::StackPart>(i);
-    result[py::str(std::string(name_of(part)))] = static_cast<double>(stack[part]) / unit;
+  for (const StackComponent component : values_of<StackComponent>) {
+    result[py::str(std::string(name_of(component)))] = static_cast<double>(stack[component]) / unit;
   }
   return result;
 }
@@ -129,7 +87,7 @@ void bind_timing(py::module_& module) {
 
   py::class_<timing::Simulator>(module, "Simulator")
       .def(py::init([](const py::dict& fields) {
-             return std::make_unique<timing::Simulator>(timing_config(fields));
+             return std::make_unique<timing::Simulator>(config_of<timing::TimingConfig>(fields));
            }),
            py::arg("config"))
       .def(

@@ -2,8 +2,8 @@
 
 #include "bindings/bindings.h"
 #include "common/error.h"
-#include "trace/accelsim_reader.h"
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/writer.h"
 #include "trace/column_batch.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
@@ -140,14 +140,11 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.source_line = row["source_line"].cast<std::uint32_t>();
   instruction.opcode = row["opcode"].cast<std::string>();
   instruction.known_opcode = row["known_opcode"].cast<bool>();
-  instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>(),
-                                                 trace::num_op_classes, "operation class");
-  instruction.space = enum_of<trace::MemorySpace>(row["space"].cast<std::string>(),
-                                                  trace::num_memory_spaces, "memory space");
-  instruction.kind = enum_of<trace::MemoryKind>(row["kind"].cast<std::string>(),
-                                                trace::num_memory_kinds, "memory access kind");
-  instruction.cache_operator = enum_of<trace::CacheOperator>(
-      row["cache_operator"].cast<std::string>(), trace::num_cache_operators, "cache operator");
+  instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>());
+  instruction.space = enum_of<trace::MemorySpace>(row["space"].cast<std::string>());
+  instruction.kind = enum_of<trace::MemoryKind>(row["kind"].cast<std::string>());
+  instruction.cache_operator =
+      enum_of<trace::CacheOperator>(row["cache_operator"].cast<std::string>());
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
@@ -190,6 +187,62 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   fields["local_window"] = header.local_window;
   fields["source"] = header.source;
   return fields;
+}
+
+void bind_accelsim(py::module_& module) {
+  py::class_<trace::AccelSimReader>(module, "AccelSimReader")
+      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
+           py::arg("budget"))
+      .def("feed",
+           [](trace::AccelSimReader& reader, const py::buffer& data) {
+             const py::buffer_info info = data.request();
+             const std::string_view text(static_cast<const char*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+             const py::gil_scoped_release unlocked;
+             reader.feed(text);
+           })
+      .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("unknown_fields",
+                             [](const trace::AccelSimReader& reader) {
+                               const auto& fields = reader.unknown_fields();
+                               return std::tuple(fields.lines, fields.first_line,
+                                                 fields.first_field);
+                             })
+      .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
+
+  py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
+      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
+             const py::gil_scoped_release unlocked;
+             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
+                                                            python_interrupt());
+           }),
+           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
+      .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
+      .def(
+          "blocks",
+          [](trace::AccelSimWriter& writer, std::size_t first, std::size_t last) {
+            std::string text;
+            {
+              const py::gil_scoped_release unlocked;
+              text = writer.blocks(first, last);
+            }
+            return py::bytes(text);
+          },
+          py::arg("first"), py::arg("last"))
+      .def_property_readonly("warps_without_exit", &trace::AccelSimWriter::warps_without_exit);
+
+  module.def("sass_versions", [] {
+    const auto versions = trace::sass_versions();
+    return std::vector<std::uint64_t>(versions.begin(), versions.end());
+  });
+  module.def(
+      "sass_opcode",
+      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
+        return sass_opcode(
+            instruction_from_row(row), binary_version,
+            returns_from_function ? trace::ReturnKind::from_function : trace::ReturnKind::exit);
+      },
+      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
 }
 
 }  // namespace
@@ -265,59 +318,7 @@ void bind_trace(py::module_& module) {
           },
           py::arg("first"), py::arg("last"));
 
-  py::class_<trace::AccelSimReader>(module, "AccelSimReader")
-      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
-           py::arg("budget"))
-      .def("feed",
-           [](trace::AccelSimReader& reader, const py::buffer& data) {
-             const py::buffer_info info = data.request();
-             const std::string_view text(static_cast<const char*>(info.ptr),
-                                         static_cast<std::size_t>(info.size * info.itemsize));
-             const py::gil_scoped_release unlocked;
-             reader.feed(text);
-           })
-      .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
-      .def_property_readonly("unknown_fields",
-                             [](const trace::AccelSimReader& reader) {
-                               const auto& fields = reader.unknown_fields();
-                               return std::tuple(fields.lines, fields.first_line,
-                                                 fields.first_field);
-                             })
-      .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
-
-  py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
-      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
-             const py::gil_scoped_release unlocked;
-             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
-                                                            python_interrupt());
-           }),
-           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
-      .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
-      .def(
-          "blocks",
-          [](trace::AccelSimWriter& writer, std::size_t first, std::size_t last) {
-            std::string text;
-            {
-              const py::gil_scoped_release unlocked;
-              text = writer.blocks(first, last);
-            }
-            return py::bytes(text);
-          },
-          py::arg("first"), py::arg("last"))
-      .def_property_readonly("warps_without_exit", &trace::AccelSimWriter::warps_without_exit);
-
-  module.def("sass_versions", [] {
-    const auto versions = trace::sass_versions();
-    return std::vector<std::uint64_t>(versions.begin(), versions.end());
-  });
-  module.def(
-      "sass_opcode",
-      [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
-        return sass_opcode(
-            instruction_from_row(row), binary_version,
-            returns_from_function ? trace::ReturnKind::from_function : trace::ReturnKind::exit);
-      },
-      py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
+  bind_accelsim(module);
 
   py::class_<trace::TraceBuilder>(module, "TraceBuilder")
       .def(py::init([](const py::dict& header, std::shared_ptr<trace::StorageBudget> budget) {

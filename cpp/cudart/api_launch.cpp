@@ -30,7 +30,7 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
   if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
   header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
   header.registers_per_thread = program.registers_per_thread;
-  warpstack::memory::SmLimits limits;
+  warpstack::gpu::SmLimits limits;
   limits.warps = device.warps_per_sm;
   limits.threads = device.threads_per_sm;
   limits.blocks = device.blocks_per_sm;
@@ -50,7 +50,7 @@ void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, 
       blocks_per_sm(runtime, stub, static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
                     call.dynamic_shared_bytes);
   const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
-  const std::uint64_t most = std::min(held, warpstack::ptx::max_resident_blocks);
+  const std::uint64_t most = std::min(held, warpstack::simt::max_resident_blocks);
   if (resident > 0 && blocks > most) {
     throw Failure(Error::cooperative_launch_too_large,
                   "kernel " + runtime.kernel(stub).name + ": a cooperative launch of " +

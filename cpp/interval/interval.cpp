@@ -149,7 +149,7 @@ Latencies nominal_latencies(const trace::KernelTrace& trace) {
 }
 
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                    const ClassLatencies& classes, const MemoryLatencies& levels) {
+                    const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -249,7 +249,7 @@ struct AccessMeans {
 struct OpenInterval {
   double instructions = 0;
   double stall_cycles = 0;
-  std::array<double, num_stall_causes> stall{};
+  CpiStack<double> stall;
   std::int64_t cause_row = -1;
   double memory_instructions = 0;
   double read_misses = 0;
@@ -288,25 +288,23 @@ class IntervalBuilder {
 
   /// Cycles in which the warp waits for the result of an instruction of `row`.
   void add_stall(double cycles, std::uint32_t row) {
-    const auto cause = [this](StallCause c) -> double& {
-      return open_.stall[static_cast<std::size_t>(c)];
-    };
+    CpiStack<double>& stall = open_.stall;
     open_.cause_row = row;
     open_.stall_cycles += cycles;
     if (!trace_.instructions()[row].uses_caches()) {
-      cause(StallCause::dependence) += cycles;
+      stall[StackComponent::dep] += cycles;
       return;
     }
     // GPUMech, Section VII: the stall is divided as the miss events of the instruction are.
     const auto& events = memory_.per_row[row].events;
     const double all = static_cast<double>(events[0] + events[1] + events[2]);
     if (all == 0) {
-      cause(StallCause::l1) += cycles;
+      stall[StackComponent::l1] += cycles;
       return;
     }
-    cause(StallCause::l1) += cycles * static_cast<double>(events[0]) / all;
-    cause(StallCause::l2) += cycles * static_cast<double>(events[1]) / all;
-    cause(StallCause::dram) += cycles * static_cast<double>(events[2]) / all;
+    stall[StackComponent::l1] += cycles * static_cast<double>(events[0]) / all;
+    stall[StackComponent::l2] += cycles * static_cast<double>(events[1]) / all;
+    stall[StackComponent::dram] += cycles * static_cast<double>(events[2]) / all;
   }
 
   void end_interval() {
@@ -316,7 +314,7 @@ class IntervalBuilder {
     columns_.instructions.push_back(open_.instructions);
     columns_.stall_cycles.push_back(open_.stall_cycles);
     for (std::size_t c = 0; c < num_stall_causes; ++c) {
-      columns_.stall_by_cause[c].push_back(open_.stall[c]);
+      columns_.stall_by_cause[c].push_back(open_.stall[stall_causes[c]]);
     }
     columns_.cause_row.push_back(open_.cause_row);
     columns_.memory_instructions.push_back(open_.memory_instructions);

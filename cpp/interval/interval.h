@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "common/cpi_stack.h"
 #include "common/interrupt.h"
+#include "gpu/latencies.h"
 #include "memory/memory_system.h"
 #include "trace/kernel_trace.h"
 
@@ -14,23 +16,6 @@ namespace warpstack::interval {
 
 /// Latency of each row of a kernel's instruction table, in SM cycles.
 using Latencies = std::vector<double>;
-
-/// Latencies that do not depend on the caches, in SM cycles.
-struct ClassLatencies {
-  std::array<double, trace::num_op_classes> of_class{};
-  double shared_memory = 0;  ///< one wavefront
-
-  [[nodiscard]] double of(trace::OpClass op_class) const {
-    return of_class[static_cast<std::size_t>(op_class)];
-  }
-};
-
-/// Round trips of the three miss events, in SM cycles, without contention.
-struct MemoryLatencies {
-  double l1 = 0;
-  double l2 = 0;
-  double dram = 0;  ///< beyond L2
-};
 
 /// Fixed latencies for comparing warps with one another, whatever the GPU: those of GPUMech's Table
 /// I, every access an L2 hit. Selection by them is a one-time cost per trace (MDM, Section II).
@@ -40,7 +25,7 @@ Latencies nominal_latencies(const trace::KernelTrace& trace);
 /// their miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
 /// global or local instruction that was never active counts as an L1 hit.
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                    const ClassLatencies& classes, const MemoryLatencies& levels);
+                    const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels);
 
 /// Warps that behave alike, each alone on an SM.
 struct WarpGroup {
@@ -65,14 +50,16 @@ std::vector<WarpGroup> group_warps(const trace::KernelTrace& trace, const Latenc
                                    const InterruptCheck& interrupt = {});
 
 /// Why cycles were lost: the memory level follows the miss events of the instruction waited for.
-enum class StallCause : std::uint8_t { dependence, l1, l2, dram };
-inline constexpr std::size_t num_stall_causes = 4;
+inline constexpr std::array stall_causes = {StackComponent::dep, StackComponent::l1,
+                                            StackComponent::l2, StackComponent::dram};
+inline constexpr std::size_t num_stall_causes = stall_causes.size();
 
 /// The intervals of one warp in columns; entry i describes interval i. Counts are per warp.
 struct IntervalColumns {
   std::vector<double> instructions;
   std::vector<double> stall_cycles;
-  std::array<std::vector<double>, num_stall_causes> stall_by_cause;  ///< sum: stall_cycles
+  std::array<std::vector<double>, num_stall_causes>
+      stall_by_cause;  ///< as `stall_causes`; sum: stall_cycles
   /// Row of the instruction that the last stall of the interval waited for; -1: none.
   std::vector<std::int64_t> cause_row;
   std::vector<double> memory_instructions;  ///< active loads of global and local memory

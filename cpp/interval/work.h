@@ -11,7 +11,7 @@
 namespace warpstack::interval {
 
 /// What a warp instruction asks of each resource: means over all warps of a kernel.
-struct Demands {
+struct ResourceDemands {
   double memory_instructions = 0;  ///< active ones of global and local memory
   double lsu_cycles = 0;           ///< L1 requests and shared-memory wavefronts, one per cycle
   double read_misses = 0;          ///< read requests that leave the SM
@@ -22,16 +22,16 @@ struct Demands {
   double dram_bytes = 0;           ///< between L2 and DRAM, write-backs too
 
   /// The means over so many instructions of what are sums.
-  [[nodiscard]] Demands per(double instructions) const;
+  [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
 /// Demands of a kernel by what the caches did with it. Throws InputError when they did it with
 /// another kernel.
-Demands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
+ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.
-Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
+ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
 
 /// A population: so many warps share an SM, so many share the GPU.
 struct Phase {

@@ -16,11 +16,6 @@ constexpr std::uint32_t polynomials[] = {
 
 }  // namespace
 
-std::string_view name_of(Indexing indexing) {
-  static constexpr std::string_view names[num_indexings] = {"modulo", "xor", "ipoly"};
-  return names[static_cast<std::size_t>(indexing)];
-}
-
 Divisor::Divisor(std::uint64_t value)
     : value_(value),
       is_power_(std::has_single_bit(value)),

@@ -31,22 +31,6 @@ void for_each_sector(SectorMask mask, Visit visit) {
 
 }  // namespace
 
-std::string_view name_of(WritePolicy policy) {
-  static constexpr std::string_view names[num_write_policies] = {"write_through", "write_back"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
-std::string_view name_of(WriteMiss policy) {
-  static constexpr std::string_view names[num_write_misses] = {"no_allocate", "fetch_on_write",
-                                                               "write_validate"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
-std::string_view name_of(Allocation allocation) {
-  static constexpr std::string_view names[num_allocations] = {"on_miss", "on_fill"};
-  return names[static_cast<std::size_t>(allocation)];
-}
-
 void CacheConfig::validate(const char* level) const {
   const auto require = [level](bool holds, const std::string& what) {
     if (!holds) throw InputError(std::string(level) + ": " + what);

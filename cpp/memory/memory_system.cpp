@@ -626,21 +626,6 @@ Total total_of(const trace::StaticInstruction& instruction) {
                                                       : Total::load_instructions;
 }
 
-std::string_view name_of(Total total) {
-  static constexpr std::string_view names[num_totals] = {
-      "load_instructions",      "store_instructions",         "atomic_instructions",
-      "l1_read_sectors",        "l1_read_sector_hits",        "l1_write_sectors",
-      "l1_write_sector_hits",   "l1_local_read_sectors",      "l1_local_read_sector_hits",
-      "l1_local_write_sectors", "l1_local_write_sector_hits", "l1_read_requests",
-      "l1_read_request_hits",   "l1_write_requests",          "l1_flush_sectors",
-      "l2_read_sectors",        "l2_read_sector_hits",        "l2_write_sectors",
-      "l2_write_sector_hits",   "l2_atomic_sectors",          "l2_atomic_sector_hits",
-      "l2_read_requests",       "l2_read_request_hits",       "l2_write_requests",
-      "dram_read_sectors",      "dram_write_sectors",         "l2_dirty_sectors",
-  };
-  return names[static_cast<std::size_t>(total)];
-}
-
 InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
   executions += other.executions;
   active_executions += other.active_executions;

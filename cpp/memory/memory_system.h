@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "common/interrupt.h"
 #include "memory/cache.h"
 #include "memory/occupancy.h"
@@ -17,7 +17,7 @@ namespace warpstack::memory {
 
 struct MemoryConfig {
   std::uint32_t num_sms = 1;
-  SmLimits sm;
+  gpu::SmLimits sm;
   CacheConfig l1;  ///< one per SM
   CacheConfig l2;  ///< shared; its size is that of all slices together
   /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
@@ -94,8 +94,17 @@ enum class Total : std::uint8_t {
   dram_write_sectors,
   l2_dirty_sectors,
 };
-inline constexpr std::size_t num_totals = 27;
-std::string_view name_of(Total total);
+constexpr auto names_of(Total) {
+  return enum_names(
+      "total", "load_instructions", "store_instructions", "atomic_instructions", "l1_read_sectors",
+      "l1_read_sector_hits", "l1_write_sectors", "l1_write_sector_hits", "l1_local_read_sectors",
+      "l1_local_read_sector_hits", "l1_local_write_sectors", "l1_local_write_sector_hits",
+      "l1_read_requests", "l1_read_request_hits", "l1_write_requests", "l1_flush_sectors",
+      "l2_read_sectors", "l2_read_sector_hits", "l2_write_sectors", "l2_write_sector_hits",
+      "l2_atomic_sectors", "l2_atomic_sector_hits", "l2_read_requests", "l2_read_request_hits",
+      "l2_write_requests", "dram_read_sectors", "dram_write_sectors", "l2_dirty_sectors");
+}
+inline constexpr std::size_t num_totals = num_values<Total>;
 /// The total that counts an instruction which goes through the caches.
 Total total_of(const trace::StaticInstruction& instruction);
 

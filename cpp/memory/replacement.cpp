@@ -4,11 +4,6 @@
 
 namespace warpstack::memory {
 
-std::string_view name_of(Replacement replacement) {
-  static constexpr std::string_view names[num_replacements] = {"lru", "fifo", "plru"};
-  return names[static_cast<std::size_t>(replacement)];
-}
-
 NibbleOrder::NibbleOrder(std::uint32_t ways) : ways_(ways), last_shift_(4 * (ways - 1)) {
   for (std::uint32_t way = 0; way < ways; ++way) identity_ |= std::uint64_t{way} << 4 * way;
 }

@@ -2,12 +2,13 @@
 
 #include <bit>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+
+#include "common/enum_names.h"
 
 namespace warpstack::memory {
 
@@ -17,8 +18,9 @@ enum class Replacement : std::uint8_t {
   plru,  ///< tree pseudo-LRU: each node of a binary tree over the ways points away from the last
          ///< use
 };
-inline constexpr std::size_t num_replacements = 3;
-std::string_view name_of(Replacement replacement);
+constexpr auto names_of(Replacement) {
+  return enum_names("replacement policy", "lru", "fifo", "plru");
+}
 
 /// The order in which up to 16 ways make room, as the nibbles of a word: the way that makes room
 /// last is the low one. Zero is the order of their numbers.

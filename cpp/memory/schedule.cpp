@@ -152,11 +152,6 @@ const MemoryAccess* SmSchedule::next() {
   }
 }
 
-std::string_view name_of(AccessOrder order) {
-  static constexpr std::string_view names[num_access_orders] = {"round_robin", "greedy"};
-  return names[static_cast<std::size_t>(order)];
-}
-
 GreedySchedule::GreedySchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                                std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
                                std::uint32_t mshrs)
@@ -217,12 +212,6 @@ void GreedySchedule::remove_issued() {
   warps_.erase(warps_.begin() + static_cast<std::ptrdiff_t>(issued_));
   issued_ = nobody;
   if (--left_[slot] == 0) fill(slot);
-}
-
-std::string_view name_of(BlockPolicy policy) {
-  static constexpr std::string_view names[num_block_policies] = {"round_robin", "random",
-                                                                 "breadth_first"};
-  return names[static_cast<std::size_t>(policy)];
 }
 
 namespace {

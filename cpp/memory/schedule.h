@@ -4,9 +4,9 @@
 #include <deque>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::memory {
@@ -71,8 +71,9 @@ enum class BlockPolicy : std::uint8_t {
   breadth_first,  ///< the SMs take turns until all slots are full; then the next block goes to the
                   ///< SM that first has a free slot
 };
-inline constexpr std::size_t num_block_policies = 3;
-std::string_view name_of(BlockPolicy policy);
+constexpr auto names_of(BlockPolicy) {
+  return enum_names("block policy", "round_robin", "random", "breadth_first");
+}
 
 struct BlockOrder {
   BlockPolicy policy = BlockPolicy::round_robin;
@@ -124,8 +125,7 @@ enum class AccessOrder : std::uint8_t {
   round_robin,  ///< one access each in turn
   greedy,       ///< one warp until it waits for a miss, then the oldest that does not wait
 };
-inline constexpr std::size_t num_access_orders = 2;
-std::string_view name_of(AccessOrder order);
+constexpr auto names_of(AccessOrder) { return enum_names("access order", "round_robin", "greedy"); }
 
 /// The order of the accesses of one SM as a greedy-then-oldest scheduler and its MSHRs make it,
 /// without times. A warp goes on until an access of it misses; then the oldest warp that waits for

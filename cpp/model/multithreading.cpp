@@ -22,7 +22,7 @@ double multithreaded_cycles(const interval::IntervalColumns& intervals, double w
   const double mean_instructions = instructions / static_cast<double>(intervals.size());
   double nonoverlapped = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    if (parameters.scheduler == Scheduler::lrr) {
+    if (parameters.scheduler == gpu::Scheduler::lrr) {
       // Eq. 10, 11. With several issue slots per cycle, Eq. 9 is a rate that may exceed one; a warp
       // still issues at most one instruction per turn.
       nonoverlapped +=

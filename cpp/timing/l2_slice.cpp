@@ -62,9 +62,9 @@ void L2Slice::take_fills(Ticks now) {
       // In the DRAM queue, in DRAM, and then waiting for room among the replies.
       const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
       const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
-      packet.waited[StackPart::queue] += queued;
-      packet.waited[StackPart::noc] += late;
-      packet.waited[StackPart::dram] += now - packet.mark - queued - late;
+      packet.waited[StackComponent::queue] += queued;
+      packet.waited[StackComponent::noc] += late;
+      packet.waited[StackComponent::dram] += now - packet.mark - queued - late;
       packet.mark = now;
       if (--packet.fetches > 0) continue;
       if (packet.needs_reply()) {
@@ -97,8 +97,8 @@ L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
   const Wait result = kind == Packet::Kind::write ? write(id, now) : read(id, now);
   if (result == Wait::none && kind != Packet::Kind::write) {
     // What is left of the time in the queue counts as time of L2.
-    packets_[id].waited[StackPart::queue] += for_dram;
-    packets_[id].waited[StackPart::noc] += for_reply;
+    packets_[id].waited[StackComponent::queue] += for_dram;
+    packets_[id].waited[StackComponent::noc] += for_reply;
     packets_[id].mark = now;
   }
   return result;

@@ -25,12 +25,13 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       fills_late_(l1.allocation == memory::Allocation::on_fill),
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.l1_latency)),
-      shared_latency_(whole_cycles(config.shared_memory_latency)),
+      shared_latency_(whole_cycles(config.latency.shared_memory)),
       mshrs_(config.l1_mshrs, config.l1_mshr_targets) {}
 
-StackPart LoadStoreUnit::cause_of_waiting() const {
-  if (blocked_on_ != StackPart::base) return blocked_on_;
-  return !queue_.empty() && queue_.front().wavefronts > 0 ? StackPart::dep : StackPart::l1;
+StackComponent LoadStoreUnit::cause_of_waiting() const {
+  if (blocked_on_ != StackComponent::base) return blocked_on_;
+  return !queue_.empty() && queue_.front().wavefronts > 0 ? StackComponent::dep
+                                                          : StackComponent::l1;
 }
 
 std::uint32_t LoadStoreUnit::allocate_load() {
@@ -65,8 +66,8 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   entry.issued = now;
   entry.mshr_mark = waited_for_mshr_;
   entry.noc_mark = waited_for_noc_;
-  if (blocked_on_ == StackPart::mshr) entry.mshr_mark += now - blocked_since_;
-  if (blocked_on_ == StackPart::noc) entry.noc_mark += now - blocked_since_;
+  if (blocked_on_ == StackComponent::mshr) entry.mshr_mark += now - blocked_since_;
+  if (blocked_on_ == StackComponent::noc) entry.noc_mark += now - blocked_since_;
   return entry;
 }
 
@@ -96,28 +97,29 @@ std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instru
 void LoadStoreUnit::step(Cycle now) {
   if (queue_.empty()) return;
   Entry& entry = queue_.front();
-  if (blocked_on_ == StackPart::mshr) waited_for_mshr_ += now - blocked_since_;
-  if (blocked_on_ == StackPart::noc) waited_for_noc_ += now - blocked_since_;
+  if (blocked_on_ == StackComponent::mshr) waited_for_mshr_ += now - blocked_since_;
+  if (blocked_on_ == StackComponent::noc) waited_for_noc_ += now - blocked_since_;
   blocked_since_ = now;
   retry_ = false;
   bool is_last = false;
   if (entry.wavefronts > 0) {
     is_last = ++entry.next == entry.wavefronts;
     if (is_last && entry.load != no_load) {
-      Stack latency = time_before(entry, now);
-      latency[StackPart::dep] += latency[StackPart::l1] + shared_latency_ * ticks_per_cycle;
-      latency[StackPart::l1] = 0;
+      CpiStack<std::int64_t> latency = time_before(entry, now);
+      latency[StackComponent::dep] +=
+          latency[StackComponent::l1] + shared_latency_ * ticks_per_cycle;
+      latency[StackComponent::l1] = 0;
       arrive(entry.load, now + shared_latency_, latency);
     }
   } else {
     blocked_on_ = look_up(entry, now);
-    if (blocked_on_ != StackPart::base) return;
+    if (blocked_on_ != StackComponent::base) return;
     is_last = ++entry.next == entry.lines.size();
   }
   if (is_last) queue_.pop();
 }
 
-StackPart LoadStoreUnit::look_up(Entry& entry, Cycle now) {
+StackComponent LoadStoreUnit::look_up(Entry& entry, Cycle now) {
   const memory::LineAccess& access = entry.lines[entry.next];
   switch (entry.kind) {
     case trace::MemoryKind::store:
@@ -133,7 +135,8 @@ StackPart LoadStoreUnit::look_up(Entry& entry, Cycle now) {
   return look_up_load(entry, access, now);
 }
 
-StackPart LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& access, Cycle now) {
+StackComponent LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& access,
+                                           Cycle now) {
   const bool is_local = access.line >= first_local_line_;
   const std::uint32_t sectors = memory::count_sectors(access.mask);
   const bool bypasses = entry.bypasses || (!is_local && !config_.memory.l1_caches_global);
@@ -143,11 +146,11 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& ac
     if (is_local) totals_[memory::Total::l1_local_read_sectors] += sectors;
   };
   if (bypasses) {
-    if (!noc_has_room()) return StackPart::noc;
+    if (!noc_has_room()) return StackComponent::noc;
     count();
     send(access.line, access.mask, Packet::Kind::read, entry.evict_first, nullptr,
          start_fetch(entry, no_mshr, now), now);
-    return StackPart::base;
+    return StackComponent::base;
   }
 
   const std::uint32_t set = l1_.set_of(access.line);
@@ -169,11 +172,11 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& ac
     pending |= mask & access.mask & ~fetched;
     has_targets = has_targets && mshrs_.has_room(id);
   });
-  if (!has_targets || (fetched && mshrs_.is_full())) return StackPart::mshr;
-  if (fetched && !noc_has_room()) return StackPart::noc;
+  if (!has_targets || (fetched && mshrs_.is_full())) return StackComponent::mshr;
+  if (fetched && !noc_has_room()) return StackComponent::noc;
 
   count();
-  const Stack before = time_before(entry, now);
+  const CpiStack<std::int64_t> before = time_before(entry, now);
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {entry.load, before});
   });
@@ -199,23 +202,23 @@ StackPart LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& ac
          start_fetch(entry, mshr, now), now);
   }
   if (waits_for == 0 && fetched == 0) {
-    Stack latency = before;
-    latency[StackPart::l1] += l1_latency_ * ticks_per_cycle;
+    CpiStack<std::int64_t> latency = before;
+    latency[StackComponent::l1] += l1_latency_ * ticks_per_cycle;
     ++loads_[entry.load].fetches;
     arrive(entry.load, now + l1_latency_, latency);
   }
   // The line itself: it has been looked up.
   arrive(entry.load, now, {});
-  return StackPart::base;
+  return StackComponent::base;
 }
 
-StackPart LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAccess& access,
-                                       const memory::ByteMasks& bytes, Cycle now) {
-  if (!noc_has_room()) return StackPart::noc;
+StackComponent LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAccess& access,
+                                            const memory::ByteMasks& bytes, Cycle now) {
+  if (!noc_has_room()) return StackComponent::noc;
   const std::uint32_t set = l1_.set_of(access.line);
   const bool fetches = l1_.config().write_miss == memory::WriteMiss::fetch_on_write &&
                        l1_.missing(set, access.line, access.mask) != 0;
-  if (fetches && mshrs_.is_full()) return StackPart::mshr;
+  if (fetches && mshrs_.is_full()) return StackComponent::mshr;
 
   const bool is_local = access.line >= first_local_line_;
   const std::uint32_t sectors = memory::count_sectors(access.mask);
@@ -239,17 +242,17 @@ StackPart LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAccess& a
     send(access.line, result.forward, Packet::Kind::write, entry.evict_first, &bytes, no_fetch,
          now);
   }
-  return StackPart::base;
+  return StackComponent::base;
 }
 
-StackPart LoadStoreUnit::look_up_atomic(Entry& entry, const memory::LineAccess& access,
-                                        const memory::ByteMasks& bytes, Cycle now) {
-  if (!noc_has_room()) return StackPart::noc;
+StackComponent LoadStoreUnit::look_up_atomic(Entry& entry, const memory::LineAccess& access,
+                                             const memory::ByteMasks& bytes, Cycle now) {
+  if (!noc_has_room()) return StackComponent::noc;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
   const bool returns = entry.kind == trace::MemoryKind::atomic;
   send(access.line, access.mask, returns ? Packet::Kind::atomic : Packet::Kind::reduction,
        entry.evict_first, &bytes, returns ? start_fetch(entry, no_mshr, now) : no_fetch, now);
-  return StackPart::base;
+  return StackComponent::base;
 }
 
 std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr, Cycle now) {
@@ -298,20 +301,20 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   const Packet& packet = packets_[id];
   const std::uint32_t fetch_id = packet.owner;
   Fetch& fetch = fetches_[fetch_id];
-  Stack latency = packet.waited;
-  latency[StackPart::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
+  CpiStack<std::int64_t> latency = packet.waited;
+  latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
   packets_.release(id);
   if (--fetch.packets > 0) return;
-  if (blocked_on_ != StackPart::base) retry_ = true;
+  if (blocked_on_ != StackComponent::base) retry_ = true;
 
   if (fetch.load != no_load) {
     ++miss_latency_.misses;
     miss_latency_.ticks += latency;
     miss_latency_.ticks += fetch.before;
   }
-  const auto reach = [&](std::uint32_t load, const Stack& before) {
+  const auto reach = [&](std::uint32_t load, const CpiStack<std::int64_t>& before) {
     if (load == no_load) return;
-    Stack whole = latency;
+    CpiStack<std::int64_t> whole = latency;
     whole += before;
     arrive(load, now, whole);
   };
@@ -331,7 +334,7 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   free_fetches_.push_back(fetch_id);
 }
 
-void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const Stack& latency) {
+void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int64_t>& latency) {
   Load& load = loads_[id];
   if (done >= load.done) {
     load.done = done;
@@ -340,21 +343,21 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const Stack& latency) {
   if (--load.fetches > 0) return;
   completed_.push_back(id);
   Ticks memory = 0;
-  for (const StackPart part :
-       {StackPart::mshr, StackPart::noc, StackPart::queue, StackPart::dram}) {
+  for (const StackComponent part :
+       {StackComponent::mshr, StackComponent::noc, StackComponent::queue, StackComponent::dram}) {
     memory += load.latency[part];
   }
-  if (config_.l2_clock_ghz != 0) memory += load.latency[StackPart::l2];
+  if (config_.l2_clock_ghz != 0) memory += load.latency[StackComponent::l2];
   critical_path_ = std::max(critical_path_, load.critical_before + memory);
 }
 
-Stack LoadStoreUnit::time_before(const Entry& entry, Cycle now) const {
-  Stack result;
+CpiStack<std::int64_t> LoadStoreUnit::time_before(const Entry& entry, Cycle now) const {
+  CpiStack<std::int64_t> result;
   const Cycle for_mshr = waited_for_mshr_ - entry.mshr_mark;
   const Cycle for_noc = waited_for_noc_ - entry.noc_mark;
-  result[StackPart::mshr] = for_mshr * ticks_per_cycle;
-  result[StackPart::noc] = for_noc * ticks_per_cycle;
-  result[StackPart::l1] = (now - entry.issued - for_mshr - for_noc) * ticks_per_cycle;
+  result[StackComponent::mshr] = for_mshr * ticks_per_cycle;
+  result[StackComponent::noc] = for_noc * ticks_per_cycle;
+  result[StackComponent::l1] = (now - entry.issued - for_mshr - for_noc) * ticks_per_cycle;
   return result;
 }
 

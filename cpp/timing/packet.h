@@ -31,7 +31,7 @@ struct Packet {
   Ticks mark = 0;        ///< until when its time is accounted for
   Ticks queue_mark = 0;  ///< how long its slice had waited for DRAM and for the reply network when
   Ticks noc_mark = 0;    ///< it arrived
-  Stack waited;          ///< ticks: noc, queue, dram
+  CpiStack<std::int64_t> waited;  ///< ticks: noc, queue, dram
 
   [[nodiscard]] bool needs_reply() const { return kind == Kind::read || kind == Kind::atomic; }
   [[nodiscard]] std::uint32_t data_bytes() const {

@@ -19,10 +19,10 @@ namespace {
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
 /// of L2, DRAM channels, reply network.
-class Machine {
+class SimulatedGpu {
  public:
-  Machine(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
-          const SimulationOptions& options)
+  SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
+               const SimulationOptions& options)
       : trace_(trace),
         config_(config),
         options_(options),
@@ -166,7 +166,7 @@ class Machine {
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
           result_.traffic.noc_request_bytes += request_bytes(packet);
-          packet.waited[StackPart::noc] += now - packet.mark;
+          packet.waited[StackComponent::noc] += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
           slice.add(id, now);
@@ -238,7 +238,7 @@ class Machine {
           // A reply that finds the port of its SM busy waits there, where it holds nobody up.
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
           reply_port_free_[packet.sm] = sent + port_time(packet.data_bytes());
-          packet.waited[StackPart::noc] += sent - packet.mark;
+          packet.waited[StackComponent::noc] += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
           sm.send_reply(id, now, sent + l2_latency_);
           sms_next_ = std::min(sms_next_, sm.next());
@@ -403,7 +403,7 @@ Simulator::Simulator(const TimingConfig& config)
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  return Machine(trace, config_, l2_, options).run();
+  return SimulatedGpu(trace, config_, l2_, options).run();
 }
 
 }  // namespace warpstack::timing

@@ -34,7 +34,7 @@ struct SimulationResult {
   std::uint64_t active_sms = 0;
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
   /// Issue slots of these cycles, by what they were used for (base) or lost to.
-  Stack slots;
+  CpiStack<std::int64_t> slots;
   /// Those of them that were lost while a store waited for an MSHR or the NoC.
   std::int64_t store_slots = 0;
   Ticks critical_path = 0;  ///< sum over the SMs of LoadStoreUnit::critical_path

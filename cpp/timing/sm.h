@@ -104,7 +104,7 @@ class Sm {
   /// The cycle after its last warp was done.
   [[nodiscard]] Cycle end() const { return end_; }
   /// Issue slots until end(), by what they were used for.
-  [[nodiscard]] const Stack& slots() const { return slots_; }
+  [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
   /// Those of them that were lost while a store kept the load-store unit waiting.
   [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
   [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
@@ -129,7 +129,7 @@ class Sm {
     std::uint32_t waiting = 0;     ///< warps at the barrier
   };
   /// A load in flight as a cause; smaller causes are parts of the stack.
-  static constexpr std::uint32_t first_load_cause = num_stack_parts;
+  static constexpr std::uint32_t first_load_cause = num_values<StackComponent>;
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
@@ -190,7 +190,7 @@ class Sm {
 
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
-  Stack slots_;
+  CpiStack<std::int64_t> slots_;
   std::int64_t store_slots_ = 0;
   Cycle last_ = -1;  ///< cycles up to here are accounted for
   Cycle end_ = 0;

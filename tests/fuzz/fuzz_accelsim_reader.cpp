@@ -11,8 +11,8 @@
 #include "common/error.h"
 #include "interval/interval.h"
 #include "memory/memory_system.h"
-#include "trace/accelsim_reader.h"
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     config.l2 = {.size_bytes = 16384, .ways = 4};
     const memory::MemoryProfile memory = memory::MemorySystem(config).run(trace);
     const interval::Latencies cycles =
-        interval::latencies(trace, memory, interval::ClassLatencies{}, {25, 120, 220});
+        interval::latencies(trace, memory, gpu::ClassLatencies{}, {25, 120, 220});
     group_warps(trace, cycles, 1.0);
     interval::build_intervals(trace, {0, 0}, cycles, memory, interval::IntervalOptions{});
 

@@ -348,14 +348,14 @@ class IntervalProfile:
             self._played = {key: self._work.play(key, launch.blocks_per_sm)}
         return self._played[key]
 
-    def _core_kernel(self, gpu: Gpu, model: str) -> _core.KernelDemand:
+    def _core_kernel(self, gpu: Gpu, model: str) -> _core.ModelInput:
         """Return what a model reads of the kernel."""
         waves = self._core_waves(gpu)
         if self._source is None or not _core.reads_phases(model):
-            return _core.KernelDemand(self._core, waves, None, None)
+            return _core.ModelInput(self._core, waves, None, None)
         source = self._source
         demands = _core.demands_of(source.kernel._core, source.memory)
-        return _core.KernelDemand(self._core, waves, self._core_phases(gpu), demands)
+        return _core.ModelInput(self._core, waves, self._core_phases(gpu), demands)
 
     def __repr__(self) -> str:
         table = self.intervals

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
-STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+STACK_COMPONENTS = _core.STACK_COMPONENTS
 
 _STACK_COLUMNS = [f"cpi_{component}" for component in STACK_COMPONENTS]
 

@@ -380,7 +380,6 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "dram_clock_ghz",
         "scheduler",
         "issue_width",
-        "shared_memory_latency",
         "lsu_queue_entries",
         "l1_latency",
         "l1_mshr_targets",

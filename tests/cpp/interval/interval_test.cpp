@@ -81,7 +81,7 @@ TEST(Intervals, MissesAreMeansOfTheInstruction) {
   load.dram_requests = 12;
   load.dram_sectors = 24;
   load.events = {1, 0, 1};
-  const Latencies cycles = latencies(trace, memory, ClassLatencies{}, {25, 120, 220});
+  const Latencies cycles = latencies(trace, memory, gpu::ClassLatencies{}, {25, 120, 220});
   EXPECT_EQ(cycles[0], (25 + 340) / 2.0);
   IntervalColumns columns = build_intervals(trace, {0, 0}, cycles, memory, IntervalOptions{});
   EXPECT_EQ(columns.read_misses[0], 24);

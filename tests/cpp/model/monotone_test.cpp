@@ -40,7 +40,7 @@ struct Kernel {
   trace::KernelTrace trace;
   memory::MemoryProfile memory;
   interval::IntervalColumns intervals;
-  interval::Demands demands;
+  interval::ResourceDemands demands;
 };
 
 /// What a warp runs: rows of the instruction table.
@@ -143,7 +143,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
 Kernel kernel_of(trace::KernelTrace trace, const memory::MemoryProfile& memory) {
   const interval::Latencies ones(trace.instructions().size(), 1);
   interval::IntervalColumns intervals = interval::build_intervals(trace, {0, 0}, ones, memory, {});
-  const interval::Demands demands = interval::demands_of(trace, memory);
+  const interval::ResourceDemands demands = interval::demands_of(trace, memory);
   return {std::move(trace), memory, std::move(intervals), demands};
 }
 
@@ -156,8 +156,8 @@ Kernel random_kernel(Random& random) {
 }
 
 struct Gpu {
-  interval::ClassLatencies classes;
-  interval::MemoryLatencies levels;
+  gpu::ClassLatencies classes;
+  gpu::MemoryLatencies levels;
   ModelParameters parameters;
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;
@@ -171,7 +171,7 @@ Gpu random_gpu(Random& random) {
   gpu.levels = {latency(), latency(), latency()};
   ModelParameters& p = gpu.parameters;
   p.issue_rate = random.chance(0.5) ? static_cast<double>(random.whole(1, 4)) : random.real(0.3, 4);
-  p.scheduler = random.chance(0.5) ? Scheduler::gto : Scheduler::lrr;
+  p.scheduler = random.chance(0.5) ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
   p.clock_ghz = random.scale(0.3, 3);
   p.l1_mshrs = static_cast<double>(random.whole(1, random.chance(0.5) ? 8 : 512));
   p.noc_bandwidth_gbs = random.scale(1, 1e5);

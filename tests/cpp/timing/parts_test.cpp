@@ -63,29 +63,29 @@ const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3
                                                         {5, 7},    {},        {3, 5, 7}};
 constexpr std::uint32_t nobody = WarpScheduler::nobody;
 
-WarpScheduler scheduler_with_three_warps(WarpOrder order) {
+WarpScheduler scheduler_with_three_warps(gpu::Scheduler order) {
   WarpScheduler scheduler(order);
   for (const std::uint32_t warp : {7u, 3u, 5u}) scheduler.add(warp);
   return scheduler;
 }
 
 TEST(WarpScheduler, GreedyThenOldest) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 3, 7, nobody, 7}));
 }
 
 TEST(WarpScheduler, LooseRoundRobin) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::lrr);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::lrr);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 3, 5, 7, 5, nobody, 7}));
 }
 
 TEST(WarpScheduler, OldestFirst) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::oldest);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::oldest);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 7, 7, nobody, 7}));
 }
 
 TEST(WarpScheduler, ASlotThatIsTakenAgainIsNotTheLastWarp) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
   picks(scheduler, {{3}});
   scheduler.remove(3);
   scheduler.add(3);  // the youngest now
@@ -254,16 +254,16 @@ TEST(DramChannel, OpenRowsGoFirst) {
 }
 
 TEST(Stack, DividesInProportionWithoutLoss) {
-  Stack shares;
-  shares[StackPart::l2] = 2;
-  shares[StackPart::dram] = 5;
-  shares[StackPart::mshr] = 5;
-  Stack stack;
-  stack.add_in_proportion(101, shares);
+  CpiStack<std::int64_t> shares;
+  shares[StackComponent::l2] = 2;
+  shares[StackComponent::dram] = 5;
+  shares[StackComponent::mshr] = 5;
+  CpiStack<std::int64_t> stack;
+  add_in_proportion(stack, 101, shares);
   // 16.83, 42.08 and 42.08, rounded down; the first of the largest takes the rest, one.
-  EXPECT_EQ(stack[StackPart::l2], 16);
-  EXPECT_EQ(stack[StackPart::dram], 43);
-  EXPECT_EQ(stack[StackPart::mshr], 42);
+  EXPECT_EQ(stack[StackComponent::l2], 16);
+  EXPECT_EQ(stack[StackComponent::dram], 43);
+  EXPECT_EQ(stack[StackComponent::mshr], 42);
   EXPECT_EQ(stack.sum(), 101);
 }
 

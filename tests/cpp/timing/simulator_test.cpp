@@ -31,8 +31,8 @@ TimingConfig config() {
                       .slices = 24,
                       .slice_interleave_bytes = 256};
   result.clock_ghz = 1.4;
-  result.latency.fill(20);
-  result.shared_memory_latency = 23;
+  result.latency.of_class.fill(20);
+  result.latency.shared_memory = 23;
   result.l1_latency = 25;
   result.l1_mshrs = 128;
   result.l1_mshr_targets = 8;
@@ -193,7 +193,7 @@ TEST(Mshrs, MissesGoInBatches) {
     EXPECT_EQ(result.cycles, 340 * batches + in_last - 1) << mshrs;
     // All wait but the first batch.
     EXPECT_EQ(result.miss_latency.misses, 32u);
-    EXPECT_GT(result.miss_latency.ticks[StackPart::mshr],
+    EXPECT_GT(result.miss_latency.ticks[StackComponent::mshr],
               std::int64_t{340 - 32} * (32 - mshrs) * ticks_per_cycle);
   }
   TimingConfig streaming = config();
@@ -368,7 +368,7 @@ TEST(Conservation, WhatLeavesALevelEntersTheNext) {
       totals[memory::Total::dram_read_sectors]);
   // Every issue slot of every SM until its end is accounted for.
   EXPECT_EQ(result.slots.sum(), result.sm_cycles);
-  EXPECT_EQ(result.slots[StackPart::base], static_cast<std::int64_t>(result.instructions));
+  EXPECT_EQ(result.slots[StackComponent::base], static_cast<std::int64_t>(result.instructions));
   EXPECT_EQ(result.active_sms, 28u);
 }
 
@@ -377,7 +377,7 @@ TEST(Simulator, IsDeterministicAndReadsFilesAlike) {
   const SimulationResult first = simulate(config(), kernel);
   const SimulationResult second = simulate(config(), kernel);
   EXPECT_EQ(first.cycles, second.cycles);
-  EXPECT_EQ(first.slots[StackPart::noc], second.slots[StackPart::noc]);
+  EXPECT_EQ(first.slots[StackComponent::noc], second.slots[StackComponent::noc]);
 }
 
 TEST(Simulator, SamplesAtRegularCycles) {
