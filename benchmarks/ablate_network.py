@@ -23,12 +23,12 @@ import warpstack as ws
 from warpstack import _core
 from warpstack.models.prediction import _parameters
 
-PAGE = REPOSITORY / "docs" / "warpstack-model.md"
+PAGE = REPOSITORY / "docs" / "explanation" / "warpstack-model.md"
 MODEL = "warpstack"
 COMPARED = ("gpumech", "mdm", MODEL)
 
 
-def burst(gpu: ws.Gpu, demands: _core.Demands, launch: _core.PhaseList) -> float:
+def burst(gpu: ws.Gpu, demands: _core.ResourceDemands, launch: _core.PhaseList) -> float:
     """Return the cycles that the model adds for the first accesses of all warps."""
     p = _parameters(gpu)
     sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes
@@ -52,9 +52,9 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
     demands = _core.demands_of(kernel._core, memory._core)
     waves, phases = profile._core_waves(gpu), profile._core_phases(gpu)
     assert phases is not None
-    whole = _core.KernelDemand(profile._core, waves, phases, demands)
+    whole = _core.ModelInput(profile._core, waves, phases, demands)
 
-    def cycles(demand: _core.KernelDemand, **changes: float) -> float:
+    def cycles(demand: _core.ModelInput, **changes: float) -> float:
         result = _core.evaluate(MODEL, demand, _parameters(gpu) | changes)
         return float(profile.num_instructions * result["cycles"] / result["warp_instructions"])
 
@@ -63,11 +63,11 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
     return {
         "the model": full,
         "waves of equal warps instead of phases": cycles(
-            _core.KernelDemand(profile._core, waves, None, demands)
+            _core.ModelInput(profile._core, waves, None, demands)
         ),
         "no drain of the last warps (oldest first)": cycles(whole, scheduler="lrr"),
         "demands of the representative warp instead of all": cycles(
-            _core.KernelDemand(profile._core, waves, phases, None)
+            _core.ModelInput(profile._core, waves, phases, None)
         ),
         "no bound by MSHRs": cycles(whole, l1_mshrs=1e9),
         "no contention for NoC, L2 and DRAM": cycles(
@@ -145,7 +145,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write docs/warpstack-model.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/explanation/warpstack-model.md"
+    )
     parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
     arguments = parser.parse_args()
     texts = {"ablations": ablation_table()}

@@ -2,7 +2,7 @@
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
     python benchmarks/design_space.py            # print the tables
-    python benchmarks/design_space.py --write    # also docs/exploring.md and its maps
+    python benchmarks/design_space.py --write    # also docs/how-to/exploring.md and its maps
     python benchmarks/design_space.py --examples # only the page's other pictures
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
@@ -28,7 +28,7 @@ import warpstack as ws
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-PAGE = REPOSITORY / "docs" / "exploring.md"
+PAGE = REPOSITORY / "docs" / "how-to" / "exploring.md"
 IMAGES = REPOSITORY / "docs" / "images"
 APPLICATIONS = {"b+tree": "design-space-btree.png", "cfd": "design-space-cfd.png"}
 AXES = {"num_sms": [15, 28, 56, 80], "dram_bandwidth_gbs": [240, 480, 720, 960]}
@@ -124,7 +124,7 @@ def draw(table: pd.DataFrame, name: str, path: Path) -> None:
 
 
 def examples() -> None:
-    """Draw what docs/exploring.md shows of `ws.plot`, for bfs."""
+    """Draw what docs/how-to/exploring.md shows of `ws.plot`, for bfs."""
     app, gpu = ws.workloads.load("bfs"), ws.gpu("pascal-mdm")
     points = [
         {"dram_bandwidth_gbs": 480 * f, "noc_bandwidth_gbs": 1050 * f} for f in (0.5, 1, 2, 4)
@@ -167,7 +167,7 @@ def main() -> None:
     )
     parser.add_argument("--size", default="paper", help="of the workloads")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/exploring.md")
+    parser.add_argument("--write", action="store_true", help="write docs/how-to/exploring.md")
     parser.add_argument("--examples", action="store_true", help="draw only the other pictures")
     arguments = parser.parse_args()
     if arguments.examples:
@@ -178,7 +178,7 @@ def main() -> None:
         table, seconds = measure(name, arguments.size, arguments.processes)
         texts.append(
             f"**{name}** ({arguments.size})\n\n{as_markdown(scores(table))}\n\n"
-            f"![{name} over SMs and DRAM bandwidth](images/{picture})\n\n"
+            f"![{name} over SMs and DRAM bandwidth](../images/{picture})\n\n"
             f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
             f"one core and {seconds['sweep']:.1f} s to predict."
         )

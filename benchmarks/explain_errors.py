@@ -2,7 +2,7 @@
 """Find out by ablation why models and simulator disagree.
 
     python benchmarks/explain_errors.py            # print the tables
-    python benchmarks/explain_errors.py --write    # also write them into docs/validation-models.md
+    python benchmarks/explain_errors.py --write    # also write them into docs/quality/validation-models.md
 
 A resource is made so large that nobody waits for it, in the simulated GPU and in the models' GPU, or a
 trace is changed so that all warps do the same, or every access stays in one line. Where the error goes
@@ -313,7 +313,9 @@ def main() -> None:
     parser.add_argument("--size", default="small", help="of the workloads")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/validation-models.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/quality/validation-models.md"
+    )
     arguments = parser.parse_args()
     names = arguments.only or ws.workloads.names()
     tasks = [(name, arguments.size) for name in names]

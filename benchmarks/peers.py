@@ -2,7 +2,7 @@
 """Compare the speed of a bare LRU cache with simulators that PyPI has, on the same streams.
 
     python benchmarks/peers.py           # print the table
-    python benchmarks/peers.py --write   # also write docs/benchmarks.md
+    python benchmarks/peers.py --write   # also write docs/quality/benchmarks.md
 
 The peers are pycachesim and libcachesim, where they are installed (``pip install pycachesim
 libcachesim``). Each is driven as its documentation shows, and must count the same hits.
@@ -207,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
     arguments = parser.parse_args()
     text = table(compare())
     print(f"Measured on: {machine()}", file=sys.stderr)

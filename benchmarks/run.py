@@ -2,7 +2,7 @@
 """Measure the speed of each stage on one core.
 
     python benchmarks/run.py                 # print the table
-    python benchmarks/run.py --write         # also write docs/benchmarks.md
+    python benchmarks/run.py --write         # also write docs/quality/benchmarks.md
     python benchmarks/run.py --only caches   # one group
 
 Each figure is the median of several runs in one process. Machines are shared and noisy: compare ratios
@@ -241,8 +241,8 @@ def write_between_marks(page: Path, name: str, text: str) -> None:
 
 
 def write_table(name: str, text: str) -> None:
-    """Put a table, with the machine, between its marks in docs/benchmarks.md."""
-    page = REPOSITORY / "docs" / "benchmarks.md"
+    """Put a table, with the machine, between its marks in docs/quality/benchmarks.md."""
+    page = REPOSITORY / "docs" / "quality" / "benchmarks.md"
     write_between_marks(page, name, f"Measured on: {machine()}.\n\n{text}")
 
 
@@ -252,7 +252,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
     rows = []

@@ -2,7 +2,7 @@
 """Measure sweeps: evaluations of the equations, and Table II of the MDM paper over again.
 
     python benchmarks/sweep.py                 # print the tables
-    python benchmarks/sweep.py --write         # also write docs/benchmarks.md
+    python benchmarks/sweep.py --write         # also write docs/quality/benchmarks.md
     python benchmarks/sweep.py --workers 1     # on one core
 
 The workloads (`small`) are traced once and kept in a folder (`--traces`, by default a temporary one).
@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, help="folder to keep the traces in")
     parser.add_argument("--workers", type=int, help="threads (default: one per core)")
     parser.add_argument("--sample", type=int, default=100, help="points of the Latin hypercube")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         apps, tracing = load(arguments.traces or Path(temporary))
@@ -202,7 +202,7 @@ def main() -> None:
     )
     print(text)
     if arguments.write:
-        write_between_marks(REPOSITORY / "docs" / "benchmarks.md", "sweep", text)
+        write_between_marks(REPOSITORY / "docs" / "quality" / "benchmarks.md", "sweep", text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold the simulator against Accel-Sim on the same traces with the same resources.
 
     python benchmarks/validate_accelsim.py REFERENCE TRACES            # print the table
-    python benchmarks/validate_accelsim.py REFERENCE TRACES --write    # also write docs/timing.md
+    python benchmarks/validate_accelsim.py REFERENCE TRACES --write    # also write docs/quality/simulator.md
 
 REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds
 rodinia-bfs-graph4096. The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py
@@ -21,7 +21,7 @@ from validate_bfs import markdown
 
 import warpstack as ws
 
-PAGE = REPOSITORY / "docs" / "timing.md"
+PAGE = REPOSITORY / "docs" / "quality" / "simulator.md"
 
 #: The GPU that the reference's README describes; the rest is MDM's Table III.
 RESOURCES = {

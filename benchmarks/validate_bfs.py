@@ -2,7 +2,7 @@
 """Hold the cache simulation against hardware counters and Accel-Sim on Rodinia bfs.
 
     python benchmarks/validate_bfs.py REFERENCE TRACE            # print the tables
-    python benchmarks/validate_bfs.py REFERENCE TRACE --write    # also write docs/validation.md
+    python benchmarks/validate_bfs.py REFERENCE TRACE --write    # also write docs/quality/validation.md
 
 REFERENCE is the table of counters per launch (rodinia-bfs-graph4096.csv), TRACE the traced application.
 """
@@ -17,7 +17,7 @@ from run import REPOSITORY, write_between_marks
 
 import warpstack as ws
 
-PAGE = REPOSITORY / "docs" / "validation.md"
+PAGE = REPOSITORY / "docs" / "quality" / "validation.md"
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lowering the clock from 2 to 1.4 GHz costs: models and CRISP against the simulator (MDM, Figure 13).
 
-    python benchmarks/validate_dvfs.py --write    # into docs/dvfs.md
+    python benchmarks/validate_dvfs.py --write    # into docs/explanation/dvfs.md
 
 Times are those of an application, the sum over its launches. A model's error is that of the ratio of its two
 times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration is `pascal-mdm` at 2 GHz.
@@ -19,7 +19,7 @@ from run import machine, write_between_marks
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "dvfs.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "dvfs.md"
 NOMINAL_GHZ, TARGET_GHZ = 2.0, 1.4
 MODELS = ("gpumech", "crisp", "mdm", "mwp_cwp")
 #: Mean errors over the paper's memory-divergent applications, in percent (MDM, Section VII).
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--size", default="small", help="of the workloads")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads alone")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/dvfs.md")
+    parser.add_argument("--write", action="store_true", help="write docs/explanation/dvfs.md")
     parser.add_argument(
         "--l2-clock", type=float, default=0, help="of L2 and the NoC, GHz (default: the SMs')"
     )

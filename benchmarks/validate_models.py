@@ -3,7 +3,7 @@
 
     python benchmarks/validate_models.py                   # the baseline (MDM, Figure 5)
     python benchmarks/validate_models.py --axes            # also as resources vary (Figures 6 to 9)
-    python benchmarks/validate_models.py --axes --write    # into docs/validation-models.md, with pictures
+    python benchmarks/validate_models.py --axes --write    # into the page, with pictures
 
 Errors are those of an application's IPC over all its launches, as in the MDM paper (Eq. 11). The
 configuration is `pascal-mdm` (MDM, Table III); no parameter of the simulator is fitted to a model.
@@ -26,8 +26,8 @@ import warpstack as ws
 from warpstack.plot.style import styles
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGE = REPOSITORY / "docs" / "validation-models.md"
-IMAGES = PAGE.parent / "images"
+PAGE = REPOSITORY / "docs" / "quality" / "validation-models.md"
+IMAGES = REPOSITORY / "docs" / "images"
 #: What the axes vary (MDM, Section V-B), the baseline among them, and the paper's figure.
 AXES = {
     "noc_bandwidth_gbs": (525, 1050, 1400, 2100),
@@ -218,7 +218,7 @@ def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
         table = pd.concat([labels, means.reset_index(drop=True)], axis=1)
         parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
         if pictures:
-            parts.append(f"![Mean errors over {TITLES[field]}](images/validation-{field}.png)")
+            parts.append(f"![Mean errors over {TITLES[field]}](../images/validation-{field}.png)")
         parts.append(as_markdown(table))
     parts.append("### Ranks")
     parts.append(as_markdown(rank_correlations(results)))
@@ -297,7 +297,9 @@ def main() -> None:
     parser.add_argument("--axes", action="store_true", help="vary NoC, DRAM, MSHRs and SMs, too")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/validation-models.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/quality/validation-models.md"
+    )
     parser.add_argument(
         "--keep",
         type=Path,

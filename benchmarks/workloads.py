@@ -3,7 +3,7 @@
 
     python benchmarks/workloads.py                  # print the table
     python benchmarks/workloads.py --only bfs spmv
-    python benchmarks/workloads.py --write          # update data/workloads and docs/workloads.md
+    python benchmarks/workloads.py --write          # update data/workloads and docs/reference/workloads.md
 
 What is written (launches, warp instructions, DPKI) is the same on every machine; times are not written.
 """
@@ -22,7 +22,7 @@ import warpstack as ws
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MEASURED = REPOSITORY / "data" / "workloads" / "measured.csv"
-DOCUMENT = REPOSITORY / "docs" / "workloads.md"
+DOCUMENT = REPOSITORY / "docs" / "reference" / "workloads.md"
 WRITTEN = ["name", "launches", "instructions", "dpki"]
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import warpstack as ws
 from warpstack import cli
+from warpstack.cli.common.output import plain
 from warpstack.hardware.stages import Stage, fields_of
 
 HERE = Path(__file__).parent
-GENERATED = HERE / "generated"
+GENERATED = HERE / "reference" / "generated"
 
 project = "warpstack"
 author = "the warpstack authors"
@@ -54,7 +55,7 @@ nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json
 
 def command_line() -> str:
     """Return a page with the help of every command, from the parser itself."""
-    parser = cli._parser()
+    parser = cli.make_parser()
     lines = ["# The command line", "", parser.description or "", ""]
     lines += [
         "Bad input is one line on standard error that names file, line and remedy, and exit status 2.",
@@ -95,7 +96,7 @@ def gpu_fields() -> str:
     lines += ["| field | " + " | ".join(f"`{gpu.name}`" for gpu in described) + " |"]
     lines += ["|---|" + "---:|" * len(described)]
     for name in ws.Gpu.fields():
-        values = [_cell(cli._plain(gpu.values()[name])) for gpu in described]
+        values = [_cell(plain(gpu.values()[name])) for gpu in described]
         lines.append(f"| `{name}` | " + " | ".join(values) + " |")
     return "\n".join([*lines, ""])
 
@@ -120,7 +121,19 @@ def lead_links_of_notebooks_here(_: Any, name: str, source: list[str]) -> None:
         source[0] = source[0].replace("](../docs/", "](/")
 
 
+def leave_out_what_has_a_page(
+    app: Any, what: str, name: str, member: object, _skip: bool, _options: object
+) -> bool | None:
+    """Describe a class once: on the page of its own, or of `ws.cuda`, not of each module that has it, too."""
+    if what != "module" or not isinstance(member, type):
+        return None
+    on_page_of_cuda = getattr(ws.cuda, name, None) is member
+    here = app.env.docname.endswith("warpstack.cuda")
+    return True if getattr(ws, name, None) is member or (on_page_of_cuda and not here) else None
+
+
 def setup(app: Any) -> None:
     """Have Sphinx write the generated pages before it looks for pages."""
+    app.connect("autodoc-skip-member", leave_out_what_has_a_page)
     app.connect("builder-inited", write_generated_pages, priority=1)
     app.connect("source-read", lead_links_of_notebooks_here)

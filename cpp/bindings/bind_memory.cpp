@@ -1,79 +1,45 @@
 #include "bindings/bindings.h"
-#include "bindings/memory_config.h"
+#include "bindings/config.h"
+#include "bindings/memory_results.h"
 #include "memory/memory_system.h"
 #include "memory/profile_words.h"
 
 namespace warpstack::bindings {
 namespace {
 
-using CounterField = std::pair<const char*, std::uint64_t InstructionCounters::*>;
+using CounterField = std::pair<const char*, std::uint64_t memory::InstructionCounters::*>;
 constexpr CounterField counter_fields[] = {
-    {"executions", &InstructionCounters::executions},
-    {"active_executions", &InstructionCounters::active_executions},
-    {"sectors", &InstructionCounters::sectors},
-    {"requests", &InstructionCounters::requests},
-    {"l2_requests", &InstructionCounters::l2_requests},
-    {"l2_request_sectors", &InstructionCounters::l2_request_sectors},
-    {"dram_requests", &InstructionCounters::dram_requests},
-    {"dram_sectors", &InstructionCounters::dram_sectors},
-    {"shared_wavefronts", &InstructionCounters::shared_wavefronts},
+    {"executions", &memory::InstructionCounters::executions},
+    {"active_executions", &memory::InstructionCounters::active_executions},
+    {"sectors", &memory::InstructionCounters::sectors},
+    {"requests", &memory::InstructionCounters::requests},
+    {"l2_requests", &memory::InstructionCounters::l2_requests},
+    {"l2_request_sectors", &memory::InstructionCounters::l2_request_sectors},
+    {"dram_requests", &memory::InstructionCounters::dram_requests},
+    {"dram_sectors", &memory::InstructionCounters::dram_sectors},
+    {"shared_wavefronts", &memory::InstructionCounters::shared_wavefronts},
 };
-constexpr const char* event_fields[num_miss_events] = {"l1_hit_events", "l2_hit_events",
-                                                       "dram_events"};
+constexpr const char* event_fields[memory::num_miss_events] = {"l1_hit_events", "l2_hit_events",
+                                                               "dram_events"};
 
-py::dict counters_to_dict(const MemoryProfile& profile) {
+py::dict counters_to_dict(const memory::MemoryProfile& profile) {
   py::dict result;
   for (const auto& [name, member] : counter_fields) {
     result[name] = column_of<std::uint64_t>(
-        profile.per_row, [member](const InstructionCounters& c) { return c.*member; });
+        profile.per_row, [member](const memory::InstructionCounters& c) { return c.*member; });
   }
-  for (std::size_t e = 0; e < num_miss_events; ++e) {
+  for (std::size_t e = 0; e < memory::num_miss_events; ++e) {
     result[event_fields[e]] = column_of<std::uint64_t>(
-        profile.per_row, [e](const InstructionCounters& c) { return c.events[e]; });
+        profile.per_row, [e](const memory::InstructionCounters& c) { return c.events[e]; });
   }
   return result;
 }
 
-CacheConfig cache_config(const py::dict& fields) {
-  const auto choice = [&fields](const char* name) { return fields[name].cast<std::string>(); };
-  CacheConfig config;
-  config.size_bytes = fields["size_bytes"].cast<std::uint64_t>();
-  config.ways = fields["ways"].cast<std::uint32_t>();
-  config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
-  config.sector_bytes = fields["sector_bytes"].cast<std::uint32_t>();
-  config.write_policy =
-      enum_of<WritePolicy>(choice("write_policy"), num_write_policies, "write policy");
-  config.write_miss =
-      enum_of<WriteMiss>(choice("write_miss"), num_write_misses, "write-miss policy");
-  config.replacement =
-      enum_of<Replacement>(choice("replacement"), num_replacements, "replacement policy");
-  config.allocation = enum_of<Allocation>(choice("allocation"), num_allocations, "allocation");
-  config.set_index = enum_of<Indexing>(choice("set_index"), num_indexings, "set index");
-  config.slices = fields["slices"].cast<std::uint32_t>();
-  config.slice_interleave_bytes = fields["slice_interleave_bytes"].cast<std::uint32_t>();
-  config.slice_index = enum_of<Indexing>(choice("slice_index"), num_indexings, "slice index");
-  return config;
-}
-
-SmLimits sm_limits(const py::dict& fields) {
-  SmLimits sm;
-  sm.warps = fields["warps"].cast<std::uint32_t>();
-  sm.threads = fields["threads"].cast<std::uint32_t>();
-  sm.blocks = fields["blocks"].cast<std::uint32_t>();
-  sm.registers = fields["registers"].cast<std::uint64_t>();
-  sm.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
-  sm.register_allocation_unit = fields["register_allocation_unit"].cast<std::uint32_t>();
-  sm.shared_memory_allocation_bytes =
-      fields["shared_memory_allocation_bytes"].cast<std::uint32_t>();
-  sm.shared_memory_reserved_bytes = fields["shared_memory_reserved_bytes"].cast<std::uint32_t>();
-  return sm;
-}
-
 /// Line, dirty sectors, their valid bytes and writer; None without dirty sectors.
-py::object eviction_to_tuple(const Cache::Eviction& eviction) {
+py::object eviction_to_tuple(const memory::Cache::Eviction& eviction) {
   if (!eviction.dirty) return py::none();
   py::dict bytes;
-  for (std::uint32_t s = 0; s < max_sectors_per_line; ++s) {
+  for (std::uint32_t s = 0; s < memory::max_sectors_per_line; ++s) {
     if (eviction.dirty >> s & 1) bytes[py::int_(s)] = eviction.bytes[s];
   }
   return py::make_tuple(eviction.line, bytes, eviction.writer);
@@ -81,37 +47,16 @@ py::object eviction_to_tuple(const Cache::Eviction& eviction) {
 
 }  // namespace
 
-py::dict totals_to_dict(const MemoryTotals& totals) {
+py::dict totals_to_dict(const memory::MemoryTotals& totals) {
   py::dict result;
-  for (std::size_t i = 0; i < num_totals; ++i) {
-    const auto total = static_cast<Total>(i);
+  for (std::size_t i = 0; i < memory::num_totals; ++i) {
+    const auto total = static_cast<memory::Total>(i);
     result[py::str(std::string(name_of(total)))] = totals[total];
   }
   return result;
 }
 
-MemoryConfig memory_config(const py::dict& fields) {
-  MemoryConfig config;
-  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
-  config.sm = sm_limits(fields["sm"]);
-  config.l1 = cache_config(fields["l1"]);
-  config.l2 = cache_config(fields["l2"]);
-  config.unified_bytes = fields["unified_bytes"].cast<std::uint64_t>();
-  config.carve_outs = fields["carve_outs"].cast<std::vector<std::uint64_t>>();
-  config.adaptive_keeps_ways = fields["adaptive_keeps_ways"].cast<bool>();
-  config.l1_caches_global = fields["l1_caches_global"].cast<bool>();
-  config.filter_l1_hits = fields["filter_l1_hits"].cast<bool>();
-  config.block_order.policy = enum_of<BlockPolicy>(fields["block_policy"].cast<std::string>(),
-                                                   num_block_policies, "block policy");
-  config.block_order.seed = fields["seed"].cast<std::uint64_t>();
-  config.block_order.first_occupancy_only = fields["first_occupancy_only"].cast<bool>();
-  config.access_order = enum_of<AccessOrder>(fields["access_order"].cast<std::string>(),
-                                             num_access_orders, "access order");
-  config.l1_mshrs = fields["l1_mshrs"].cast<std::uint32_t>();
-  return config;
-}
-
-py::dict occupancy_to_dict(const Occupancy& occupancy) {
+py::dict occupancy_to_dict(const memory::Occupancy& occupancy) {
   py::dict result;
   result["blocks_per_sm"] = occupancy.blocks_per_sm;
   result["warps_per_block"] = occupancy.warps_per_block;
@@ -121,69 +66,74 @@ py::dict occupancy_to_dict(const Occupancy& occupancy) {
 }
 
 void bind_memory(py::module_& module) {
-  py::class_<MemoryProfile>(module, "MemoryProfile")
+  py::class_<memory::MemoryProfile>(module, "MemoryProfile")
       .def_static(
           "from_words",
-          [](const Contiguous<std::uint64_t>& words) { return memory_profile_of(span_of(words)); },
+          [](const Contiguous<std::uint64_t>& words) {
+            return memory::memory_profile_of(span_of(words));
+          },
           py::arg("words"))
-      .def_property_readonly("words", [](const MemoryProfile& p) { return array_of(words_of(p)); })
-      .def_property_readonly("totals",
-                             [](const MemoryProfile& p) { return totals_to_dict(p.totals); })
+      .def_property_readonly("words",
+                             [](const memory::MemoryProfile& p) { return array_of(words_of(p)); })
+      .def_property_readonly(
+          "totals", [](const memory::MemoryProfile& p) { return totals_to_dict(p.totals); })
       .def_property_readonly("per_row", &counters_to_dict)
-      .def_property_readonly("occupancy",
-                             [](const MemoryProfile& p) { return occupancy_to_dict(p.occupancy); })
-      .def_readonly("l1_size_bytes", &MemoryProfile::l1_size_bytes)
-      .def_readonly("simulated_blocks", &MemoryProfile::simulated_blocks)
+      .def_property_readonly(
+          "occupancy",
+          [](const memory::MemoryProfile& p) { return occupancy_to_dict(p.occupancy); })
+      .def_readonly("l1_size_bytes", &memory::MemoryProfile::l1_size_bytes)
+      .def_readonly("simulated_blocks", &memory::MemoryProfile::simulated_blocks)
       .def_property_readonly("num_observed",
-                             [](const MemoryProfile& p) { return p.observed.size(); });
+                             [](const memory::MemoryProfile& p) { return p.observed.size(); });
 
-  py::class_<MemorySystem>(module, "MemorySystem")
+  py::class_<memory::MemorySystem>(module, "MemorySystem")
       .def(py::init([](const py::dict& fields, unsigned num_threads) {
-             return std::make_unique<MemorySystem>(memory_config(fields), num_threads);
+             return std::make_unique<memory::MemorySystem>(config_of<memory::MemoryConfig>(fields),
+                                                           num_threads);
            }),
            py::arg("config"), py::arg("num_threads") = 0)
       .def(
           "run",
-          [](MemorySystem& system, const KernelTrace& trace,
+          [](memory::MemorySystem& system, const trace::KernelTrace& trace,
              std::optional<std::pair<std::uint32_t, std::uint32_t>> observe) {
-            std::optional<WarpPosition> observed;
-            if (observe) observed = WarpPosition{observe->first, observe->second};
+            std::optional<trace::WarpPosition> observed;
+            if (observe) observed = trace::WarpPosition{observe->first, observe->second};
             const py::gil_scoped_release unlocked;
             return system.run(trace, observed, python_interrupt());
           },
           py::arg("trace"), py::arg("observe") = py::none())
-      .def("flush_l2", &MemorySystem::flush_l2);
+      .def("flush_l2", &memory::MemorySystem::flush_l2);
 
   module.def(
       "occupancy",
-      [](const KernelTrace& trace, const py::dict& sm) {
-        return occupancy_to_dict(occupancy(trace.header(), sm_limits(sm)));
+      [](const trace::KernelTrace& trace, const py::dict& sm) {
+        return occupancy_to_dict(occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
       },
       py::arg("trace"), py::arg("sm"));
 
   // A bare cache, for comparison with its plain-Python definition.
-  py::class_<Cache>(module, "Cache")
+  py::class_<memory::Cache>(module, "Cache")
       .def(py::init([](const py::dict& fields) {
-             const CacheConfig config = cache_config(fields);
+             const memory::CacheConfig config = config_of<memory::CacheConfig>(fields);
              config.validate("cache");
-             return std::make_unique<Cache>(config);
+             return std::make_unique<memory::Cache>(config);
            }),
            py::arg("config"))
       .def(
           "read",
-          [](Cache& cache, std::uint64_t line, SectorMask mask, bool evict_first) {
-            Cache::Eviction eviction;
-            const Cache::ReadResult result =
+          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask, bool evict_first) {
+            memory::Cache::Eviction eviction;
+            const memory::Cache::ReadResult result =
                 cache.read(cache.set_of(line), line, mask, evict_first, eviction);
             return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
           },
           py::arg("line"), py::arg("mask"), py::arg("evict_first") = false)
       .def(
           "write",
-          [](Cache& cache, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
-             std::uint32_t writer, bool evict_first) {
-            Cache::Eviction eviction;
-            const Cache::WriteResult result =
+          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask,
+             const memory::ByteMasks& bytes, std::uint32_t writer, bool evict_first) {
+            memory::Cache::Eviction eviction;
+            const memory::Cache::WriteResult result =
                 cache.write(cache.set_of(line), line, mask, bytes, writer, evict_first, eviction);
             return std::tuple(result.hit, result.fetch, result.forward,
                               eviction_to_tuple(eviction));
@@ -192,10 +142,10 @@ void bind_memory(py::module_& module) {
           py::arg("evict_first") = false)
       .def(
           "read_lines",
-          [](Cache& cache, const Contiguous<std::uint64_t>& lines) {
+          [](memory::Cache& cache, const Contiguous<std::uint64_t>& lines) {
             const std::span<const std::uint64_t> stream = span_of(lines);
             const py::gil_scoped_release unlocked;
-            Cache::Eviction eviction;
+            memory::Cache::Eviction eviction;
             std::uint64_t hits = 0;
             for (const std::uint64_t line : stream) {
               hits += cache.read(cache.set_of(line), line, 1, false, eviction).hit;
@@ -204,15 +154,18 @@ void bind_memory(py::module_& module) {
           },
           py::arg("lines"))
       .def("flush",
-           [](Cache& cache) {
+           [](memory::Cache& cache) {
              py::list lines;
-             cache.flush(
-                 [&lines](const Cache::Eviction& line) { lines.append(eviction_to_tuple(line)); });
+             cache.flush([&lines](const memory::Cache::Eviction& line) {
+               lines.append(eviction_to_tuple(line));
+             });
              return lines;
            })
-      .def("invalidate", [](Cache& cache, std::uint64_t line,
-                            SectorMask mask) { cache.invalidate(cache.set_of(line), line, mask); })
-      .def_property_readonly("dirty_sectors", &Cache::dirty_sectors);
+      .def("invalidate",
+           [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask) {
+             cache.invalidate(cache.set_of(line), line, mask);
+           })
+      .def_property_readonly("dirty_sectors", &memory::Cache::dirty_sectors);
 }
 
 }  // namespace warpstack::bindings

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "common/threads.h"
 #include "model/batch.h"
 #include "model/model.h"
@@ -8,77 +9,41 @@
 namespace warpstack::bindings {
 namespace {
 
-using ParameterField = std::pair<const char*, double ModelParameters::*>;
-constexpr ParameterField parameter_fields[] = {
-    {"issue_width", &ModelParameters::issue_rate},
-    {"clock_ghz", &ModelParameters::clock_ghz},
-    {"l1_mshrs", &ModelParameters::l1_mshrs},
-    {"l1_sector_bytes", &ModelParameters::l1_request_bytes},
-    {"l2_sector_bytes", &ModelParameters::l2_request_bytes},
-    {"l2_latency", &ModelParameters::l2_latency},
-    {"dram_latency", &ModelParameters::dram_latency},
-    {"noc_bandwidth_gbs", &ModelParameters::noc_bandwidth_gbs},
-    {"dram_bandwidth_gbs", &ModelParameters::dram_bandwidth_gbs},
-    {"noc_sm_bytes_per_cycle", &ModelParameters::noc_sm_bytes_per_cycle},
-    {"noc_control_bytes", &ModelParameters::noc_control_bytes},
-    {"l2_requests_per_cycle", &ModelParameters::l2_requests_per_cycle},
-};
-
-Scheduler scheduler_of(const py::handle& name) {
-  return enum_of<Scheduler>(name.cast<std::string>(), num_schedulers, "scheduler");
-}
-
-/// The parameters of several configurations from a column per field.
-std::vector<ModelParameters> parameters_of(const py::dict& columns) {
-  const auto schedulers = columns["scheduler"].cast<std::vector<std::string>>();
-  std::vector<ModelParameters> configurations(schedulers.size());
-  for (std::size_t c = 0; c < schedulers.size(); ++c) {
-    configurations[c].scheduler = enum_of<Scheduler>(schedulers[c], num_schedulers, "scheduler");
-  }
-  for (const auto& [name, member] : parameter_fields) {
-    const auto column = columns[name].cast<Contiguous<double>>();
-    const std::span<const double> values = span_of(column);
-    if (values.size() != configurations.size()) {
-      throw InputError(std::string(name) + " has " + std::to_string(values.size()) +
-                       " entries where scheduler has " + std::to_string(configurations.size()));
-    }
-    for (std::size_t c = 0; c < values.size(); ++c) configurations[c].*member = values[c];
-  }
-  return configurations;
-}
-
 std::string key_of(StackComponent component) { return std::string(name_of(component)); }
 
 }  // namespace
 
 void bind_model(py::module_& module) {
-  py::class_<KernelDemand>(module, "KernelDemand")
-      .def(py::init([](const IntervalColumns& intervals, std::vector<Wave> waves,
-                       const std::optional<PhaseList>& phases, std::optional<Demands> demands) {
-             return KernelDemand{&intervals, std::move(waves), phases.value_or(PhaseList{}),
-                                 demands};
-           }),
-           py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
-           py::keep_alive<1, 2>());
+  py::list components;
+  for (const StackComponent c : values_of<StackComponent>) components.append(key_of(c));
+  module.attr("STACK_COMPONENTS") = py::tuple(components);
+  py::class_<model::ModelInput>(module, "ModelInput")
+      .def(
+          py::init([](const interval::IntervalColumns& intervals, std::vector<interval::Wave> waves,
+                      const std::optional<interval::PhaseList>& phases,
+                      std::optional<interval::ResourceDemands> demands) {
+            return model::ModelInput{&intervals, std::move(waves),
+                                     phases.value_or(interval::PhaseList{}), demands};
+          }),
+          py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
+          py::keep_alive<1, 2>());
   module.def(
-      "reads_phases", [](const std::string& model) { return reads_phases(find_model(model)); },
+      "reads_phases",
+      [](const std::string& model) { return model::reads_phases(model::find_model(model)); },
       py::arg("model"));
-  module.def("model_names", &model_names);
+  module.def("model_names", &model::model_names);
   module.def(
-      "model_fields", [](const std::string& model) { return fields_of(find_model(model)); },
+      "model_fields",
+      [](const std::string& model) { return model::fields_of(model::find_model(model)); },
       py::arg("model"));
   module.def(
       "evaluate",
-      [](const std::string& model, const KernelDemand& kernel, const py::dict& fields) {
-        ModelParameters parameters;
-        for (const auto& [name, member] : parameter_fields) {
-          parameters.*member = fields[name].cast<double>();
-        }
-        parameters.scheduler = scheduler_of(fields["scheduler"]);
-        const ModelResult result = evaluate(find_model(model), kernel, parameters);
+      [](const std::string& model, const model::ModelInput& kernel, const py::dict& fields) {
+        const auto parameters = config_of<model::ModelParameters>(fields);
+        const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
-        for (std::size_t c = 0; c < num_stack_components; ++c) {
-          stack[py::str(key_of(static_cast<StackComponent>(c)))] = result.stack[c];
+        for (const StackComponent c : values_of<StackComponent>) {
+          stack[py::str(key_of(c))] = result.stack[c];
         }
         py::dict answer;
         answer["cycles"] = result.cycles;
@@ -94,10 +59,10 @@ void bind_model(py::module_& module) {
       [](const std::string& name, const py::list& list, const py::dict& columns,
          unsigned num_threads) {
         const py::tuple alive(list);  // the intervals that the kernels point to
-        const auto kernels = alive.cast<std::vector<KernelDemand>>();
-        const Model& model = find_model(name);
-        const std::vector<ModelParameters> configurations = parameters_of(columns);
-        ModelColumns results;
+        const auto kernels = alive.cast<std::vector<model::ModelInput>>();
+        const model::Model& model = model::find_model(name);
+        const auto configurations = configs_of<model::ModelParameters>(columns);
+        model::ModelColumns results;
         {
           const py::gil_scoped_release unlocked;
           results = evaluate_all(model, kernels, configurations, threads_asked_for(num_threads),
@@ -107,15 +72,14 @@ void bind_model(py::module_& module) {
         answer["cycles"] = array_of(std::move(results.cycles));
         answer["warp_instructions"] = array_of(std::move(results.warp_instructions));
         answer["cpi"] = array_of(std::move(results.cpi));
-        for (std::size_t c = 0; c < num_stack_components; ++c) {
-          answer[py::str("cpi_" + key_of(static_cast<StackComponent>(c)))] =
-              array_of(std::move(results.stack[c]));
+        for (const StackComponent c : values_of<StackComponent>) {
+          answer[py::str("cpi_" + key_of(c))] = array_of(std::move(results.stack[c]));
         }
         return answer;
       },
       py::arg("model"), py::arg("kernels"), py::arg("parameters"), py::arg("num_threads") = 1);
-  module.def("markov_all_suspended", &markov_all_suspended, py::arg("warps"), py::arg("suspend"),
-             py::arg("wake"));
+  module.def("markov_all_suspended", &model::markov_all_suspended, py::arg("warps"),
+             py::arg("suspend"), py::arg("wake"));
 }
 
 }  // namespace warpstack::bindings

@@ -1,16 +1,15 @@
 #include <string>
 
 #include "bindings/bindings.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
+#include "ptx/loaded_module.h"
 #include "ptx/special_register.h"
 
 namespace warpstack::bindings {
 namespace {
 
-using ptx::Device;
 using ptx::LoadedModule;
 using ptx::Module;
+using simt::Device;
 
 py::list parameters(const Module& module, const std::string& kernel) {
   py::list result;
@@ -92,7 +91,7 @@ py::list body(const Module& module, const std::string& kernel) {
 
 /// Reads a texture description; the Python side has checked it.
 std::uint64_t add_texture(Device& device, const py::dict& fields) {
-  ptx::Texture texture;
+  simt::Texture texture;
   texture.address = fields["address"].cast<std::uint64_t>();
   texture.dimensions = fields["dimensions"].cast<std::uint32_t>();
   texture.size = fields["size"].cast<std::array<std::uint64_t, 3>>();
@@ -100,12 +99,12 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
   texture.slice_bytes = fields["slice_bytes"].cast<std::uint64_t>();
   texture.layers = fields["layers"].cast<std::uint64_t>();
   texture.cube = fields["cube"].cast<bool>();
-  texture.format = static_cast<ptx::Texture::Format>(fields["format"].cast<int>());
+  texture.format = static_cast<simt::Texture::Format>(fields["format"].cast<int>());
   texture.channels = fields["channels"].cast<std::uint32_t>();
   texture.channel_bytes = fields["channel_bytes"].cast<std::uint32_t>();
   const auto modes = fields["address_mode"].cast<std::array<int, 3>>();
   for (std::size_t d = 0; d < 3; ++d) {
-    texture.address_mode[d] = static_cast<ptx::AddressMode>(modes[d]);
+    texture.address_mode[d] = static_cast<simt::AddressMode>(modes[d]);
   }
   texture.linear_filter = fields["linear_filter"].cast<bool>();
   texture.normalized_coordinates = fields["normalized_coordinates"].cast<bool>();
@@ -114,20 +113,20 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
 }
 
 py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
-                 const Dim3& grid, const Dim3& block, std::uint64_t dynamic_shared_bytes,
-                 bool trace, std::uint64_t step_limit, bool check_uninitialized,
-                 bool continue_on_fault, bool check_races, bool cooperative,
-                 std::uint64_t registers_per_thread, std::uint64_t launch_id,
-                 std::shared_ptr<StorageBudget> budget, const py::object& progress,
+                 const trace::Dim3& grid, const trace::Dim3& block,
+                 std::uint64_t dynamic_shared_bytes, bool trace, std::uint64_t step_limit,
+                 bool check_uninitialized, bool continue_on_fault, bool check_races,
+                 bool cooperative, std::uint64_t registers_per_thread, std::uint64_t launch_id,
+                 std::shared_ptr<trace::StorageBudget> budget, const py::object& progress,
                  py::list notes) {
-  ptx::LaunchOptions options;
+  simt::LaunchOptions options;
   options.grid = grid;
   options.block = block;
   options.dynamic_shared_bytes = dynamic_shared_bytes;
   options.trace = trace;
   options.step_limit = step_limit;
   options.check_uninitialized = check_uninitialized;
-  options.on_fault = continue_on_fault ? ptx::OnFault::proceed : ptx::OnFault::stop;
+  options.on_fault = continue_on_fault ? simt::OnFault::proceed : simt::OnFault::stop;
   options.check_races = check_races;
   options.cooperative = cooperative;
   options.registers_per_thread = registers_per_thread;
@@ -140,12 +139,12 @@ py::tuple launch(LoadedModule& module, const std::string& kernel, const py::byte
       progress(done, all);
     };
   }
-  options.note = [&notes](const ptx::Note& note) {
+  options.note = [&notes](const simt::Note& note) {
     const py::gil_scoped_acquire gil;
     notes.append(note.text());
   };
   const std::string bytes = parameters;
-  ptx::LaunchResult result;
+  simt::LaunchResult result;
   {
     const py::gil_scoped_release unlocked;
     result =
@@ -242,7 +241,7 @@ void bind_ptx(py::module_& module) {
       .def(
           "prepare",
           [](LoadedModule& loaded, const std::string& kernel) {
-            const ptx::KernelProgram& program = loaded.program(kernel);
+            const simt::KernelProgram& program = loaded.program(kernel);
             py::dict facts;
             facts["registers_per_thread"] = program.registers_per_thread;
             facts["shared_memory_bytes"] = program.shared_bytes;

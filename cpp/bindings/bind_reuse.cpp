@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "bindings/config.h"
 #include "memory/line_stream.h"
 #include "memory/lru_sets.h"
 #include "memory/reuse_profile.h"
@@ -7,20 +8,20 @@ namespace warpstack::bindings {
 namespace {
 
 /// Hands the streams of a kernel on to a profiler.
-class ProfilerSink : public LineSink {
+class ProfilerSink : public memory::LineSink {
  public:
-  explicit ProfilerSink(ReuseProfiler& profiler) : profiler_(profiler) {}
+  explicit ProfilerSink(memory::ReuseProfiler& profiler) : profiler_(profiler) {}
   void lines(std::span<const std::uint64_t> lines, std::span<const std::uint8_t> kinds) override {
     profiler_.access(lines, kinds);
   }
   void end_stream() override { profiler_.end_stream(); }
 
  private:
-  ReuseProfiler& profiler_;
+  memory::ReuseProfiler& profiler_;
 };
 
 /// Keeps the streams.
-struct StoringSink : LineSink {
+struct StoringSink : memory::LineSink {
   std::vector<std::uint64_t> stored;
   std::vector<std::uint8_t> stored_kinds;
   std::vector<std::uint64_t> ends;
@@ -32,24 +33,10 @@ struct StoringSink : LineSink {
   void end_stream() override { ends.push_back(stored.size()); }
 };
 
-LineStreamConfig stream_config(const py::dict& fields) {
-  LineStreamConfig config;
-  config.num_sms = fields["num_sms"].cast<std::uint32_t>();
-  config.blocks_per_sm = fields["blocks_per_sm"].cast<std::uint32_t>();
-  config.line_bytes = fields["line_bytes"].cast<std::uint32_t>();
-  config.merged = fields["merged"].cast<bool>();
-  if (!fields["filter"].is_none()) {
-    const auto [sets, ways, allocate] =
-        fields["filter"].cast<std::tuple<std::uint64_t, std::uint32_t, bool>>();
-    config.filter = LineFilter{sets, ways, allocate};
-  }
-  return config;
-}
-
 /// Distances that occur and how often, for each kind of access, and cold accesses.
-py::list histograms_to_list(const ReuseProfiler::Histograms& histograms) {
+py::list histograms_to_list(const memory::ReuseProfiler::Histograms& histograms) {
   py::list result;
-  for (const DistanceHistogram& histogram : histograms) {
+  for (const memory::DistanceHistogram& histogram : histograms) {
     std::vector<std::uint64_t> distances;
     std::vector<std::uint64_t> counts;
     for (std::size_t d = 0; d < histogram.count.size(); ++d) {
@@ -64,7 +51,7 @@ py::list histograms_to_list(const ReuseProfiler::Histograms& histograms) {
 }
 
 /// The profiler's results: accesses, histograms of the whole sample, histograms of each batch.
-py::tuple profile_to_tuple(const ReuseProfiler& profiler) {
+py::tuple profile_to_tuple(const memory::ReuseProfiler& profiler) {
   py::list batches;
   for (std::size_t b = 0; b < profiler.num_batches(); ++b) {
     batches.append(histograms_to_list(profiler.batch(b)));
@@ -81,7 +68,7 @@ void bind_reuse(py::module_& module) {
         std::vector<std::uint64_t> distances(static_cast<std::size_t>(lines.size()));
         {
           const py::gil_scoped_release unlocked;
-          StackDistances().access(span_of(lines), distances, python_interrupt());
+          memory::StackDistances().access(span_of(lines), distances, python_interrupt());
         }
         return array_of(std::move(distances));
       },
@@ -91,7 +78,7 @@ void bind_reuse(py::module_& module) {
       "profile_lines",
       [](const Contiguous<std::uint64_t>& lines, double rate, std::uint32_t batches,
          std::uint64_t seed) {
-        ReuseProfiler profiler({rate, batches, seed});
+        memory::ReuseProfiler profiler({rate, batches, seed});
         {
           const py::gil_scoped_release unlocked;
           profiler.access(span_of(lines), {}, python_interrupt());
@@ -102,10 +89,10 @@ void bind_reuse(py::module_& module) {
 
   module.def(
       "profile_kernel",
-      [](const KernelTrace& trace, const py::dict& stream, double rate, std::uint32_t batches,
-         std::uint64_t seed) {
-        const LineStreamConfig config = stream_config(stream);
-        ReuseProfiler profiler({rate, batches, seed});
+      [](const trace::KernelTrace& trace, const py::dict& stream, double rate,
+         std::uint32_t batches, std::uint64_t seed) {
+        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
+        memory::ReuseProfiler profiler({rate, batches, seed});
         {
           const py::gil_scoped_release unlocked;
           ProfilerSink sink(profiler);
@@ -117,8 +104,8 @@ void bind_reuse(py::module_& module) {
 
   module.def(
       "kernel_lines",
-      [](const KernelTrace& trace, const py::dict& stream) {
-        const LineStreamConfig config = stream_config(stream);
+      [](const trace::KernelTrace& trace, const py::dict& stream) {
+        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
         StoringSink sink;
         {
           const py::gil_scoped_release unlocked;
@@ -134,7 +121,7 @@ void bind_reuse(py::module_& module) {
       "cache_family",
       [](const Contiguous<std::uint64_t>& lines, const std::vector<std::uint64_t>& sets,
          std::uint32_t max_ways) {
-        CacheFamily family(sets, max_ways);
+        memory::CacheFamily family(sets, max_ways);
         {
           const py::gil_scoped_release unlocked;
           family.access(span_of(lines), python_interrupt());

@@ -2,8 +2,8 @@
 
 #include "bindings/bindings.h"
 #include "common/error.h"
-#include "trace/accelsim_reader.h"
-#include "trace/accelsim_writer.h"
+#include "trace/accelsim/reader.h"
+#include "trace/accelsim/writer.h"
 #include "trace/column_batch.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
@@ -12,20 +12,20 @@
 namespace warpstack::bindings {
 namespace {
 
-py::dict instruction_table(const KernelTrace& trace) {
+py::dict instruction_table(const trace::KernelTrace& trace) {
   const auto& rows = trace.instructions();
   const auto texts = [&rows](auto get) {
     py::list list;
-    for (const StaticInstruction& row : rows) list.append(py::str(std::string(get(row))));
+    for (const trace::StaticInstruction& row : rows) list.append(py::str(std::string(get(row))));
     return list;
   };
   py::list destinations;
   py::list sources;
-  for (const StaticInstruction& row : rows) {
+  for (const trace::StaticInstruction& row : rows) {
     destinations.append(row.destinations);
     sources.append(row.sources);
   }
-  using Row = StaticInstruction;
+  using Row = trace::StaticInstruction;
   py::dict table;
   table["pc"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.pc; });
   table["source_line"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.source_line; });
@@ -39,14 +39,14 @@ py::dict instruction_table(const KernelTrace& trace) {
   table["width"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.width; });
   table["destinations"] = destinations;
   table["sources"] = sources;
-  table["executions"] =
-      column_of<std::uint64_t>(trace.row_counts(), [](const RowCounts& c) { return c.issued; });
+  table["executions"] = column_of<std::uint64_t>(
+      trace.row_counts(), [](const trace::RowCounts& c) { return c.issued; });
   return table;
 }
 
 /// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
-py::dict warp_columns(const py::object& self, const WarpPosition& position) {
-  const auto& trace = self.cast<const KernelTrace&>();
+py::dict warp_columns(const py::object& self, const trace::WarpPosition& position) {
+  const auto& trace = self.cast<const trace::KernelTrace&>();
   if (position.block >= trace.blocks().size() ||
       position.warp >= trace.blocks().warps(position.block).size()) {
     throw InputError("there is no such warp in the trace");
@@ -54,7 +54,7 @@ py::dict warp_columns(const py::object& self, const WarpPosition& position) {
   auto* scratch = new std::vector<std::byte>;
   const py::capsule scratch_owner(scratch,
                                   [](void* p) { delete static_cast<std::vector<std::byte>*>(p); });
-  const ColumnView view = trace.warp(position, *scratch);
+  const trace::ColumnView view = trace.warp(position, *scratch);
   const py::handle owner = trace.blocks().spilled() ? py::handle(scratch_owner) : py::handle(self);
   py::dict columns;
   columns["instruction"] = view_of(view.instruction, owner);
@@ -66,7 +66,7 @@ py::dict warp_columns(const py::object& self, const WarpPosition& position) {
   return columns;
 }
 
-py::dict batch_to_dict(BlockBatch&& batch) {
+py::dict batch_to_dict(trace::BlockBatch&& batch) {
   py::dict result;
   result["block"] = array_of(std::move(batch.block));
   result["warp"] = array_of(std::move(batch.warp));
@@ -83,7 +83,7 @@ py::dict batch_to_dict(BlockBatch&& batch) {
   return result;
 }
 
-void add_batch_from_dict(TraceBuilder& builder, const py::dict& batch) {
+void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
   const auto u64 = [&batch](const char* key) {
     return batch[key].cast<Contiguous<std::uint64_t>>();
   };
@@ -96,32 +96,32 @@ void add_batch_from_dict(TraceBuilder& builder, const py::dict& batch) {
              mask = u32("active_mask"), memory_static = u32("memory_static"),
              store_bytes = u32("store_bytes");
   const auto memory_count = batch["memory_count"].cast<Contiguous<std::uint16_t>>();
-  const BlockBatchView view{span_of(block),
-                            span_of(warp),
-                            span_of(instructions),
-                            span_of(memory),
-                            span_of(sectors),
-                            span_of(stores),
-                            {span_of(instruction), span_of(mask), span_of(memory_static),
-                             span_of(memory_count), span_of(sector), span_of(store_bytes)}};
+  const trace::BlockBatchView view{span_of(block),
+                                   span_of(warp),
+                                   span_of(instructions),
+                                   span_of(memory),
+                                   span_of(sectors),
+                                   span_of(stores),
+                                   {span_of(instruction), span_of(mask), span_of(memory_static),
+                                    span_of(memory_count), span_of(sector), span_of(store_bytes)}};
   const py::gil_scoped_release unlocked;
   add_batch(builder, view);
 }
 
-void append_program_from_list(TraceBuilder& builder, const py::list& steps) {
+void append_program_from_list(trace::TraceBuilder& builder, const py::list& steps) {
   struct Arrays {
     Contiguous<std::uint8_t> issued;
     Contiguous<std::uint32_t> mask;
     Contiguous<std::uint64_t> addresses;
   };
   std::vector<Arrays> arrays;
-  std::vector<ProgramStep> program;
+  std::vector<trace::ProgramStep> program;
   arrays.reserve(steps.size());
   for (const py::handle step : steps) {
     const auto [row, issued, mask, addresses] =
         step.cast<std::tuple<std::uint32_t, py::object, py::object, py::object>>();
     Arrays& held = arrays.emplace_back();
-    ProgramStep& next = program.emplace_back();
+    trace::ProgramStep& next = program.emplace_back();
     next.row = row;
     if (!issued.is_none())
       next.issued = span_of(held.issued = issued.cast<decltype(held.issued)>());
@@ -134,20 +134,17 @@ void append_program_from_list(TraceBuilder& builder, const py::list& steps) {
   append_program(builder, program, python_interrupt());
 }
 
-StaticInstruction instruction_from_row(const py::dict& row) {
-  StaticInstruction instruction;
+trace::StaticInstruction instruction_from_row(const py::dict& row) {
+  trace::StaticInstruction instruction;
   instruction.pc = row["pc"].cast<std::uint32_t>();
   instruction.source_line = row["source_line"].cast<std::uint32_t>();
   instruction.opcode = row["opcode"].cast<std::string>();
   instruction.known_opcode = row["known_opcode"].cast<bool>();
-  instruction.op_class =
-      enum_of<OpClass>(row["op_class"].cast<std::string>(), num_op_classes, "operation class");
-  instruction.space =
-      enum_of<MemorySpace>(row["space"].cast<std::string>(), num_memory_spaces, "memory space");
-  instruction.kind =
-      enum_of<MemoryKind>(row["kind"].cast<std::string>(), num_memory_kinds, "memory access kind");
-  instruction.cache_operator = enum_of<CacheOperator>(row["cache_operator"].cast<std::string>(),
-                                                      num_cache_operators, "cache operator");
+  instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>());
+  instruction.space = enum_of<trace::MemorySpace>(row["space"].cast<std::string>());
+  instruction.kind = enum_of<trace::MemoryKind>(row["kind"].cast<std::string>());
+  instruction.cache_operator =
+      enum_of<trace::CacheOperator>(row["cache_operator"].cast<std::string>());
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
@@ -160,12 +157,12 @@ StaticInstruction instruction_from_row(const py::dict& row) {
   return instruction;
 }
 
-KernelHeader header_from_dict(const py::dict& fields) {
-  KernelHeader header;
+trace::KernelHeader header_from_dict(const py::dict& fields) {
+  trace::KernelHeader header;
   header.name = fields["name"].cast<std::string>();
   header.launch_id = fields["launch_id"].cast<std::uint64_t>();
-  header.grid = fields["grid"].cast<Dim3>();
-  header.block = fields["block"].cast<Dim3>();
+  header.grid = fields["grid"].cast<trace::Dim3>();
+  header.block = fields["block"].cast<trace::Dim3>();
   header.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
   header.registers_per_thread = fields["registers_per_thread"].cast<std::uint64_t>();
   header.binary_version = fields["binary_version"].cast<std::uint64_t>();
@@ -176,7 +173,7 @@ KernelHeader header_from_dict(const py::dict& fields) {
   return header;
 }
 
-py::dict header_to_dict(const KernelHeader& header) {
+py::dict header_to_dict(const trace::KernelHeader& header) {
   py::dict fields;
   fields["name"] = header.name;
   fields["launch_id"] = header.launch_id;
@@ -192,101 +189,38 @@ py::dict header_to_dict(const KernelHeader& header) {
   return fields;
 }
 
-}  // namespace
-
-void bind_trace(py::module_& module) {
-  py::class_<StorageBudget, std::shared_ptr<StorageBudget>>(module, "StorageBudget")
-      .def(py::init<std::uint64_t, std::string>(), py::arg("limit"), py::arg("spill_folder"));
-
-  py::class_<KernelTrace>(module, "KernelTrace")
-      .def_property_readonly("header",
-                             [](const KernelTrace& t) { return header_to_dict(t.header()); })
-      .def_property_readonly("digest", &KernelTrace::digest)
-      .def_property_readonly("num_registers", &KernelTrace::num_registers)
-      .def_property_readonly("num_warps", &KernelTrace::num_warps)
-      .def_property_readonly("num_instructions",
-                             [](const KernelTrace& t) { return t.totals().instructions; })
-      .def_property_readonly("num_sectors", [](const KernelTrace& t) { return t.totals().sectors; })
-      .def_property_readonly("num_memory_instructions", &KernelTrace::num_memory_instructions)
-      .def_property_readonly("num_missing_blocks", &KernelTrace::num_missing_blocks)
-      .def_property_readonly("num_traced_blocks",
-                             [](const KernelTrace& t) { return t.blocks().size(); })
-      .def_property_readonly("num_blocks",
-                             [](const KernelTrace& t) { return t.header().num_blocks(); })
-      .def_property_readonly("warps_per_block",
-                             [](const KernelTrace& t) { return t.header().warps_per_block(); })
-      .def_property_readonly("threads_per_block",
-                             [](const KernelTrace& t) { return t.header().threads_per_block(); })
-      .def_property_readonly("bytes", [](const KernelTrace& t) { return t.blocks().bytes(); })
-      .def_property_readonly("in_file", [](const KernelTrace& t) { return t.blocks().spilled(); })
-      .def_property_readonly("unknown_opcodes", &KernelTrace::unknown_opcodes)
-      .def_property_readonly("num_idle_blocks", &KernelTrace::num_idle_blocks)
-      .def_property_readonly("num_missing_warps", &KernelTrace::num_missing_warps)
-      .def_property_readonly("working_warps_per_block", &KernelTrace::working_warps_per_block)
-      .def(
-          "dpki",
-          [](const KernelTrace& t, std::uint32_t line_bytes) {
-            const py::gil_scoped_release unlocked;
-            return t.dpki(line_bytes, python_interrupt());
-          },
-          py::arg("line_bytes"))
-      .def("num_thread_instructions",
-           [](const KernelTrace& t) {
-             const py::gil_scoped_release unlocked;
-             return t.num_thread_instructions(python_interrupt());
-           })
-      .def("instruction_table", &instruction_table)
-      .def("block_warps",
-           [](const KernelTrace& t, std::size_t block) {
-             if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");
-             std::vector<std::uint32_t> numbers;
-             for (const WarpEntry& warp : t.blocks().warps(block)) numbers.push_back(warp.number);
-             return std::pair(t.blocks().linear_index(block), numbers);
-           })
-      .def("warp_columns", [](const py::object& self, std::uint32_t block,
-                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
-      .def(
-          "read_batch",
-          [](const KernelTrace& t, std::size_t first, std::size_t last) {
-            BlockBatch batch;
-            {
-              const py::gil_scoped_release unlocked;
-              batch = read_batch(t, first, std::min(last, t.blocks().size()));
-            }
-            return batch_to_dict(std::move(batch));
-          },
-          py::arg("first"), py::arg("last"));
-
-  py::class_<AccelSimReader>(module, "AccelSimReader")
-      .def(py::init<std::string, std::shared_ptr<StorageBudget>>(), py::arg("file_name"),
+void bind_accelsim(py::module_& module) {
+  py::class_<trace::AccelSimReader>(module, "AccelSimReader")
+      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
            py::arg("budget"))
       .def("feed",
-           [](AccelSimReader& reader, const py::buffer& data) {
+           [](trace::AccelSimReader& reader, const py::buffer& data) {
              const py::buffer_info info = data.request();
              const std::string_view text(static_cast<const char*>(info.ptr),
                                          static_cast<std::size_t>(info.size * info.itemsize));
              const py::gil_scoped_release unlocked;
              reader.feed(text);
            })
-      .def("finish", &AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("unknown_fields",
-                             [](const AccelSimReader& reader) {
+                             [](const trace::AccelSimReader& reader) {
                                const auto& fields = reader.unknown_fields();
                                return std::tuple(fields.lines, fields.first_line,
                                                  fields.first_field);
                              })
-      .def_property_readonly("num_bulk_copies", &AccelSimReader::num_bulk_copies);
+      .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
 
-  py::class_<AccelSimWriter>(module, "AccelSimWriter")
-      .def(py::init([](const KernelTrace& trace, std::uint64_t binary_version) {
+  py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
+      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
              const py::gil_scoped_release unlocked;
-             return std::make_unique<AccelSimWriter>(trace, binary_version, python_interrupt());
+             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
+                                                            python_interrupt());
            }),
            py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
-      .def("header", [](const AccelSimWriter& writer) { return py::bytes(writer.header()); })
+      .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
       .def(
           "blocks",
-          [](AccelSimWriter& writer, std::size_t first, std::size_t last) {
+          [](trace::AccelSimWriter& writer, std::size_t first, std::size_t last) {
             std::string text;
             {
               const py::gil_scoped_release unlocked;
@@ -295,52 +229,130 @@ void bind_trace(py::module_& module) {
             return py::bytes(text);
           },
           py::arg("first"), py::arg("last"))
-      .def_property_readonly("warps_without_exit", &AccelSimWriter::warps_without_exit);
+      .def_property_readonly("warps_without_exit", &trace::AccelSimWriter::warps_without_exit);
 
   module.def("sass_versions", [] {
-    const auto versions = sass_versions();
+    const auto versions = trace::sass_versions();
     return std::vector<std::uint64_t>(versions.begin(), versions.end());
   });
   module.def(
       "sass_opcode",
       [](const py::dict& row, std::uint64_t binary_version, bool returns_from_function) {
-        return sass_opcode(instruction_from_row(row), binary_version,
-                           returns_from_function ? ReturnKind::from_function : ReturnKind::exit);
+        return sass_opcode(
+            instruction_from_row(row), binary_version,
+            returns_from_function ? trace::ReturnKind::from_function : trace::ReturnKind::exit);
       },
       py::arg("row"), py::arg("binary_version"), py::arg("returns_from_function") = false);
+}
 
-  py::class_<TraceBuilder>(module, "TraceBuilder")
-      .def(py::init([](const py::dict& header, std::shared_ptr<StorageBudget> budget) {
-             return std::make_unique<TraceBuilder>(header_from_dict(header), std::move(budget));
+}  // namespace
+
+void bind_trace(py::module_& module) {
+  py::class_<trace::StorageBudget, std::shared_ptr<trace::StorageBudget>>(module, "StorageBudget")
+      .def(py::init<std::uint64_t, std::string>(), py::arg("limit"), py::arg("spill_folder"));
+
+  py::class_<trace::KernelTrace>(module, "KernelTrace")
+      .def_property_readonly("header",
+                             [](const trace::KernelTrace& t) { return header_to_dict(t.header()); })
+      .def_property_readonly("digest", &trace::KernelTrace::digest)
+      .def_property_readonly("num_registers", &trace::KernelTrace::num_registers)
+      .def_property_readonly("num_warps", &trace::KernelTrace::num_warps)
+      .def_property_readonly("num_instructions",
+                             [](const trace::KernelTrace& t) { return t.totals().instructions; })
+      .def_property_readonly("num_sectors",
+                             [](const trace::KernelTrace& t) { return t.totals().sectors; })
+      .def_property_readonly("num_memory_instructions",
+                             &trace::KernelTrace::num_memory_instructions)
+      .def_property_readonly("num_missing_blocks", &trace::KernelTrace::num_missing_blocks)
+      .def_property_readonly("num_traced_blocks",
+                             [](const trace::KernelTrace& t) { return t.blocks().size(); })
+      .def_property_readonly("num_blocks",
+                             [](const trace::KernelTrace& t) { return t.header().num_blocks(); })
+      .def_property_readonly(
+          "warps_per_block",
+          [](const trace::KernelTrace& t) { return t.header().warps_per_block(); })
+      .def_property_readonly(
+          "threads_per_block",
+          [](const trace::KernelTrace& t) { return t.header().threads_per_block(); })
+      .def_property_readonly("bytes",
+                             [](const trace::KernelTrace& t) { return t.blocks().bytes(); })
+      .def_property_readonly("in_file",
+                             [](const trace::KernelTrace& t) { return t.blocks().spilled(); })
+      .def_property_readonly("unknown_opcodes", &trace::KernelTrace::unknown_opcodes)
+      .def_property_readonly("num_idle_blocks", &trace::KernelTrace::num_idle_blocks)
+      .def_property_readonly("num_missing_warps", &trace::KernelTrace::num_missing_warps)
+      .def_property_readonly("working_warps_per_block",
+                             &trace::KernelTrace::working_warps_per_block)
+      .def(
+          "dpki",
+          [](const trace::KernelTrace& t, std::uint32_t line_bytes) {
+            const py::gil_scoped_release unlocked;
+            return t.dpki(line_bytes, python_interrupt());
+          },
+          py::arg("line_bytes"))
+      .def("num_thread_instructions",
+           [](const trace::KernelTrace& t) {
+             const py::gil_scoped_release unlocked;
+             return t.num_thread_instructions(python_interrupt());
+           })
+      .def("instruction_table", &instruction_table)
+      .def("block_warps",
+           [](const trace::KernelTrace& t, std::size_t block) {
+             if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");
+             std::vector<std::uint32_t> numbers;
+             for (const trace::WarpEntry& warp : t.blocks().warps(block))
+               numbers.push_back(warp.number);
+             return std::pair(t.blocks().linear_index(block), numbers);
+           })
+      .def("warp_columns", [](const py::object& self, std::uint32_t block,
+                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
+      .def(
+          "read_batch",
+          [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {
+            trace::BlockBatch batch;
+            {
+              const py::gil_scoped_release unlocked;
+              batch = read_batch(t, first, std::min(last, t.blocks().size()));
+            }
+            return batch_to_dict(std::move(batch));
+          },
+          py::arg("first"), py::arg("last"));
+
+  bind_accelsim(module);
+
+  py::class_<trace::TraceBuilder>(module, "TraceBuilder")
+      .def(py::init([](const py::dict& header, std::shared_ptr<trace::StorageBudget> budget) {
+             return std::make_unique<trace::TraceBuilder>(header_from_dict(header),
+                                                          std::move(budget));
            }),
            py::arg("header"), py::arg("budget"))
       .def(
           "intern",
-          [](TraceBuilder& builder, std::uint32_t pc, std::string opcode,
+          [](trace::TraceBuilder& builder, std::uint32_t pc, std::string opcode,
              const std::vector<std::uint16_t>& destinations,
              const std::vector<std::uint16_t>& sources) {
             return builder.intern(
-                make_static_instruction(pc, std::move(opcode), destinations, sources));
+                trace::make_static_instruction(pc, std::move(opcode), destinations, sources));
           },
           py::arg("pc"), py::arg("opcode"), py::arg("destinations"), py::arg("sources"))
       .def("intern_row",
-           [](TraceBuilder& builder, const py::dict& row) {
+           [](trace::TraceBuilder& builder, const py::dict& row) {
              return builder.intern(instruction_from_row(row));
            })
       .def("append_program", &append_program_from_list)
       .def("add_batch", &add_batch_from_dict)
-      .def("finish", &TraceBuilder::finish);
+      .def("finish", &trace::TraceBuilder::finish);
 
-  module.def("write_trace_file", &write_trace_file, py::arg("trace"), py::arg("path"),
+  module.def("write_trace_file", &trace::write_trace_file, py::arg("trace"), py::arg("path"),
              py::call_guard<py::gil_scoped_release>());
-  module.def("read_trace_file", &read_trace_file, py::arg("path"), py::arg("budget"),
+  module.def("read_trace_file", &trace::read_trace_file, py::arg("path"), py::arg("budget"),
              py::call_guard<py::gil_scoped_release>());
 
   module.def(
       "decode_opcode",
       [](const std::string& opcode, std::size_t num_sources) {
-        const DecodedOpcode decoded = decode_opcode(opcode);
-        const OperandWidths widths = operand_widths(opcode, decoded, num_sources);
+        const trace::DecodedOpcode decoded = trace::decode_opcode(opcode);
+        const trace::OperandWidths widths = operand_widths(opcode, decoded, num_sources);
         py::dict result;
         result["op_class"] = name_of(decoded.op_class);
         result["space"] = name_of(decoded.space);
@@ -350,7 +362,7 @@ void bind_trace(py::module_& module) {
         result["destination_registers"] = widths.destination;
         result["source_registers"] = std::vector<std::uint32_t>(
             widths.source.begin(), widths.source.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                               num_sources, max_operands)));
+                                                               num_sources, trace::max_operands)));
         return result;
       },
       py::arg("opcode"), py::arg("num_sources") = 0);

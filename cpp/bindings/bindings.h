@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "common/error.h"
 #include "common/interrupt.h"
 
@@ -48,15 +49,6 @@ py::array column_of(const std::vector<Struct>& rows, Get get) {
   values.reserve(rows.size());
   for (const Struct& row : rows) values.push_back(static_cast<T>(get(row)));
   return array_of(std::move(values));
-}
-
-/// The value of an enumeration whose name_of() is `text`.
-template <typename Enum>
-Enum enum_of(const std::string& text, std::size_t count, const char* what) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (name_of(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
-  }
-  throw InputError(std::string("unknown ") + what + " \"" + text + "\"");
 }
 
 template <typename T>

@@ -26,7 +26,7 @@ Properties describe(const DeviceDescription& device) {
   p.total_global_memory = device.memory_bytes;
   p.shared_memory_per_block = DeviceDescription::shared_bytes_per_block;
   p.registers_per_block = static_cast<int>(device.registers_per_sm);
-  p.warp_size = warpstack::warp_size;
+  p.warp_size = warpstack::trace::warp_size;
   p.memory_pitch = 0x7fffffff;
   p.max_threads_per_block = DeviceDescription::max_threads_per_block;
   const int threads[] = {1024, 1024, 64};

@@ -24,13 +24,13 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
   const DeviceDescription& device = runtime.description();
   const auto& program = runtime.program(entry);
   if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
-  warpstack::KernelHeader header;
+  warpstack::trace::KernelHeader header;
   header.name = entry.name;
   header.block = {static_cast<std::uint64_t>(threads), 1, 1};
   if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
   header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
   header.registers_per_thread = program.registers_per_thread;
-  warpstack::SmLimits limits;
+  warpstack::gpu::SmLimits limits;
   limits.warps = device.warps_per_sm;
   limits.threads = device.threads_per_sm;
   limits.blocks = device.blocks_per_sm;
@@ -39,7 +39,7 @@ int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t d
       device.shared_bytes_per_sm,
       entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
   if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
-  return static_cast<int>(warpstack::occupancy(header, limits).blocks_per_sm);
+  return static_cast<int>(warpstack::memory::occupancy(header, limits).blocks_per_sm);
 }
 
 /// All blocks of a cooperative launch are resident at once.
@@ -50,7 +50,7 @@ void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, 
       blocks_per_sm(runtime, stub, static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
                     call.dynamic_shared_bytes);
   const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
-  const std::uint64_t most = std::min(held, warpstack::ptx::max_resident_blocks);
+  const std::uint64_t most = std::min(held, warpstack::simt::max_resident_blocks);
   if (resident > 0 && blocks > most) {
     throw Failure(Error::cooperative_launch_too_large,
                   "kernel " + runtime.kernel(stub).name + ": a cooperative launch of " +

@@ -82,13 +82,13 @@ void check_direction(Runtime& runtime, std::uint64_t target, std::uint64_t sourc
 void check_to_device(Runtime& runtime, const void* source, MemcpyKind kind) {
   require(kind != MemcpyKind::device_to_host && kind != MemcpyKind::host_to_host,
           "the direction of the copy is not to the device", Error{21});
-  check_direction(runtime, warpstack::ptx::device_base, address_of(source), kind);
+  check_direction(runtime, warpstack::simt::device_base, address_of(source), kind);
 }
 
 void check_from_device(Runtime& runtime, const void* target, MemcpyKind kind) {
   require(kind != MemcpyKind::host_to_device && kind != MemcpyKind::host_to_host,
           "the direction of the copy is not from the device", Error{21});
-  check_direction(runtime, address_of(target), warpstack::ptx::device_base, kind);
+  check_direction(runtime, address_of(target), warpstack::simt::device_base, kind);
 }
 
 void copy_plain(Runtime& runtime, void* target, const void* source, std::size_t bytes,

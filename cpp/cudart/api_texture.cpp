@@ -6,8 +6,8 @@
 #include "cudart/runtime.h"
 
 using namespace warpstack::cudart;
-using warpstack::ptx::AddressMode;
-using warpstack::ptx::Texture;
+using warpstack::simt::AddressMode;
+using warpstack::simt::Texture;
 
 namespace {
 

@@ -8,9 +8,10 @@ namespace {
 
 Error unsupported(const char* function) {
   return call(function, [](Runtime&) {
-    throw Failure(Error::not_supported,
-                  "not supported by warpstack's stand-in for libcudart (see docs/host-programs.md)",
-                  true);
+    throw Failure(
+        Error::not_supported,
+        "not supported by warpstack's stand-in for libcudart (see docs/how-to/host-programs.md)",
+        true);
   });
 }
 

@@ -74,9 +74,9 @@ Runtime& Runtime::get() {
 Runtime::Runtime()
     : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))) {}
 
-ptx::Device& Runtime::device() {
+simt::Device& Runtime::device() {
   if (device_ == nullptr) {
-    device_ = std::make_unique<ptx::Device>(description_.memory_bytes);
+    device_ = std::make_unique<simt::Device>(description_.memory_bytes);
     device_->print = [](std::string_view text) {
       std::fwrite(text.data(), 1, text.size(), stdout);  // in order with what the program prints
     };
@@ -194,7 +194,7 @@ std::uint64_t Runtime::allocate_shared(std::uint64_t bytes, PointerAttributes::K
 }
 
 void Runtime::free(std::uint64_t address) {
-  const ptx::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
+  const simt::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
   if (allocation != nullptr && allocation->address == address) {
     const bool is_array = std::ranges::any_of(
         arrays_, [address](const auto& entry) { return entry.second->address == address; });
@@ -206,20 +206,22 @@ void Runtime::free(std::uint64_t address) {
 }
 
 bool Runtime::on_device(std::uint64_t address) {
-  return address >= ptx::device_base && address - ptx::device_base < memory().capacity();
+  return address >= simt::device_base && address - simt::device_base < memory().capacity();
 }
 
-bool Runtime::unified() { return address_of(memory().data(ptx::device_base)) == ptx::device_base; }
+bool Runtime::unified() {
+  return address_of(memory().data(simt::device_base)) == simt::device_base;
+}
 
 PointerAttributes::Kind Runtime::kind_of(std::uint64_t address) {
-  const ptx::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
+  const simt::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
   if (allocation == nullptr) return PointerAttributes::Kind::unregistered;
   const auto shared = shared_allocations_.find(allocation->address);
   return shared == shared_allocations_.end() ? PointerAttributes::Kind::device : shared->second;
 }
 
 bool Runtime::meets_device(std::uint64_t address, std::uint64_t bytes) {
-  return address < ptx::device_base ? bytes > ptx::device_base - address : on_device(address);
+  return address < simt::device_base ? bytes > simt::device_base - address : on_device(address);
 }
 
 void Runtime::check_host(std::uint64_t address, std::uint64_t bytes, bool writes) {
@@ -331,7 +333,7 @@ std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
   return buffer;
 }
 
-const ptx::KernelProgram& Runtime::program(KernelEntry& kernel) {
+const simt::KernelProgram& Runtime::program(KernelEntry& kernel) {
   ptx::LoadedModule& module = load(*kernel.module);
   try {
     return module.program(kernel.name);
@@ -341,7 +343,7 @@ const ptx::KernelProgram& Runtime::program(KernelEntry& kernel) {
 }
 
 void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
-  KernelHeader shape;
+  trace::KernelHeader shape;
   shape.name = kernel.name;
   shape.grid = {call.grid.x, call.grid.y, call.grid.z};
   shape.block = {call.block.x, call.block.y, call.block.z};
@@ -368,11 +370,11 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
                       " bytes of shared memory per block, " + std::to_string(allowed) +
                       " are allowed (cudaFuncSetAttribute raises the limit)");
   }
-  ptx::LaunchOptions options;
+  simt::LaunchOptions options;
   options.grid = shape.grid;
   options.block = shape.block;
   options.cooperative = call.cooperative;
-  const std::uint64_t local = ptx::resident_local_bytes(program(kernel), options);
+  const std::uint64_t local = simt::resident_local_bytes(program(kernel), options);
   if (const std::uint64_t rest = memory().capacity() - memory().used(); local > rest) {
     throw Failure(Error::memory_allocation,
                   "kernel " + kernel.name + ": the threads that run at once need " +
@@ -387,7 +389,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   check_launch(entry, call);
   const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
-  ptx::LaunchOptions options;
+  simt::LaunchOptions options;
   options.grid = {call.grid.x, call.grid.y, call.grid.z};
   options.block = {call.block.x, call.block.y, call.block.z};
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
@@ -395,7 +397,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.cooperative = call.cooperative;
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
   if (environment("WARPSTACK_CUDART_ON_FAULT") == "continue") {
-    options.on_fault = ptx::OnFault::proceed;
+    options.on_fault = simt::OnFault::proceed;
   }
   options.check_races = !environment("WARPSTACK_CUDART_CHECK_RACES").empty();
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
@@ -404,8 +406,8 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.launch_id = ticket.launch;
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
-  options.note = [](const ptx::Note& found) { say("note", found.text()); };
-  ptx::LaunchResult result;
+  options.note = [](const simt::Note& found) { say("note", found.text()); };
+  simt::LaunchResult result;
   try {
     result = ptx::launch(module, entry.name, parameters, options);
   } catch (const InputError& error) {

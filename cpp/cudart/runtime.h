@@ -17,8 +17,7 @@
 #include "cudart/abi.h"
 #include "cudart/device_description.h"
 #include "cudart/spool.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
+#include "ptx/loaded_module.h"
 
 namespace warpstack::cudart {
 
@@ -91,8 +90,8 @@ class Runtime {
   [[nodiscard]] std::recursive_mutex& mutex() { return mutex_; }
   [[nodiscard]] const DeviceDescription& description() const { return description_; }
   [[nodiscard]] Spool& spool() { return spool_; }
-  [[nodiscard]] ptx::Device& device();
-  [[nodiscard]] ptx::DeviceMemory& memory() { return device().memory; }
+  [[nodiscard]] simt::Device& device();
+  [[nodiscard]] simt::DeviceMemory& memory() { return device().memory; }
 
   // --- registration ---
   FatModule* add_module(const FatBinaryWrapper* wrapper);
@@ -140,7 +139,7 @@ class Runtime {
   };
   void launch(const void* stub, const Call& call, void** arguments);
   /// The kernel made ready to run, or Failure. An error is reported once.
-  const ptx::KernelProgram& program(KernelEntry& kernel);
+  const simt::KernelProgram& program(KernelEntry& kernel);
   /// What a fault left behind: every call returns it from then on, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 
@@ -183,7 +182,7 @@ class Runtime {
   std::recursive_mutex mutex_;
   DeviceDescription description_;
   Spool spool_;
-  std::unique_ptr<ptx::Device> device_;
+  std::unique_ptr<simt::Device> device_;
   std::set<std::unique_ptr<FatModule>> modules_;
   std::unordered_map<const void*, KernelEntry> kernels_;
   std::unordered_map<const void*, VariableEntry> variables_;

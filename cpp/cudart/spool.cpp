@@ -106,7 +106,7 @@ Spool::Spool() : folder_(environment(folder_variable)) {
   }
   limit_ = environment_number("WARPSTACK_CUDART_LIMIT");
   if (folder_.empty()) return;
-  storage_ = std::make_shared<StorageBudget>(
+  storage_ = std::make_shared<trace::StorageBudget>(
       environment_number("WARPSTACK_CUDART_BUDGET").value_or(default_budget), folder_);
 }
 
@@ -160,7 +160,7 @@ void Spool::wait_for_reader() const {
   }
 }
 
-void Spool::write(const KernelTrace& trace) {
+void Spool::write(const trace::KernelTrace& trace) {
   wait_for_reader();
   const std::string name = "kernel-" + std::to_string(trace.header().launch_id);
   write_trace_file(trace, file(name + std::string(trace_ending)));

@@ -37,10 +37,10 @@ class Spool {
   /// Counts a launch of the kernel with this mangled name.
   Ticket next_launch(const std::string& kernel);
   /// Hands a trace over. Waits while too much is not yet read.
-  void write(const KernelTrace& trace);
+  void write(const trace::KernelTrace& trace);
 
   /// Of traces that are being made.
-  [[nodiscard]] const std::shared_ptr<StorageBudget>& storage() const { return storage_; }
+  [[nodiscard]] const std::shared_ptr<trace::StorageBudget>& storage() const { return storage_; }
 
  private:
   struct Pattern;
@@ -52,7 +52,7 @@ class Spool {
   std::string folder_;  ///< empty: none
   std::unique_ptr<Pattern> pattern_;
   std::optional<std::uint64_t> limit_;
-  std::shared_ptr<StorageBudget> storage_;
+  std::shared_ptr<trace::StorageBudget> storage_;
   std::uint64_t local_launches_ = 0;  ///< without a folder
 };
 

@@ -10,14 +10,14 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 namespace {
 
 /// Registers of all rows in two flat arrays, for the inner loop.
 class RegisterTable {
  public:
-  explicit RegisterTable(const std::vector<StaticInstruction>& instructions) {
-    for (const StaticInstruction& instruction : instructions) {
+  explicit RegisterTable(const std::vector<trace::StaticInstruction>& instructions) {
+    for (const trace::StaticInstruction& instruction : instructions) {
       rows_.push_back({static_cast<std::uint32_t>(registers_.size()),
                        static_cast<std::uint16_t>(instruction.sources.size()),
                        static_cast<std::uint16_t>(instruction.destinations.size())});
@@ -85,7 +85,7 @@ class Scoreboard {
 constexpr double rounding = 1e-6;
 
 /// Cycles of a warp alone on an SM.
-double warp_cycles(const ColumnView& warp, const RegisterTable& registers,
+double warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
                    const Latencies& latencies, double issue_step, Scoreboard& scoreboard) {
   scoreboard.reset();
   double issue = 0;
@@ -129,7 +129,7 @@ class WarpGrouper {
       return std::hash<std::uint64_t>{}(key.first) * 31 + std::hash<double>{}(key.second);
     }
   };
-  static bool before(const WarpPosition& a, const WarpPosition& b) {
+  static bool before(const trace::WarpPosition& a, const trace::WarpPosition& b) {
     return std::pair(a.block, a.warp) < std::pair(b.block, b.warp);
   }
   std::unordered_map<Key, std::size_t, Hash> index_;
@@ -138,25 +138,25 @@ class WarpGrouper {
 
 }  // namespace
 
-Latencies nominal_latencies(const KernelTrace& trace) {
+Latencies nominal_latencies(const trace::KernelTrace& trace) {
   constexpr double arithmetic = 25;  // GPUMech, Table I: normal instructions
   constexpr double l2_hit = 120;     // GPUMech, Table I
   Latencies result;
-  for (const StaticInstruction& instruction : trace.instructions()) {
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
     result.push_back(instruction.uses_caches() ? l2_hit : arithmetic);
   }
   return result;
 }
 
-Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
-                    const ClassLatencies& classes, const MemoryLatencies& levels) {
+Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                    const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
   Latencies result;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const StaticInstruction& instruction = trace.instructions()[row];
-    const InstructionCounters& counters = memory.per_row[row];
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    const memory::InstructionCounters& counters = memory.per_row[row];
     if (!instruction.is_memory()) {
       result.push_back(classes.of(instruction.op_class));
     } else if (!instruction.uses_caches()) {
@@ -166,12 +166,12 @@ Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
                                           static_cast<double>(counters.active_executions);
       result.push_back(classes.shared_memory + wavefronts - 1);
     } else {
-      const auto count = [&counters](MissEvent event) {
+      const auto count = [&counters](memory::MissEvent event) {
         return static_cast<double>(counters.events[static_cast<std::size_t>(event)]);
       };
-      const double l1 = count(MissEvent::l1_hit);
-      const double l2 = count(MissEvent::l2_hit);
-      const double dram = count(MissEvent::dram);
+      const double l1 = count(memory::MissEvent::l1_hit);
+      const double l2 = count(memory::MissEvent::l2_hit);
+      const double dram = count(memory::MissEvent::dram);
       const double all = l1 + l2 + dram;
       result.push_back(
           all == 0 ? levels.l1
@@ -181,10 +181,10 @@ Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
   return result;
 }
 
-void visit_warps(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
+void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
                  unsigned num_threads, const InterruptCheck& interrupt,
                  const std::function<void(unsigned, const WarpGroup&)>& visit) {
-  const BlockStorage& blocks = trace.blocks();
+  const trace::BlockStorage& blocks = trace.blocks();
   const RegisterTable registers(trace.instructions());
   std::atomic<std::size_t> next_block{0};
   std::exception_ptr failure;
@@ -195,10 +195,10 @@ void visit_warps(const KernelTrace& trace, const Latencies& latencies, double is
       std::vector<std::byte> scratch;
       for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
         if (thread == 0 && interrupt && b % 64 == 0) interrupt();
-        ColumnCounts begin;
+        trace::ColumnCounts begin;
         for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w) {
-          const WarpEntry& warp = blocks.warps(b)[w];
-          ColumnCounts end = begin;
+          const trace::WarpEntry& warp = blocks.warps(b)[w];
+          trace::ColumnCounts end = begin;
           end.instructions += warp.instructions;
           if (warp.instructions > 0) {
             const double cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
@@ -222,7 +222,7 @@ void visit_warps(const KernelTrace& trace, const Latencies& latencies, double is
   if (failure) std::rethrow_exception(failure);
 }
 
-std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
+std::vector<WarpGroup> group_warps(const trace::KernelTrace& trace, const Latencies& latencies,
                                    double issue_rate, unsigned num_threads,
                                    const InterruptCheck& interrupt) {
   std::vector<WarpGrouper> of_threads(std::max(num_threads, 1u));
@@ -249,7 +249,7 @@ struct AccessMeans {
 struct OpenInterval {
   double instructions = 0;
   double stall_cycles = 0;
-  std::array<double, num_stall_causes> stall{};
+  CpiStack<double> stall;
   std::int64_t cause_row = -1;
   double memory_instructions = 0;
   double read_misses = 0;
@@ -263,13 +263,13 @@ struct OpenInterval {
 
 class IntervalBuilder {
  public:
-  IntervalBuilder(const KernelTrace& trace, const MemoryProfile& memory,
+  IntervalBuilder(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                   const IntervalOptions& options)
       : trace_(trace), memory_(memory), options_(options) {}
 
   void add_instruction(std::uint32_t row, std::uint32_t active_mask) {
     open_.instructions += 1;
-    const StaticInstruction& instruction = trace_.instructions()[row];
+    const trace::StaticInstruction& instruction = trace_.instructions()[row];
     if (!instruction.uses_caches() || active_mask == 0) return;
     const AccessMeans means =
         options_.miss_source == MissSource::observed_warp ? observed(row) : mean_over_warps(row);
@@ -288,25 +288,23 @@ class IntervalBuilder {
 
   /// Cycles in which the warp waits for the result of an instruction of `row`.
   void add_stall(double cycles, std::uint32_t row) {
-    const auto cause = [this](StallCause c) -> double& {
-      return open_.stall[static_cast<std::size_t>(c)];
-    };
+    CpiStack<double>& stall = open_.stall;
     open_.cause_row = row;
     open_.stall_cycles += cycles;
     if (!trace_.instructions()[row].uses_caches()) {
-      cause(StallCause::dependence) += cycles;
+      stall[StackComponent::dep] += cycles;
       return;
     }
     // GPUMech, Section VII: the stall is divided as the miss events of the instruction are.
     const auto& events = memory_.per_row[row].events;
     const double all = static_cast<double>(events[0] + events[1] + events[2]);
     if (all == 0) {
-      cause(StallCause::l1) += cycles;
+      stall[StackComponent::l1] += cycles;
       return;
     }
-    cause(StallCause::l1) += cycles * static_cast<double>(events[0]) / all;
-    cause(StallCause::l2) += cycles * static_cast<double>(events[1]) / all;
-    cause(StallCause::dram) += cycles * static_cast<double>(events[2]) / all;
+    stall[StackComponent::l1] += cycles * static_cast<double>(events[0]) / all;
+    stall[StackComponent::l2] += cycles * static_cast<double>(events[1]) / all;
+    stall[StackComponent::dram] += cycles * static_cast<double>(events[2]) / all;
   }
 
   void end_interval() {
@@ -316,7 +314,7 @@ class IntervalBuilder {
     columns_.instructions.push_back(open_.instructions);
     columns_.stall_cycles.push_back(open_.stall_cycles);
     for (std::size_t c = 0; c < num_stall_causes; ++c) {
-      columns_.stall_by_cause[c].push_back(open_.stall[c]);
+      columns_.stall_by_cause[c].push_back(open_.stall[stall_causes[c]]);
     }
     columns_.cause_row.push_back(open_.cause_row);
     columns_.memory_instructions.push_back(open_.memory_instructions);
@@ -328,9 +326,10 @@ class IntervalBuilder {
     columns_.dram_requests.push_back(dram_requests);
     columns_.llc_miss_ratio.push_back(
         ratio(dram_requests, open_.read_misses + open_.write_requests, 0));
-    columns_.read_bytes.push_back(ratio(open_.read_bytes, open_.read_misses, sector_bytes));
-    columns_.write_bytes.push_back(ratio(open_.write_bytes, open_.write_requests, sector_bytes));
-    columns_.dram_bytes.push_back(ratio(open_.dram_bytes, dram_requests, sector_bytes));
+    columns_.read_bytes.push_back(ratio(open_.read_bytes, open_.read_misses, trace::sector_bytes));
+    columns_.write_bytes.push_back(
+        ratio(open_.write_bytes, open_.write_requests, trace::sector_bytes));
+    columns_.dram_bytes.push_back(ratio(open_.dram_bytes, dram_requests, trace::sector_bytes));
     open_ = OpenInterval{};
   }
 
@@ -338,7 +337,7 @@ class IntervalBuilder {
 
  private:
   [[nodiscard]] AccessMeans mean_over_warps(std::uint32_t row) const {
-    const InstructionCounters& counters = memory_.per_row[row];
+    const memory::InstructionCounters& counters = memory_.per_row[row];
     if (counters.active_executions == 0) return {};
     return means(
         static_cast<double>(counters.active_executions), static_cast<double>(counters.l2_requests),
@@ -352,7 +351,7 @@ class IntervalBuilder {
           "the memory profile did not observe this warp; simulate the caches again with "
           "observe = the warp, or take the misses per instruction");
     }
-    const ObservedAccess& access = memory_.observed[next_observed_++];
+    const memory::ObservedAccess& access = memory_.observed[next_observed_++];
     return means(1, access.l2_requests, access.l2_request_sectors, access.dram_requests,
                  access.dram_sectors);
   }
@@ -360,14 +359,14 @@ class IntervalBuilder {
   [[nodiscard]] AccessMeans means(double executions, double l2_requests, double l2_sectors,
                                   double dram_requests, double dram_sectors) const {
     const auto bytes = [executions](double unit, double requests, double sectors) {
-      return (unit > 0 ? unit * requests : sectors * sector_bytes) / executions;
+      return (unit > 0 ? unit * requests : sectors * trace::sector_bytes) / executions;
     };
     return {l2_requests / executions, bytes(options_.l1_unit_bytes, l2_requests, l2_sectors),
             dram_requests / executions, bytes(options_.l2_unit_bytes, dram_requests, dram_sectors)};
   }
 
-  const KernelTrace& trace_;
-  const MemoryProfile& memory_;
+  const trace::KernelTrace& trace_;
+  const memory::MemoryProfile& memory_;
   const IntervalOptions& options_;
   IntervalColumns columns_;
   OpenInterval open_;
@@ -376,8 +375,8 @@ class IntervalBuilder {
 
 }  // namespace
 
-IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
-                                const Latencies& latencies, const MemoryProfile& memory,
+IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosition position,
+                                const Latencies& latencies, const memory::MemoryProfile& memory,
                                 const IntervalOptions& options) {
   if (position.block >= trace.blocks().size() ||
       position.warp >= trace.blocks().warps(position.block).size()) {
@@ -392,7 +391,7 @@ IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
   scoreboard.reset();
   IntervalBuilder builder(trace, memory, options);
   std::vector<std::byte> scratch;
-  const ColumnView warp = trace.warp(position, scratch);
+  const trace::ColumnView warp = trace.warp(position, scratch);
   const double issue_step = 1 / options.issue_rate;
   double issue = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
@@ -417,4 +416,4 @@ IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition position,
   return builder.take();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

@@ -6,45 +6,30 @@
 #include <span>
 #include <vector>
 
+#include "common/cpi_stack.h"
 #include "common/interrupt.h"
+#include "gpu/latencies.h"
 #include "memory/memory_system.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 
 /// Latency of each row of a kernel's instruction table, in SM cycles.
 using Latencies = std::vector<double>;
 
-/// Latencies that do not depend on the caches, in SM cycles.
-struct ClassLatencies {
-  std::array<double, num_op_classes> of_class{};
-  double shared_memory = 0;  ///< one wavefront
-
-  [[nodiscard]] double of(OpClass op_class) const {
-    return of_class[static_cast<std::size_t>(op_class)];
-  }
-};
-
-/// Round trips of the three miss events, in SM cycles, without contention.
-struct MemoryLatencies {
-  double l1 = 0;
-  double l2 = 0;
-  double dram = 0;  ///< beyond L2
-};
-
 /// Fixed latencies for comparing warps with one another, whatever the GPU: those of GPUMech's Table
 /// I, every access an L2 hit. Selection by them is a one-time cost per trace (MDM, Section II).
-Latencies nominal_latencies(const KernelTrace& trace);
+Latencies nominal_latencies(const trace::KernelTrace& trace);
 
 /// Latencies on one GPU: operation classes as configured, memory instructions the average over
 /// their miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
 /// global or local instruction that was never active counts as an L1 hit.
-Latencies latencies(const KernelTrace& trace, const MemoryProfile& memory,
-                    const ClassLatencies& classes, const MemoryLatencies& levels);
+Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                    const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels);
 
 /// Warps that behave alike, each alone on an SM.
 struct WarpGroup {
-  WarpPosition first;  ///< in trace order
+  trace::WarpPosition first;  ///< in trace order
   std::uint64_t instructions = 0;
   double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
   std::uint64_t count = 0;
@@ -52,7 +37,7 @@ struct WarpGroup {
 
 /// Runs the interval algorithm over every warp that has instructions and calls `visit(thread,
 /// warp)` with it, a group of one, on any of `num_threads` threads, in any order.
-void visit_warps(const KernelTrace& trace, const Latencies& latencies, double issue_rate,
+void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
                  unsigned num_threads, const InterruptCheck& interrupt,
                  const std::function<void(unsigned, const WarpGroup&)>& visit);
 
@@ -60,19 +45,21 @@ void visit_warps(const KernelTrace& trace, const Latencies& latencies, double is
 /// selection) and groups warps with the same features, in the order of their first warps: a kernel
 /// has millions of warps but few kinds. Warps without instructions are left out. Uses `num_threads`
 /// threads; the result does not depend on their number.
-std::vector<WarpGroup> group_warps(const KernelTrace& trace, const Latencies& latencies,
+std::vector<WarpGroup> group_warps(const trace::KernelTrace& trace, const Latencies& latencies,
                                    double issue_rate, unsigned num_threads = 1,
                                    const InterruptCheck& interrupt = {});
 
 /// Why cycles were lost: the memory level follows the miss events of the instruction waited for.
-enum class StallCause : std::uint8_t { dependence, l1, l2, dram };
-inline constexpr std::size_t num_stall_causes = 4;
+inline constexpr std::array stall_causes = {StackComponent::dep, StackComponent::l1,
+                                            StackComponent::l2, StackComponent::dram};
+inline constexpr std::size_t num_stall_causes = stall_causes.size();
 
 /// The intervals of one warp in columns; entry i describes interval i. Counts are per warp.
 struct IntervalColumns {
   std::vector<double> instructions;
   std::vector<double> stall_cycles;
-  std::array<std::vector<double>, num_stall_causes> stall_by_cause;  ///< sum: stall_cycles
+  std::array<std::vector<double>, num_stall_causes>
+      stall_by_cause;  ///< as `stall_causes`; sum: stall_cycles
   /// Row of the instruction that the last stall of the interval waited for; -1: none.
   std::vector<std::int64_t> cause_row;
   std::vector<double> memory_instructions;  ///< active loads of global and local memory
@@ -109,8 +96,8 @@ struct IntervalOptions {
 /// 1 over the producers of k+1's sources), done = issue + latency; an interval ends where
 /// issue(k+1) is later than issue(k) + 1/r by more than rounding. Instructions without an active
 /// lane issue but write no register.
-IntervalColumns build_intervals(const KernelTrace& trace, WarpPosition warp,
-                                const Latencies& latencies, const MemoryProfile& memory,
+IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosition warp,
+                                const Latencies& latencies, const memory::MemoryProfile& memory,
                                 const IntervalOptions& options);
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

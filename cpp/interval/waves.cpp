@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace warpstack {
+namespace warpstack::interval {
 
 std::vector<Wave> waves_of(std::uint64_t num_blocks, double warps_per_block,
                            std::uint32_t blocks_per_sm, std::uint32_t num_sms) {
@@ -20,4 +20,4 @@ std::vector<Wave> waves_of(std::uint64_t num_blocks, double warps_per_block,
   return waves;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

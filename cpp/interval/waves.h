@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::interval {
 
 /// A set of thread blocks that run at the same time: `count` times the representative warp passes
 /// with `warps` warps on the fullest SM and `active_sms` SMs at work.
@@ -19,4 +19,4 @@ struct Wave {
 std::vector<Wave> waves_of(std::uint64_t num_blocks, double warps_per_block,
                            std::uint32_t blocks_per_sm, std::uint32_t num_sms);
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/sum.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 namespace {
 
 /// Populations at which a launch is described: the largest, its halves, and 1. What
@@ -108,7 +108,7 @@ class Populations {
       : on_sm_(most_on_sm),
         of_all_(most_of_all),
         passed_(of_all_.size()),
-        sms_(num_sms, Sm{std::vector<double>(of_all_.size()), {}}) {}
+        sms_(num_sms, SmProgress{std::vector<double>(of_all_.size()), {}}) {}
 
   /// Changes in the order of time.
   void add(const Change& change) {
@@ -126,7 +126,7 @@ class Populations {
   /// The phases in which there was any time, and the time of each SM in each.
   void take(double scale, PhaseList& launch) {
     std::map<std::size_t, std::size_t> phase_of;
-    for (const Sm& sm : sms_) {
+    for (const SmProgress& sm : sms_) {
       for (const auto& [key, cycles] : sm.cycles) phase_of.try_emplace(key, 0);
     }
     for (auto& [key, phase] : phase_of) {
@@ -143,14 +143,14 @@ class Populations {
   }
 
  private:
-  struct Sm {
+  struct SmProgress {
     std::vector<double> passed;  ///< until its last change
     std::vector<std::pair<std::size_t, double>> cycles;
     double warps = 0;
   };
 
   /// Adds what passed since the last change to the sums of the SM.
-  void settle(Sm& sm) {
+  void settle(SmProgress& sm) {
     const auto [upper, share] = on_sm_.place(sm.warps);
     for (std::size_t of_all = 0; of_all < passed_.size(); ++of_all) {
       const double cycles = passed_[of_all] - sm.passed[of_all];
@@ -161,7 +161,7 @@ class Populations {
       if (share < 1) at(sm, key + 1) += (1 - share) * cycles;
     }
   }
-  static double& at(Sm& sm, std::size_t key) {
+  static double& at(SmProgress& sm, std::size_t key) {
     const auto found = std::ranges::find(sm.cycles, key, &std::pair<std::size_t, double>::first);
     if (found != sm.cycles.end()) return found->second;
     return sm.cycles.emplace_back(key, 0.0).second;
@@ -170,7 +170,7 @@ class Populations {
   Levels on_sm_;
   Levels of_all_;
   std::vector<double> passed_;  ///< cycles so far at each level of all warps
-  std::vector<Sm> sms_;
+  std::vector<SmProgress> sms_;
   double now_ = 0;
   double all_ = 0;  ///< warps
 };
@@ -195,16 +195,16 @@ void leave_out_dominated(std::vector<SmWork>& sms) {
 
 }  // namespace
 
-Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
+ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
-  Demands demands;
+  ResourceDemands demands;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const InstructionCounters& counters = memory.per_row[row];
+    const memory::InstructionCounters& counters = memory.per_row[row];
     demands.lsu_cycles += static_cast<double>(counters.requests + counters.shared_wavefronts);
     const auto requests = static_cast<double>(counters.l2_requests);
-    const auto bytes = static_cast<double>(counters.l2_request_sectors * sector_bytes);
+    const auto bytes = static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
     if (trace.instructions()[row].uses_caches()) {
       demands.memory_instructions += static_cast<double>(counters.active_executions);
     }
@@ -218,17 +218,17 @@ Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory) {
     }
   }
   // What L2 writes back is on no instruction's account.
-  const std::uint64_t dram_sectors =
-      memory.totals[Total::dram_read_sectors] + memory.totals[Total::dram_write_sectors];
-  demands.dram_bytes = static_cast<double>(dram_sectors * sector_bytes);
+  const std::uint64_t dram_sectors = memory.totals[memory::Total::dram_read_sectors] +
+                                     memory.totals[memory::Total::dram_write_sectors];
+  demands.dram_bytes = static_cast<double>(dram_sectors * trace::sector_bytes);
   return demands.per(static_cast<double>(memory.simulated_instructions));
 }
 
-Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes) {
+ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes) {
   const auto given_or = [](double bytes, double otherwise) {
     return bytes > 0 ? bytes : otherwise;
   };
-  Demands demands;
+  ResourceDemands demands;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const double reads = intervals.read_misses[i];
     const double writes = intervals.write_requests[i];
@@ -244,7 +244,7 @@ Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_
   return demands.per(sum(intervals.instructions));
 }
 
-Demands Demands::per(double instructions) const {
+ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   return {memory_instructions / instructions, lsu_cycles / instructions,
           read_misses / instructions,         read_bytes / instructions,
@@ -252,17 +252,18 @@ Demands Demands::per(double instructions) const {
           dram_read_requests / instructions,  dram_bytes / instructions};
 }
 
-Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& memory) {
+Latencies reference_latencies(const trace::KernelTrace& trace,
+                              const memory::MemoryProfile& memory) {
   // Those of GPUMech's Table I, and of MDM's Table III beyond L2.
   constexpr double normal = 25;
-  constexpr MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
-  ClassLatencies classes;
+  constexpr gpu::MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
+  gpu::ClassLatencies classes;
   classes.of_class.fill(normal);
   classes.shared_memory = normal;
   return latencies(trace, memory, classes, levels);
 }
 
-KernelWork::KernelWork(const KernelTrace& trace, const Latencies& latencies,
+KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
                        const Latencies& reference, double issue_rate, unsigned num_threads,
                        const InterruptCheck& interrupt)
     : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
@@ -374,4 +375,4 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
   return launch;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

@@ -8,10 +8,10 @@
 #include "interval/waves.h"
 #include "memory/memory_system.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 
 /// What a warp instruction asks of each resource: means over all warps of a kernel.
-struct Demands {
+struct ResourceDemands {
   double memory_instructions = 0;  ///< active ones of global and local memory
   double lsu_cycles = 0;           ///< L1 requests and shared-memory wavefronts, one per cycle
   double read_misses = 0;          ///< read requests that leave the SM
@@ -22,16 +22,16 @@ struct Demands {
   double dram_bytes = 0;           ///< between L2 and DRAM, write-backs too
 
   /// The means over so many instructions of what are sums.
-  [[nodiscard]] Demands per(double instructions) const;
+  [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
 /// Demands of a kernel by what the caches did with it. Throws InputError when they did it with
 /// another kernel.
-Demands demands_of(const KernelTrace& trace, const MemoryProfile& memory);
+ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.
-Demands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
+ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
 
 /// A population: so many warps share an SM, so many share the GPU.
 struct Phase {
@@ -71,7 +71,7 @@ struct WarpWork {
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who
 /// runs beside whom. A memory instruction has the mean over its miss events.
-Latencies reference_latencies(const KernelTrace& trace, const MemoryProfile& memory);
+Latencies reference_latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
 
 /// The warps of a kernel, block by block: enough to play the launch on any number of SMs.
 class KernelWork {
@@ -79,8 +79,9 @@ class KernelWork {
   /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
   /// reference machine, which issues an instruction per cycle. Uses `num_threads` threads; the
   /// result does not depend on their number. Throws InputError unless the latencies are finite.
-  KernelWork(const KernelTrace& trace, const Latencies& latencies, const Latencies& reference,
-             double issue_rate, unsigned num_threads = 1, const InterruptCheck& interrupt = {});
+  KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
+             const Latencies& reference, double issue_rate, unsigned num_threads = 1,
+             const InterruptCheck& interrupt = {});
 
   /// Plays the launch in the time of the reference machine: each block takes the slot that is free
   /// first; of slots that are free at the same time the SMs get one each in turn. Blocks that were
@@ -100,4 +101,4 @@ class KernelWork {
 PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> waves,
                     double issue_rate);
 
-}  // namespace warpstack
+}  // namespace warpstack::interval

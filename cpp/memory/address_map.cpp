@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// Primitive polynomials over GF(2) by degree, from 1; bit i is the coefficient of x^i.
@@ -15,11 +15,6 @@ constexpr std::uint32_t polynomials[] = {
     0x20009, 0x40081, 0x80027, 0x100009, 0x200005, 0x400003, 0x800021, 0x1000087};
 
 }  // namespace
-
-std::string_view name_of(Indexing indexing) {
-  static constexpr std::string_view names[num_indexings] = {"modulo", "xor", "ipoly"};
-  return names[static_cast<std::size_t>(indexing)];
-}
 
 Divisor::Divisor(std::uint64_t value)
     : value_(value),
@@ -74,4 +69,4 @@ AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
   remainders_ = std::move(remainders);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

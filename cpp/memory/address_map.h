@@ -4,9 +4,10 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
-namespace warpstack {
+#include "common/enum_names.h"
+
+namespace warpstack::memory {
 
 /// Division by a number that is fixed early: a shift by powers of two, else a multiplication
 /// (Granlund and Montgomery, PLDI 1994, Figure 4.1).
@@ -50,8 +51,7 @@ enum class Indexing : std::uint8_t {
   xor_hash,  ///< the bits above the index are folded onto it by exclusive or
   ipoly,     ///< remainder of the division by an irreducible polynomial over GF(2) (Rau, ISCA 1991)
 };
-inline constexpr std::size_t num_indexings = 3;
-std::string_view name_of(Indexing indexing);
+constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly"); }
 
 /// A map from numbers to `buckets` buckets. The hashes work on the next power of two; where the
 /// number of buckets is none, their result is taken modulo that number.
@@ -92,4 +92,4 @@ class AddressMap {
   std::shared_ptr<const Remainders> remainders_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
@@ -31,32 +31,16 @@ void for_each_sector(SectorMask mask, Visit visit) {
 
 }  // namespace
 
-std::string_view name_of(WritePolicy policy) {
-  static constexpr std::string_view names[num_write_policies] = {"write_through", "write_back"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
-std::string_view name_of(WriteMiss policy) {
-  static constexpr std::string_view names[num_write_misses] = {"no_allocate", "fetch_on_write",
-                                                               "write_validate"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
-std::string_view name_of(Allocation allocation) {
-  static constexpr std::string_view names[num_allocations] = {"on_miss", "on_fill"};
-  return names[static_cast<std::size_t>(allocation)];
-}
-
 void CacheConfig::validate(const char* level) const {
   const auto require = [level](bool holds, const std::string& what) {
     if (!holds) throw InputError(std::string(level) + ": " + what);
   };
   const auto text = [](std::uint64_t value) { return std::to_string(value); };
-  require(line_bytes >= warpstack::sector_bytes && line_bytes <= 256 &&
-              line_bytes % warpstack::sector_bytes == 0,
+  require(line_bytes >= warpstack::trace::sector_bytes && line_bytes <= 256 &&
+              line_bytes % warpstack::trace::sector_bytes == 0,
           "line_bytes = " + text(line_bytes) + " is not a multiple of 32 from 32 to 256");
-  require(sector_bytes >= warpstack::sector_bytes && sector_bytes <= line_bytes &&
-              sector_bytes % warpstack::sector_bytes == 0 && line_bytes % sector_bytes == 0,
+  require(sector_bytes >= warpstack::trace::sector_bytes && sector_bytes <= line_bytes &&
+              sector_bytes % warpstack::trace::sector_bytes == 0 && line_bytes % sector_bytes == 0,
           "sector_bytes = " + text(sector_bytes) +
               " is not a multiple of 32 that divides the line of " + text(line_bytes) + " bytes");
   require(ways >= 1, "ways = 0; a cache has at least one way");
@@ -82,7 +66,7 @@ Cache::Cache(const CacheConfig& config)
       by_slices_(config.slices),
       slice_(config.slices, config.slice_index),
       set_in_slice_(sets_per_slice_, config.set_index),
-      units_(touched_units[config.sector_bytes / sector_bytes].data()),
+      units_(touched_units[config.sector_bytes / trace::sector_bytes].data()),
       sets_(config.num_sets(), config.ways, config.replacement),
       bytes_(config.write_miss == WriteMiss::write_validate ? config.num_lines() : 0),
       writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {}
@@ -179,4 +163,4 @@ void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
 
 void Cache::clear() { sets_.clear(); }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -4,15 +4,15 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "memory/address_map.h"
 #include "memory/replacement.h"
 #include "memory/set_store.h"
 #include "trace/access.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
@@ -31,24 +31,25 @@ inline std::uint32_t count_sectors(SectorMask mask) {
 }
 
 enum class WritePolicy : std::uint8_t { write_through, write_back };
-inline constexpr std::size_t num_write_policies = 2;
-std::string_view name_of(WritePolicy policy);
+constexpr auto names_of(WritePolicy) {
+  return enum_names("write policy", "write_through", "write_back");
+}
 
 enum class WriteMiss : std::uint8_t {
   no_allocate,     ///< the write goes on to the next level
   fetch_on_write,  ///< allocate and read the written sectors from the next level
   write_validate,  ///< allocate and remember which bytes are valid
 };
-inline constexpr std::size_t num_write_misses = 3;
-std::string_view name_of(WriteMiss policy);
+constexpr auto names_of(WriteMiss) {
+  return enum_names("write-miss policy", "no_allocate", "fetch_on_write", "write_validate");
+}
 
 /// When a line that missed takes its place.
 enum class Allocation : std::uint8_t {
   on_miss,  ///< at once
   on_fill,  ///< when its data arrive: after all lines of the instruction have been looked up
 };
-inline constexpr std::size_t num_allocations = 2;
-std::string_view name_of(Allocation allocation);
+constexpr auto names_of(Allocation) { return enum_names("allocation", "on_miss", "on_fill"); }
 
 struct CacheConfig {
   std::uint64_t size_bytes = 0;
@@ -183,4 +184,4 @@ class Cache {
   ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -10,7 +10,7 @@
 #include "memory/cache.h"
 #include "memory/schedule.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// The sectors that an instruction touches in one line.
 struct LineAccess {
@@ -21,7 +21,8 @@ struct LineAccess {
 /// Groups the sectors of an instruction by line, in order of first touch.
 class LineGrouper {
  public:
-  explicit LineGrouper(std::uint32_t line_bytes) : sectors_per_line_(line_bytes / sector_bytes) {}
+  explicit LineGrouper(std::uint32_t line_bytes)
+      : sectors_per_line_(line_bytes / trace::sector_bytes) {}
 
   std::span<const LineAccess> group(const MemoryAccess& access) {
     const bool writes = !access.store_bytes.empty();
@@ -95,4 +96,4 @@ class LineGrouper {
   std::uint32_t stamp_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

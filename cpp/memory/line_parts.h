@@ -5,7 +5,7 @@
 
 #include "memory/cache.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// Divides sectors of a line among the lines of the next level, whose size may differ, in order of
 /// their sectors: `visit(line, mask, bytes)`, where `bytes` are the byte masks of the part's
@@ -34,4 +34,4 @@ void for_each_part(std::uint64_t line, SectorMask mask, const ByteMasks* bytes,
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

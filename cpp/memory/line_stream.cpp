@@ -9,32 +9,32 @@
 #include "memory/reuse_profile.h"
 #include "memory/schedule.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 constexpr std::size_t piece = 1 << 16;
 
-AccessKind kind_of(const StaticInstruction& instruction) {
+AccessKind kind_of(const trace::StaticInstruction& instruction) {
   if (instruction.is_atomic()) return AccessKind::atomic;
-  return instruction.kind == MemoryKind::store ? AccessKind::store : AccessKind::load;
+  return instruction.kind == trace::MemoryKind::store ? AccessKind::store : AccessKind::load;
 }
 
-bool uses_l1(const StaticInstruction& instruction) {
+bool uses_l1(const trace::StaticInstruction& instruction) {
   if (instruction.is_atomic()) return false;
-  return instruction.kind == MemoryKind::store ||
-         instruction.cache_operator != CacheOperator::bypass_l1;
+  return instruction.kind == trace::MemoryKind::store ||
+         instruction.cache_operator != trace::CacheOperator::bypass_l1;
 }
 
 /// Gathers lines into pieces worth passing on.
 class Gatherer {
  public:
-  Gatherer(const std::vector<StaticInstruction>& instructions, std::uint32_t line_bytes,
+  Gatherer(const std::vector<trace::StaticInstruction>& instructions, std::uint32_t line_bytes,
            LineSink& sink)
-      : instructions_(instructions), by_sectors_(line_bytes / sector_bytes), sink_(sink) {}
+      : instructions_(instructions), by_sectors_(line_bytes / trace::sector_bytes), sink_(sink) {}
 
   /// Appends the lines of an access. `l1` filters unless it is null.
   void append(const MemoryAccess& access, LruSets* l1, const LineFilter& filter) {
-    const StaticInstruction& instruction = instructions_[access.row];
+    const trace::StaticInstruction& instruction = instructions_[access.row];
     const AccessKind kind = kind_of(instruction);
     touched_.clear();
     for (const std::uint64_t sector : access.sectors) {
@@ -56,8 +56,9 @@ class Gatherer {
   }
 
  private:
-  static bool hits(LruSets& l1, const LineFilter& filter, const StaticInstruction& instruction,
-                   AccessKind kind, std::uint64_t line) {
+  static bool hits(LruSets& l1, const LineFilter& filter,
+                   const trace::StaticInstruction& instruction, AccessKind kind,
+                   std::uint64_t line) {
     if (kind == AccessKind::atomic) {
       l1.erase(line);
     } else if (kind == AccessKind::store) {
@@ -73,7 +74,7 @@ class Gatherer {
     kinds_.clear();
   }
 
-  const std::vector<StaticInstruction>& instructions_;
+  const std::vector<trace::StaticInstruction>& instructions_;
   Divisor by_sectors_;
   LineSink& sink_;
   std::vector<std::uint64_t> touched_;
@@ -86,7 +87,7 @@ class Gatherer {
 void LineStreamConfig::validate() const {
   if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
   if (blocks_per_sm == 0) throw InputError("blocks_per_sm = 0; an SM runs at least one block");
-  if (line_bytes == 0 || line_bytes % sector_bytes != 0) {
+  if (line_bytes == 0 || line_bytes % trace::sector_bytes != 0) {
     throw InputError("line_bytes = " + std::to_string(line_bytes) +
                      " is not a positive multiple of 32");
   }
@@ -96,10 +97,10 @@ void LineStreamConfig::validate() const {
   }
 }
 
-void stream_lines(const KernelTrace& trace, const LineStreamConfig& config, LineSink& sink,
+void stream_lines(const trace::KernelTrace& trace, const LineStreamConfig& config, LineSink& sink,
                   const InterruptCheck& interrupt) {
   config.validate();
-  const std::vector<StaticInstruction>& instructions = trace.instructions();
+  const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
   const RowFlags flags(instructions);
   std::vector<std::vector<std::uint32_t>> blocks =
       assign_blocks(trace, flags, config.num_sms, config.blocks_per_sm, BlockOrder{});
@@ -145,4 +146,4 @@ void stream_lines(const KernelTrace& trace, const LineStreamConfig& config, Line
   gatherer.end_stream();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

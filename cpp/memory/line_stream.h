@@ -7,7 +7,7 @@
 #include "common/interrupt.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// Takes streams of lines in pieces.
 class LineSink {
@@ -45,7 +45,7 @@ struct LineStreamConfig {
 /// The streams of SMs hold what L1 caches see: loads that do not bypass L1, and stores. The merged
 /// stream holds all accesses, or with a filter those that leave the L1 caches: load misses and
 /// loads that bypass, stores, and atomics, which drop L1's copy.
-void stream_lines(const KernelTrace& trace, const LineStreamConfig& config, LineSink& sink,
+void stream_lines(const trace::KernelTrace& trace, const LineStreamConfig& config, LineSink& sink,
                   const InterruptCheck& interrupt = {});
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// Lines that go through one member after the other: they stay in the nearest cache.
@@ -72,4 +72,4 @@ std::vector<std::uint64_t> CacheFamily::hits() const {
   return result;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -8,7 +8,7 @@
 #include "common/interrupt.h"
 #include "memory/address_map.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// The lines of a set-associative LRU cache and nothing else: no sectors, no writes. The set of a
 /// line is its number modulo the number of sets.
@@ -81,4 +81,4 @@ class CacheFamily {
   std::vector<std::uint64_t> pending_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -15,7 +15,7 @@
 #include "memory/line_grouper.h"
 #include "memory/line_parts.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// What an SM asks of one L2 line.
@@ -137,7 +137,7 @@ class L2Port {
 
 using Schedule = std::variant<SmSchedule, GreedySchedule>;
 
-Schedule schedule_of(const KernelTrace& trace, const RowFlags& flags,
+Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags,
                      std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
                      const MemoryConfig& config) {
   if (config.access_order == AccessOrder::round_robin) {
@@ -149,7 +149,7 @@ Schedule schedule_of(const KernelTrace& trace, const RowFlags& flags,
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
 class alignas(128) Sm {
  public:
-  Sm(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
+  Sm(const trace::KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
      std::uint32_t blocks_per_sm, const MemoryConfig& config, const CacheConfig& l1,
      const Cache& l2, std::size_t num_threads)
       : instructions_(trace.instructions()),
@@ -157,15 +157,15 @@ class alignas(128) Sm {
         schedule_(schedule_of(trace, flags, std::move(blocks), blocks_per_sm, config)),
         l1_(l1),
         l2_(l2),
-        l1_sectors_(l1.line_bytes / sector_bytes),
-        l2_sectors_(l2.config().line_bytes / sector_bytes),
-        first_local_line_(local_region_sector / l1_sectors_),
+        l1_sectors_(l1.line_bytes / trace::sector_bytes),
+        l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
+        first_local_line_(trace::local_region_sector / l1_sectors_),
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate),
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {}
 
   /// Runs up to `turns` turns, one warp instruction each.
-  void run(std::size_t turns, const std::optional<WarpPosition>& observed, Worker& worker) {
+  void run(std::size_t turns, const std::optional<trace::WarpPosition>& observed, Worker& worker) {
     accesses_.clear();
     requests_.clear();
     bytes_.resize(1);
@@ -238,7 +238,7 @@ class alignas(128) Sm {
 
  private:
   template <typename Order>
-  void run(Order& schedule, std::size_t turns, const std::optional<WarpPosition>& observed,
+  void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
            Worker& worker) {
     while (accesses_.size() < turns) {
       const MemoryAccess* access = schedule.next();
@@ -254,25 +254,25 @@ class alignas(128) Sm {
   }
 
   void look_up(const MemoryAccess& access, Worker& worker) {
-    const StaticInstruction& instruction = instructions_[access.row];
+    const trace::StaticInstruction& instruction = instructions_[access.row];
     const std::span<const LineAccess> lines = worker.grouper.group(access);
     InstructionCounters& counters = worker.per_row[access.row];
     counters.sectors += access.sectors.size();
     counters.requests += lines.size();
-    const bool evict_first = instruction.cache_operator == CacheOperator::evict_first;
+    const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
-        misses_ += instruction.kind == MemoryKind::atomic;
+        misses_ += instruction.kind == trace::MemoryKind::atomic;
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
               &worker.grouper.bytes(i));
       }
-    } else if (instruction.kind == MemoryKind::store) {
+    } else if (instruction.kind == trace::MemoryKind::store) {
       in_order_of_allocation(lines, [&](std::size_t i) {
         store(access.row, lines[i], worker.grouper.bytes(i), evict_first, worker.totals);
       });
     } else {
-      const bool bypass = instruction.cache_operator == CacheOperator::bypass_l1;
+      const bool bypass = instruction.cache_operator == trace::CacheOperator::bypass_l1;
       in_order_of_allocation(
           lines, [&](std::size_t i) { load(lines[i], bypass, evict_first, worker.totals); });
     }
@@ -373,7 +373,7 @@ class alignas(128) Sm {
     requests_.push_back({line, set, writer, position, mask, owner, kind, continues, evict_first});
   }
 
-  const std::vector<StaticInstruction>& instructions_;
+  const std::vector<trace::StaticInstruction>& instructions_;
   const MemoryConfig& config_;
   Schedule schedule_;
   Cache l1_;
@@ -399,7 +399,7 @@ class Simulation {
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
   Simulation(std::size_t num_sms, MakeSm make_sm, Cache& l2, std::vector<Worker>& workers,
-             std::optional<WarpPosition> observed, const InterruptCheck& interrupt)
+             std::optional<trace::WarpPosition> observed, const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
         sms_(num_sms),
         l2_(l2),
@@ -569,7 +569,7 @@ class Simulation {
   Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;
-  std::optional<WarpPosition> observed_;
+  std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
   std::size_t turns_ = 64;      ///< of a batch
   std::size_t most_turns_ = 0;  ///< of an SM in the batch
@@ -589,16 +589,17 @@ CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
 }
 
 /// Issued and active instructions of each memory row in some blocks.
-std::vector<RowCounts> count_rows(const KernelTrace& trace, const RowFlags& flags,
-                                  const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
-  std::vector<RowCounts> counts(trace.instructions().size());
+std::vector<trace::RowCounts> count_rows(
+    const trace::KernelTrace& trace, const RowFlags& flags,
+    const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
+  std::vector<trace::RowCounts> counts(trace.instructions().size());
   std::vector<std::byte> scratch;
   for (const std::vector<std::uint32_t>& blocks : blocks_of_sms) {
     for (const std::uint32_t block : blocks) {
-      const ColumnView view =
+      const trace::ColumnView view =
           trace.blocks().read(block, {}, {0, trace.blocks().counts(block).memory, 0, 0}, scratch);
       for (std::size_t i = 0; i < view.memory_static.size(); ++i) {
-        RowCounts& row = counts[view.memory_static[i]];
+        trace::RowCounts& row = counts[view.memory_static[i]];
         ++row.issued;
         row.active += view.memory_count[i] > 0;
         if (!flags.uses_caches[view.memory_static[i]])
@@ -611,7 +612,7 @@ std::vector<RowCounts> count_rows(const KernelTrace& trace, const RowFlags& flag
 
 }  // namespace
 
-CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm) {
   if (config.carve_outs.empty()) return config.l1;
   const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
@@ -619,25 +620,10 @@ CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
   return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
 }
 
-Total total_of(const StaticInstruction& instruction) {
+Total total_of(const trace::StaticInstruction& instruction) {
   if (instruction.is_atomic()) return Total::atomic_instructions;
-  return instruction.kind == MemoryKind::store ? Total::store_instructions
-                                               : Total::load_instructions;
-}
-
-std::string_view name_of(Total total) {
-  static constexpr std::string_view names[num_totals] = {
-      "load_instructions",      "store_instructions",         "atomic_instructions",
-      "l1_read_sectors",        "l1_read_sector_hits",        "l1_write_sectors",
-      "l1_write_sector_hits",   "l1_local_read_sectors",      "l1_local_read_sector_hits",
-      "l1_local_write_sectors", "l1_local_write_sector_hits", "l1_read_requests",
-      "l1_read_request_hits",   "l1_write_requests",          "l1_flush_sectors",
-      "l2_read_sectors",        "l2_read_sector_hits",        "l2_write_sectors",
-      "l2_write_sector_hits",   "l2_atomic_sectors",          "l2_atomic_sector_hits",
-      "l2_read_requests",       "l2_read_request_hits",       "l2_write_requests",
-      "dram_read_sectors",      "dram_write_sectors",         "l2_dirty_sectors",
-  };
-  return names[static_cast<std::size_t>(total)];
+  return instruction.kind == trace::MemoryKind::store ? Total::store_instructions
+                                                      : Total::load_instructions;
 }
 
 InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
@@ -676,10 +662,11 @@ MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
       num_threads_(threads_asked_for(num_threads)),
       l2_(config.l2) {}
 
-MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosition> observed,
+MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
+                                std::optional<trace::WarpPosition> observed,
                                 const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
-  const std::vector<StaticInstruction>& instructions = trace.instructions();
+  const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
   const RowFlags flags(instructions);
   MemoryProfile profile;
   profile.occupancy = occupancy(trace.header(), config_.sm);
@@ -695,7 +682,7 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
     }
   }
   const bool is_whole = profile.simulated_blocks == trace.blocks().size();
-  const std::vector<RowCounts> counts =
+  const std::vector<trace::RowCounts> counts =
       is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
 
   // A thread needs some work to be worth its start.
@@ -733,4 +720,4 @@ MemoryProfile MemorySystem::run(const KernelTrace& trace, std::optional<WarpPosi
   return profile;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -4,20 +4,20 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "common/interrupt.h"
 #include "memory/cache.h"
 #include "memory/occupancy.h"
 #include "memory/schedule.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 struct MemoryConfig {
   std::uint32_t num_sms = 1;
-  SmLimits sm;
+  gpu::SmLimits sm;
   CacheConfig l1;  ///< one per SM
   CacheConfig l2;  ///< shared; its size is that of all slices together
   /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
@@ -37,7 +37,7 @@ struct MemoryConfig {
 
 /// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
 /// no resident block (cache paper, Eq. 7).
-CacheConfig l1_of(const MemoryConfig& config, const KernelHeader& kernel,
+CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm);
 
 /// Where the slowest request of an instruction was served (GPUMech, Section V-B).
@@ -63,7 +63,8 @@ struct InstructionCounters {
   InstructionCounters& operator+=(const InstructionCounters& other);
 };
 
-/// Sums over a kernel, in 32-byte sectors unless the name says otherwise; docs/statistics.md.
+/// Sums over a kernel, in 32-byte sectors unless the name says otherwise;
+/// docs/reference/statistics.md.
 enum class Total : std::uint8_t {
   load_instructions,
   store_instructions,
@@ -93,10 +94,19 @@ enum class Total : std::uint8_t {
   dram_write_sectors,
   l2_dirty_sectors,
 };
-inline constexpr std::size_t num_totals = 27;
-std::string_view name_of(Total total);
+constexpr auto names_of(Total) {
+  return enum_names(
+      "total", "load_instructions", "store_instructions", "atomic_instructions", "l1_read_sectors",
+      "l1_read_sector_hits", "l1_write_sectors", "l1_write_sector_hits", "l1_local_read_sectors",
+      "l1_local_read_sector_hits", "l1_local_write_sectors", "l1_local_write_sector_hits",
+      "l1_read_requests", "l1_read_request_hits", "l1_write_requests", "l1_flush_sectors",
+      "l2_read_sectors", "l2_read_sector_hits", "l2_write_sectors", "l2_write_sector_hits",
+      "l2_atomic_sectors", "l2_atomic_sector_hits", "l2_read_requests", "l2_read_request_hits",
+      "l2_write_requests", "dram_read_sectors", "dram_write_sectors", "l2_dirty_sectors");
+}
+inline constexpr std::size_t num_totals = num_values<Total>;
 /// The total that counts an instruction which goes through the caches.
-Total total_of(const StaticInstruction& instruction);
+Total total_of(const trace::StaticInstruction& instruction);
 
 class MemoryTotals {
  public:
@@ -147,7 +157,8 @@ class MemorySystem {
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
   /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
   /// fit on an SM. Calls from several threads run one after another.
-  MemoryProfile run(const KernelTrace& trace, std::optional<WarpPosition> observed = {},
+  MemoryProfile run(const trace::KernelTrace& trace,
+                    std::optional<trace::WarpPosition> observed = {},
                     const InterruptCheck& interrupt = {});
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {
@@ -162,4 +173,4 @@ class MemorySystem {
   Cache l2_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

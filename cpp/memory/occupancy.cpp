@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
@@ -14,19 +14,13 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
-std::string_view name_of(OccupancyLimit limit) {
-  static constexpr std::string_view names[] = {"warps_per_sm", "threads_per_sm", "blocks_per_sm",
-                                               "registers_per_sm", "shared_memory_kib_per_sm"};
-  return names[static_cast<std::size_t>(limit)];
-}
-
-std::uint64_t shared_memory_per_block(const KernelHeader& kernel, const SmLimits& sm) {
+std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
   // The system's share is taken for every block, also for those that ask for none.
   return round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
                   sm.shared_memory_allocation_bytes);
 }
 
-Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
+Occupancy occupancy(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
   const std::uint64_t warps = kernel.warps_per_block();
   std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
   OccupancyLimit limit = OccupancyLimit::blocks;
@@ -51,7 +45,8 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
   bound(OccupancyLimit::threads, sm.threads, kernel.threads_per_block());
   if (sm.registers) {
     bound(OccupancyLimit::registers, *sm.registers,
-          warps * round_up(kernel.registers_per_thread * warp_size, sm.register_allocation_unit));
+          warps * round_up(kernel.registers_per_thread * trace::warp_size,
+                           sm.register_allocation_unit));
   }
   if (sm.shared_memory_bytes) {
     bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes,
@@ -64,4 +59,4 @@ Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm) {
   return result;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

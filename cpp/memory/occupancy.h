@@ -1,27 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
+#include "common/enum_names.h"
+#include "gpu/sm_limits.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
-
-/// What an SM offers to thread blocks. Absent limits do not bind.
-struct SmLimits {
-  std::uint32_t warps = 0;
-  std::uint32_t threads = 0;
-  std::uint32_t blocks = 0;
-  std::optional<std::uint64_t> registers;
-  std::optional<std::uint64_t> shared_memory_bytes;
-  std::uint32_t register_allocation_unit = 1;        ///< registers, rounded up per warp
-  std::uint32_t shared_memory_allocation_bytes = 1;  ///< rounded up per block
-  std::uint32_t shared_memory_reserved_bytes = 0;    ///< taken by the system, per block
-};
+namespace warpstack::memory {
 
 enum class OccupancyLimit : std::uint8_t { warps, threads, blocks, registers, shared_memory };
-std::string_view name_of(OccupancyLimit limit);
+constexpr auto names_of(OccupancyLimit) {
+  return enum_names("limit of an SM", "warps_per_sm", "threads_per_sm", "blocks_per_sm",
+                    "registers_per_sm", "shared_memory_kib_per_sm");
+}
 
 /// How many thread blocks of a kernel an SM holds at once, and which resource says so.
 struct Occupancy {
@@ -33,10 +24,10 @@ struct Occupancy {
 };
 
 /// Bytes of shared memory that a block of the kernel takes.
-std::uint64_t shared_memory_per_block(const KernelHeader& kernel, const SmLimits& sm);
+std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 
 /// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation
 /// units). Throws InputError when not a single block fits.
-Occupancy occupancy(const KernelHeader& kernel, const SmLimits& sm);
+Occupancy occupancy(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 constexpr std::size_t words_per_row = 9 + num_miss_events;
@@ -107,4 +107,4 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   return profile;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -6,7 +6,7 @@
 
 #include "memory/memory_system.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// A memory profile as a sequence of 64-bit words, to be kept in a file: a change of the sequence
 /// changes the format version of the caches that keep it.
@@ -15,4 +15,4 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile);
 /// The profile that words_of() wrote. Throws InputError when the words are none.
 MemoryProfile memory_profile_of(std::span<const std::uint64_t> words);
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-namespace warpstack {
-
-std::string_view name_of(Replacement replacement) {
-  static constexpr std::string_view names[num_replacements] = {"lru", "fifo", "plru"};
-  return names[static_cast<std::size_t>(replacement)];
-}
+namespace warpstack::memory {
 
 NibbleOrder::NibbleOrder(std::uint32_t ways) : ways_(ways), last_shift_(4 * (ways - 1)) {
   for (std::uint32_t way = 0; way < ways; ++way) identity_ |= std::uint64_t{way} << 4 * way;
@@ -81,4 +76,4 @@ void TreeOrder::point(std::uint32_t set, std::uint32_t way, bool away) {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -2,14 +2,15 @@
 
 #include <bit>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-namespace warpstack {
+#include "common/enum_names.h"
+
+namespace warpstack::memory {
 
 enum class Replacement : std::uint8_t {
   lru,   ///< the least recently used line makes room
@@ -17,8 +18,9 @@ enum class Replacement : std::uint8_t {
   plru,  ///< tree pseudo-LRU: each node of a binary tree over the ways points away from the last
          ///< use
 };
-inline constexpr std::size_t num_replacements = 3;
-std::string_view name_of(Replacement replacement);
+constexpr auto names_of(Replacement) {
+  return enum_names("replacement policy", "lru", "fifo", "plru");
+}
 
 /// The order in which up to 16 ways make room, as the nibbles of a word: the way that makes room
 /// last is the low one. Zero is the order of their numbers.
@@ -150,4 +152,4 @@ class TreeOrder {
   std::vector<std::uint32_t> filled_;  ///< ways that have been filled, by set
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

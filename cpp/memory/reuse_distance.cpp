@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 constexpr std::uint64_t word_bits = 64;
@@ -148,4 +148,4 @@ void StackDistances::access(std::span<const std::uint64_t> lines,
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

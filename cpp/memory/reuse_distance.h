@@ -6,7 +6,7 @@
 
 #include "common/interrupt.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// Marks the first access to a line, which has no distance.
 inline constexpr std::uint64_t cold_access = ~std::uint64_t{0};
@@ -56,4 +56,4 @@ class StackDistances {
   std::vector<std::uint32_t> book_count_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// Accesses that are settled together: their distances stay in the nearest cache.
@@ -91,4 +91,4 @@ void ReuseProfiler::end_stream() {
   for (Part& part : batches_) part.stack = StackDistances();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -8,7 +8,7 @@
 #include "common/interrupt.h"
 #include "memory/reuse_distance.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// What an access does: distances are counted apart for each kind.
 enum class AccessKind : std::uint8_t { load, store, atomic };
@@ -90,4 +90,4 @@ class ReuseProfiler {
   std::vector<std::uint64_t> distances_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -5,7 +5,7 @@
 #include <queue>
 #include <utility>
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// A window of a file-backed warp ends after so many memory instructions or sectors, so that a
@@ -19,14 +19,15 @@ constexpr std::size_t warps_ahead = 4;
 
 }  // namespace
 
-RowFlags::RowFlags(const std::vector<StaticInstruction>& instructions) {
-  for (const StaticInstruction& instruction : instructions) {
+RowFlags::RowFlags(const std::vector<trace::StaticInstruction>& instructions) {
+  for (const trace::StaticInstruction& instruction : instructions) {
     uses_caches.push_back(instruction.uses_caches());
     writes.push_back(instruction.writes_memory());
   }
 }
 
-WarpStream::WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position)
+WarpStream::WarpStream(const trace::KernelTrace& trace, const RowFlags& flags,
+                       trace::WarpPosition position)
     : trace_(&trace), flags_(&flags), position_(position) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
@@ -38,14 +39,14 @@ WarpStream::WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosi
 }
 
 bool WarpStream::load_window() {
-  const ColumnCounts first = window_end_;
+  const trace::ColumnCounts first = window_end_;
   if (first.memory == warp_end_.memory) return false;
-  ColumnCounts last = warp_end_;
+  trace::ColumnCounts last = warp_end_;
   if (trace_->blocks().spilled()) {
     // How many sectors a window has is known only from its counts.
     last = first;
     last.memory = std::min(first.memory + window_instructions, warp_end_.memory);
-    const ColumnView counts = trace_->blocks().read(position_.block, first, last, scratch_);
+    const trace::ColumnView counts = trace_->blocks().read(position_.block, first, last, scratch_);
     last = first;
     for (std::size_t i = 0; i < counts.memory_count.size(); ++i) {
       if (last.sectors - first.sectors > window_sectors) break;
@@ -87,7 +88,7 @@ void WarpStream::advance() {
   }
 }
 
-SmSchedule::SmSchedule(const KernelTrace& trace, const RowFlags& flags,
+SmSchedule::SmSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                        std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm)
     : trace_(&trace),
       flags_(&flags),
@@ -151,12 +152,7 @@ const MemoryAccess* SmSchedule::next() {
   }
 }
 
-std::string_view name_of(AccessOrder order) {
-  static constexpr std::string_view names[num_access_orders] = {"round_robin", "greedy"};
-  return names[static_cast<std::size_t>(order)];
-}
-
-GreedySchedule::GreedySchedule(const KernelTrace& trace, const RowFlags& flags,
+GreedySchedule::GreedySchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                                std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
                                std::uint32_t mshrs)
     : trace_(&trace),
@@ -218,12 +214,6 @@ void GreedySchedule::remove_issued() {
   if (--left_[slot] == 0) fill(slot);
 }
 
-std::string_view name_of(BlockPolicy policy) {
-  static constexpr std::string_view names[num_block_policies] = {"round_robin", "random",
-                                                                 "breadth_first"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
 namespace {
 
 using BlocksOfSms = std::vector<std::vector<std::uint32_t>>;
@@ -240,7 +230,7 @@ std::uint64_t split_mix(std::uint64_t n) {
 /// first depends on how many accesses each warp has.
 class BreadthFirst {
  public:
-  BreadthFirst(const KernelTrace& trace, const RowFlags& flags, std::uint32_t num_sms,
+  BreadthFirst(const trace::KernelTrace& trace, const RowFlags& flags, std::uint32_t num_sms,
                std::uint32_t blocks_per_sm)
       : trace_(trace), flags_(flags), blocks_(num_sms), slots_(num_sms) {
     for (std::uint32_t slot = 0; slot < blocks_per_sm; ++slot) {
@@ -282,12 +272,12 @@ class BreadthFirst {
   }
 
   Slot accesses_of(std::uint32_t block) {
-    const BlockStorage& storage = trace_.blocks();
-    const ColumnView view =
+    const trace::BlockStorage& storage = trace_.blocks();
+    const trace::ColumnView view =
         storage.read(block, {}, {0, storage.counts(block).memory, 0, 0}, scratch_);
     Slot slot;
     std::size_t next = 0;
-    for (const WarpEntry& warp : storage.warps(block)) {
+    for (const trace::WarpEntry& warp : storage.warps(block)) {
       std::uint64_t accesses = 0;
       for (const std::size_t end = next + warp.memory; next < end; ++next) {
         accesses += view.memory_count[next] > 0 && flags_.uses_caches[view.memory_static[next]];
@@ -313,7 +303,7 @@ class BreadthFirst {
     return turns;
   }
 
-  const KernelTrace& trace_;
+  const trace::KernelTrace& trace_;
   const RowFlags& flags_;
   BlocksOfSms blocks_;
   std::vector<std::vector<Slot>> slots_;  ///< by SM
@@ -323,8 +313,9 @@ class BreadthFirst {
 
 }  // namespace
 
-BlocksOfSms assign_blocks(const KernelTrace& trace, const RowFlags& flags, std::uint32_t num_sms,
-                          std::uint32_t blocks_per_sm, const BlockOrder& order) {
+BlocksOfSms assign_blocks(const trace::KernelTrace& trace, const RowFlags& flags,
+                          std::uint32_t num_sms, std::uint32_t blocks_per_sm,
+                          const BlockOrder& order) {
   BlocksOfSms blocks(num_sms);
   if (order.policy == BlockPolicy::breadth_first) {
     blocks = BreadthFirst(trace, flags, num_sms, blocks_per_sm).assign();
@@ -342,4 +333,4 @@ BlocksOfSms assign_blocks(const KernelTrace& trace, const RowFlags& flags, std::
   return blocks;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

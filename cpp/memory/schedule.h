@@ -4,12 +4,12 @@
 #include <deque>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// One executed access to global or local memory by a warp.
 struct MemoryAccess {
@@ -20,7 +20,7 @@ struct MemoryAccess {
 
 /// Which rows of the instruction table a WarpStream yields and which have store masks.
 struct RowFlags {
-  explicit RowFlags(const std::vector<StaticInstruction>& instructions);
+  explicit RowFlags(const std::vector<trace::StaticInstruction>& instructions);
   std::vector<std::uint8_t> uses_caches;
   std::vector<std::uint8_t> writes;
 };
@@ -30,7 +30,7 @@ struct RowFlags {
 /// kilobytes whatever its length.
 class WarpStream {
  public:
-  WarpStream(const KernelTrace& trace, const RowFlags& flags, WarpPosition position);
+  WarpStream(const trace::KernelTrace& trace, const RowFlags& flags, trace::WarpPosition position);
   // Spans point into the stream's own buffer: it moves, but does not copy.
   WarpStream(WarpStream&&) = default;
   WarpStream& operator=(WarpStream&&) = default;
@@ -45,17 +45,17 @@ class WarpStream {
     for (std::size_t i = 0; i < sectors.size(); i += 8) __builtin_prefetch(&sectors[i]);
     if (!sectors.empty()) __builtin_prefetch(&sectors.back());
   }
-  [[nodiscard]] WarpPosition position() const { return position_; }
+  [[nodiscard]] trace::WarpPosition position() const { return position_; }
 
  private:
   bool load_window();
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
-  WarpPosition position_;
-  ColumnCounts window_end_;  ///< one past the window, within the block
-  ColumnCounts warp_end_;    ///< one past the warp
-  ColumnView window_;
+  trace::WarpPosition position_;
+  trace::ColumnCounts window_end_;  ///< one past the window, within the block
+  trace::ColumnCounts warp_end_;    ///< one past the warp
+  trace::ColumnView window_;
   std::size_t memory_ = 0;  ///< positions in the window
   std::size_t sector_ = 0;
   std::size_t store_ = 0;
@@ -71,8 +71,9 @@ enum class BlockPolicy : std::uint8_t {
   breadth_first,  ///< the SMs take turns until all slots are full; then the next block goes to the
                   ///< SM that first has a free slot
 };
-inline constexpr std::size_t num_block_policies = 3;
-std::string_view name_of(BlockPolicy policy);
+constexpr auto names_of(BlockPolicy) {
+  return enum_names("block policy", "round_robin", "random", "breadth_first");
+}
 
 struct BlockOrder {
   BlockPolicy policy = BlockPolicy::round_robin;
@@ -82,7 +83,7 @@ struct BlockOrder {
 };
 
 /// Blocks of each SM (positions in the trace) in the order in which it takes them.
-std::vector<std::vector<std::uint32_t>> assign_blocks(const KernelTrace& trace,
+std::vector<std::vector<std::uint32_t>> assign_blocks(const trace::KernelTrace& trace,
                                                       const RowFlags& flags, std::uint32_t num_sms,
                                                       std::uint32_t blocks_per_sm,
                                                       const BlockOrder& order);
@@ -95,13 +96,13 @@ class SmSchedule {
  public:
   /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` must
   /// outlive the schedule.
-  SmSchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
-             std::uint32_t blocks_per_sm);
+  SmSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+             std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm);
 
   /// Moves to the SM's next access. Returns null when there is none.
   const MemoryAccess* next();
   /// The warp of the access that next() returned last.
-  [[nodiscard]] WarpPosition warp() const { return issued_->position(); }
+  [[nodiscard]] trace::WarpPosition warp() const { return issued_->position(); }
 
  private:
   using Slot = std::vector<WarpStream>;  ///< the unfinished warps of a block
@@ -109,7 +110,7 @@ class SmSchedule {
   void prefetch_ahead() const;
   void fill(Slot& slot);
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
@@ -124,8 +125,7 @@ enum class AccessOrder : std::uint8_t {
   round_robin,  ///< one access each in turn
   greedy,       ///< one warp until it waits for a miss, then the oldest that does not wait
 };
-inline constexpr std::size_t num_access_orders = 2;
-std::string_view name_of(AccessOrder order);
+constexpr auto names_of(AccessOrder) { return enum_names("access order", "round_robin", "greedy"); }
 
 /// The order of the accesses of one SM as a greedy-then-oldest scheduler and its MSHRs make it,
 /// without times. A warp goes on until an access of it misses; then the oldest warp that waits for
@@ -136,13 +136,14 @@ std::string_view name_of(AccessOrder order);
 class GreedySchedule {
  public:
   /// As for SmSchedule; `mshrs` is at least 1.
-  GreedySchedule(const KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
-                 std::uint32_t blocks_per_sm, std::uint32_t mshrs);
+  GreedySchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+                 std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+                 std::uint32_t mshrs);
 
   /// Moves to the SM's next access. Returns null when there is none.
   const MemoryAccess* next();
   /// The warp of the access that next() returned last.
-  [[nodiscard]] WarpPosition warp() const { return issued().stream.position(); }
+  [[nodiscard]] trace::WarpPosition warp() const { return issued().stream.position(); }
   /// The warp waits: this access takes so many MSHRs.
   void missed(std::uint32_t mshrs);
 
@@ -165,7 +166,7 @@ class GreedySchedule {
 
   static constexpr std::size_t nobody = ~std::size_t{0};
 
-  const KernelTrace* trace_;
+  const trace::KernelTrace* trace_;
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
@@ -178,4 +179,4 @@ class GreedySchedule {
   std::uint32_t mshrs_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace warpstack {
+namespace warpstack::memory {
 
 SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement)
     : sets_(sets),
@@ -115,4 +115,4 @@ void SetStore::move_to_chain(std::uint32_t set, std::uint32_t way, std::uint64_t
   head = link_here;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

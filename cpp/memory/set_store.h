@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace warpstack {
+namespace warpstack::memory {
 
 /// Sectors of a line are numbered 0 to 7: lines have at most 256 bytes.
 using SectorMask = std::uint8_t;
@@ -300,4 +300,4 @@ class SetStore {
   int hash_shift_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -8,7 +8,7 @@
 
 #include "model/evaluator.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Configurations of one kernel that a thread takes at a time.
@@ -16,7 +16,7 @@ constexpr std::size_t configurations_per_turn = 1024;
 
 }  // namespace
 
-ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
+ModelColumns evaluate_all(const Model& model, std::span<const ModelInput> kernels,
                           std::span<const ModelParameters> configurations, unsigned num_threads,
                           const InterruptCheck& interrupt) {
   // The first wrong one is the one that is named, whatever the threads.
@@ -47,7 +47,7 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
           columns.cycles[entry] = result.cycles;
           columns.warp_instructions[entry] = result.warp_instructions;
           columns.cpi[entry] = result.cpi;
-          for (std::size_t s = 0; s < num_stack_components; ++s) {
+          for (const StackComponent s : values_of<StackComponent>) {
             columns.stack[s][entry] = result.stack[s];
           }
         }
@@ -70,4 +70,4 @@ ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kern
   return columns;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

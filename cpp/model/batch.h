@@ -1,13 +1,13 @@
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
+#include "common/cpi_stack.h"
 #include "common/interrupt.h"
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Results of kernels on configurations, in columns: entry c * kernels + k is kernel k on
 /// configuration c. The columns mean what the members of ModelResult do.
@@ -15,14 +15,14 @@ struct ModelColumns {
   std::vector<double> cycles;
   std::vector<double> warp_instructions;
   std::vector<double> cpi;
-  std::array<std::vector<double>, num_stack_components> stack;
+  CpiStack<std::vector<double>> stack;
 };
 
 /// Evaluates a model for each kernel on each configuration, as evaluate() does for one: what does
 /// not change from configuration to configuration is computed once. The result does not depend on
 /// the number of threads. Throws InputError as evaluate() does.
-ModelColumns evaluate_all(const Model& model, std::span<const KernelDemand> kernels,
+ModelColumns evaluate_all(const Model& model, std::span<const ModelInput> kernels,
                           std::span<const ModelParameters> configurations, unsigned num_threads = 1,
                           const InterruptCheck& interrupt = {});
 
-}  // namespace warpstack
+}  // namespace warpstack::model

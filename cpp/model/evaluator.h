@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "model/demand.h"
+#include "model/interval_demand.h"
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Evaluates one model over one interval profile, for one configuration after the other. What the
 /// configurations share is kept: the intervals with requests, the sums over all of them, and the
@@ -16,7 +16,7 @@ namespace warpstack {
 class Evaluator {
  public:
   /// Both must outlive the evaluator. Throws InputError when the profile has no instructions.
-  Evaluator(const Model& model, const KernelDemand& kernel);
+  Evaluator(const Model& model, const ModelInput& kernel);
 
   /// Throws InputError when a parameter is not positive.
   ModelResult evaluate(const ModelParameters& parameters);
@@ -25,23 +25,24 @@ class Evaluator {
   [[nodiscard]] ModelResult evaluate_launch(const ModelParameters& parameters) const;
   void prepare(const ModelParameters& parameters);
   double pass(std::size_t wave, const ModelParameters& parameters);
-  Stack evaluate_wave(std::size_t wave, const ModelParameters& parameters, double miss_latency);
+  CpiStack<double> evaluate_wave(std::size_t wave, const ModelParameters& parameters,
+                                 double miss_latency);
 
   const Model& model_;
-  const KernelDemand& kernel_;
-  const IntervalColumns& intervals_;
-  std::span<const Wave> waves_;
+  const ModelInput& kernel_;
+  const interval::IntervalColumns& intervals_;
+  std::span<const interval::Wave> waves_;
   // Of the profile:
   double instructions_;
-  double dram_share_ = 0;                               ///< of the read misses
-  std::array<double, num_stall_causes> stall_share_{};  ///< of the stall cycles
+  double dram_share_ = 0;                                         ///< of the read misses
+  std::array<double, interval::num_stall_causes> stall_share_{};  ///< of the stall cycles
   // For the issue rate and request sizes of the last configuration:
   double issue_rate_ = 0;
   double l1_request_bytes_ = 0;
   double l2_request_bytes_ = 0;
-  std::vector<Demand> demands_;  ///< of intervals with requests
+  std::vector<IntervalDemand> demands_;  ///< of intervals with requests
   /// Cycles of a pass without contention by wave and scheduler, once known.
-  std::vector<std::array<std::optional<double>, num_schedulers>> passes_;
+  std::vector<std::array<std::optional<double>, num_values<gpu::Scheduler>>> passes_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -6,15 +6,15 @@
 
 #include "common/error.h"
 #include "common/sum.h"
-#include "model/demand.h"
+#include "model/closed_network.h"
 #include "model/evaluator.h"
 #include "model/gpumech.h"
+#include "model/interval_demand.h"
 #include "model/mdm.h"
 #include "model/multithreading.h"
 #include "model/mwp_cwp.h"
-#include "model/network.h"
 
-namespace warpstack {
+namespace warpstack::model {
 
 /// Delays of all intervals together.
 struct Delays {
@@ -27,42 +27,42 @@ struct Delays {
 struct Model {
   std::string_view name;
   /// Cycles of one pass without contention.
-  double (*pass)(const IntervalColumns&, double warps, const ModelParameters&);
+  double (*pass)(const interval::IntervalColumns&, double warps, const ModelParameters&);
   /// Queueing delays of an interval.
-  QueueDelays (*queues)(const Demand&, const Machine&);
+  QueueDelays (*queues)(const IntervalDemand&, const WaveMachine&);
   /// MSHR delay of an interval.
-  double (*mshr)(const Demand&, const Machine&, double miss_latency);
+  double (*mshr)(const IntervalDemand&, const WaveMachine&, double miss_latency);
   /// Both over the intervals with requests; the MSHR part sees a miss latency of the model's own.
-  Delays (*delays)(std::span<const Demand>, const Machine&);
+  Delays (*delays)(std::span<const IntervalDemand>, const WaveMachine&);
   /// Cycles of a wave; takes the place of the four parts.
-  Stack (*of_wave)(const IntervalColumns&, const Wave&, const ModelParameters&,
-                   double miss_latency) = nullptr;
+  CpiStack<double> (*of_wave)(const interval::IntervalColumns&, const interval::Wave&,
+                              const ModelParameters&, double miss_latency) = nullptr;
   /// Takes the place of everything.
-  ModelResult (*of_launch)(const PhaseList&, const Demands&,
-                           const std::array<double, num_stall_causes>& stall_shares,
+  ModelResult (*of_launch)(const interval::PhaseList&, const interval::ResourceDemands&,
+                           const std::array<double, interval::num_stall_causes>& stall_shares,
                            const ModelParameters&) = nullptr;
 };
 
 namespace {
 
-QueueDelays no_queues(const Demand&, const Machine&) { return {}; }
+QueueDelays no_queues(const IntervalDemand&, const WaveMachine&) { return {}; }
 
-double no_mshr_delay(const Demand&, const Machine&, double) { return 0; }
+double no_mshr_delay(const IntervalDemand&, const WaveMachine&, double) { return 0; }
 
-double average_miss_latency(const Demand&, const Machine& machine, const QueueDelays&) {
+double average_miss_latency(const IntervalDemand&, const WaveMachine& machine, const QueueDelays&) {
   return machine.average_miss_latency;
 }
 
-double average_miss_latency_with_queues(const Demand&, const Machine& machine,
+double average_miss_latency_with_queues(const IntervalDemand&, const WaveMachine& machine,
                                         const QueueDelays& queues) {
   return machine.average_miss_latency + queues.noc + queues.dram;
 }
 
 /// The parts are template arguments, so that the loop has no calls through pointers.
 template <auto queues, auto miss_latency, auto mshr>
-Delays delays_of(std::span<const Demand> demands, const Machine& machine) {
+Delays delays_of(std::span<const IntervalDemand> demands, const WaveMachine& machine) {
   Delays delays;
-  for (const Demand& x : demands) {
+  for (const IntervalDemand& x : demands) {
     const QueueDelays waits = queues(x, machine);
     delays.noc += waits.noc;
     delays.queue += waits.dram;
@@ -72,8 +72,8 @@ Delays delays_of(std::span<const Demand> demands, const Machine& machine) {
 }
 
 template <auto queues, auto miss_latency, auto mshr>
-constexpr Model model(std::string_view name,
-                      double (*pass)(const IntervalColumns&, double, const ModelParameters&)) {
+constexpr Model model(std::string_view name, double (*pass)(const interval::IntervalColumns&,
+                                                            double, const ModelParameters&)) {
   return {name, pass, queues, mshr, delays_of<queues, miss_latency, mshr>};
 }
 
@@ -92,12 +92,8 @@ constexpr Model models[] = {
     model<mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_cal2019",
                                                                 multithreaded_cycles),
     {"mwp_cwp", nullptr, nullptr, nullptr, nullptr, mwp_cwp_wave},
-    {"warpstack", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_network},
+    {"warpstack", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_closed_network},
 };
-
-double& part(Stack& stack, StackComponent component) {
-  return stack[static_cast<std::size_t>(component)];
-}
 
 }  // namespace
 
@@ -127,17 +123,6 @@ void check(const ModelParameters& parameters) {
                        " is not a number from 0 up");
     }
   }
-}
-
-std::string_view name_of(Scheduler scheduler) {
-  static constexpr std::string_view names[num_schedulers] = {"gto", "lrr"};
-  return names[static_cast<std::size_t>(scheduler)];
-}
-
-std::string_view name_of(StackComponent component) {
-  static constexpr std::string_view names[num_stack_components] = {"base", "dep",  "l1",  "l2",
-                                                                   "dram", "mshr", "noc", "queue"};
-  return names[static_cast<std::size_t>(component)];
 }
 
 std::vector<std::string_view> model_names() {
@@ -177,7 +162,7 @@ std::vector<std::string_view> fields_of(const Model& model) {
   return fields;
 }
 
-Evaluator::Evaluator(const Model& model, const KernelDemand& kernel)
+Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
     : model_(model),
       kernel_(kernel),
       intervals_(*kernel.intervals),
@@ -191,7 +176,7 @@ Evaluator::Evaluator(const Model& model, const KernelDemand& kernel)
   const double misses = sum(intervals_.read_misses);
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
   const double stall = sum(intervals_.stall_cycles);
-  for (std::size_t c = 0; c < num_stall_causes && stall > 0; ++c) {
+  for (std::size_t c = 0; c < interval::num_stall_causes && stall > 0; ++c) {
     stall_share_[c] = sum(intervals_.stall_by_cause[c]) / stall;
   }
 }
@@ -206,7 +191,7 @@ void Evaluator::prepare(const ModelParameters& parameters) {
   l2_request_bytes_ = parameters.l2_request_bytes;
   demands_.clear();
   for (std::size_t i = 0; i < intervals_.size(); ++i) {
-    const Demand x(intervals_, i, parameters);
+    const IntervalDemand x(intervals_, i, parameters);
     if (x.requests() != 0) demands_.push_back(x);
   }
   for (auto& of_wave : passes_) of_wave = {};
@@ -219,11 +204,11 @@ double Evaluator::pass(std::size_t wave, const ModelParameters& parameters) {
 }
 
 /// Cycles of one wave by component; their sum is the cycles of the wave.
-Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
-                               double miss_latency) {
-  const Wave& wave = waves_[index];
+CpiStack<double> Evaluator::evaluate_wave(std::size_t index, const ModelParameters& parameters,
+                                          double miss_latency) {
+  const interval::Wave& wave = waves_[index];
   if (model_.of_wave) return model_.of_wave(intervals_, wave, parameters, miss_latency);
-  Machine machine;
+  WaveMachine machine;
   machine.warps = wave.warps;
   machine.active_sms = wave.active_sms;
   machine.mshrs = parameters.l1_mshrs;
@@ -240,31 +225,30 @@ Stack Evaluator::evaluate_wave(std::size_t index, const ModelParameters& paramet
   const double delays = mshr + noc + queue;
   const double cycles = std::max(contention_free + delays, issue);
 
-  Stack stack{};
-  part(stack, StackComponent::base) = issue;
+  CpiStack<double> stack;
+  stack[StackComponent::base] = issue;
   // What multithreading leaves of the stalls, in the proportions of the representative warp
   // (GPUMech, Section VII).
   const double exposed = std::max(contention_free - issue, 0.0);
-  constexpr StackComponent components[] = {StackComponent::dep, StackComponent::l1,
-                                           StackComponent::l2, StackComponent::dram};
   double split = 0;
-  for (std::size_t c = 1; c < num_stall_causes; ++c) {
-    split += part(stack, components[c]) = exposed * stall_share_[c];
+  for (std::size_t c = 1; c < interval::num_stall_causes; ++c) {
+    split += stack[interval::stall_causes[c]] = exposed * stall_share_[c];
   }
-  part(stack, StackComponent::dep) = std::max(exposed - split, 0.0);
+  stack[StackComponent::dep] = std::max(exposed - split, 0.0);
   // Delays below the issue limit cost nothing; the rest of them shows.
   const double shown = cycles - issue - exposed;
   const double scale = delays > 0 ? shown / delays : 0;
-  part(stack, StackComponent::mshr) = mshr * scale;
-  part(stack, StackComponent::noc) = noc * scale;
-  part(stack, StackComponent::queue) = queue * scale;
+  stack[StackComponent::mshr] = mshr * scale;
+  stack[StackComponent::noc] = noc * scale;
+  stack[StackComponent::queue] = queue * scale;
   return stack;
 }
 
 ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const {
-  const Demands demands = kernel_.demands ? *kernel_.demands
-                                          : demands_of(intervals_, parameters.l1_request_bytes,
-                                                       parameters.l2_request_bytes);
+  const interval::ResourceDemands demands =
+      kernel_.demands
+          ? *kernel_.demands
+          : demands_of(intervals_, parameters.l1_request_bytes, parameters.l2_request_bytes);
   if (!kernel_.phases.phases.empty()) {
     return model_.of_launch(kernel_.phases, demands, stall_share_, parameters);
   }
@@ -280,9 +264,9 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   const double miss_latency = parameters.l2_latency + dram_share_ * parameters.dram_latency;
   ModelResult result;
   for (std::size_t w = 0; w < waves_.size(); ++w) {
-    const Wave& wave = waves_[w];
-    const Stack cycles = evaluate_wave(w, parameters, miss_latency);
-    for (std::size_t c = 0; c < num_stack_components; ++c) {
+    const interval::Wave& wave = waves_[w];
+    const CpiStack<double> cycles = evaluate_wave(w, parameters, miss_latency);
+    for (const StackComponent c : values_of<StackComponent>) {
       result.stack[c] += wave.count * cycles[c];
       result.cycles += wave.count * cycles[c];
     }
@@ -294,14 +278,14 @@ ModelResult Evaluator::evaluate(const ModelParameters& parameters) {
   return result;
 }
 
-ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves, const ModelParameters& parameters) {
+ModelResult evaluate(const Model& model, const interval::IntervalColumns& intervals,
+                     std::span<const interval::Wave> waves, const ModelParameters& parameters) {
   return evaluate(model, {&intervals, {waves.begin(), waves.end()}, {}, {}}, parameters);
 }
 
-ModelResult evaluate(const Model& model, const KernelDemand& kernel,
+ModelResult evaluate(const Model& model, const ModelInput& kernel,
                      const ModelParameters& parameters) {
   return Evaluator(model, kernel).evaluate(parameters);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -7,20 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cpi_stack.h"
+#include "gpu/scheduler.h"
 #include "interval/interval.h"
 #include "interval/waves.h"
 #include "interval/work.h"
 
-namespace warpstack {
-
-enum class Scheduler : std::uint8_t { gto, lrr };
-inline constexpr std::size_t num_schedulers = 2;
-std::string_view name_of(Scheduler scheduler);
+namespace warpstack::model {
 
 /// What the models read of a GPU. Cycles are SM cycles, bandwidths aggregates of the whole GPU.
 struct ModelParameters {
   double issue_rate = 1;  ///< warp instructions per cycle per SM
-  Scheduler scheduler = Scheduler::gto;
+  gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double clock_ghz = 1;
   double l1_mshrs = 1;  ///< per SM; with a streaming L1, the entries of the SM's NoC queue
   double l1_request_bytes = 128;  ///< fill unit of L1, for intervals that do not say
@@ -34,20 +32,14 @@ struct ModelParameters {
   double l2_requests_per_cycle = 1;   ///< of all slices
 };
 
-/// Components of a CPI stack (GPUMech, Table III; MDM, Figure 14).
-enum class StackComponent : std::uint8_t { base, dep, l1, l2, dram, mshr, noc, queue };
-inline constexpr std::size_t num_stack_components = 8;
-using Stack = std::array<double, num_stack_components>;
-std::string_view name_of(StackComponent component);
-
 /// A kernel as the models see it.
-struct KernelDemand {
-  const IntervalColumns* intervals = nullptr;
-  std::vector<Wave> waves;
+struct ModelInput {
+  const interval::IntervalColumns* intervals = nullptr;
+  std::vector<interval::Wave> waves;
   /// For the warpstack model; without phases they are those of the waves.
-  PhaseList phases;
+  interval::PhaseList phases;
   /// For the warpstack model; without them they are those of the intervals.
-  std::optional<Demands> demands;
+  std::optional<interval::ResourceDemands> demands;
 };
 
 /// What a model says of one kernel.
@@ -56,7 +48,7 @@ struct ModelResult {
   double cycles = 0;
   double warp_instructions = 0;  ///< in these waves, over all SMs
   double sm_instructions = 0;    ///< in these waves, on the fullest SM
-  Stack stack{};                 ///< cycles per instruction of the fullest SM
+  CpiStack<double> stack;        ///< cycles per instruction of the fullest SM
   double cpi = 0;                ///< the stack's sum: cycles / sm_instructions
 };
 
@@ -74,17 +66,17 @@ std::vector<std::string_view> fields_of(const Model& model);
 
 /// Evaluates a model over the intervals of the representative warp. Throws InputError when the
 /// profile has no instructions or a parameter is not positive.
-ModelResult evaluate(const Model& model, const KernelDemand& kernel,
+ModelResult evaluate(const Model& model, const ModelInput& kernel,
                      const ModelParameters& parameters);
 /// Throws InputError unless the parameters are numbers that a machine can have.
 void check(const ModelParameters& parameters);
 /// The same for a kernel of which no more is known.
-ModelResult evaluate(const Model& model, const IntervalColumns& intervals,
-                     std::span<const Wave> waves, const ModelParameters& parameters);
+ModelResult evaluate(const Model& model, const interval::IntervalColumns& intervals,
+                     std::span<const interval::Wave> waves, const ModelParameters& parameters);
 
 /// P(every warp is suspended) of the Markov chain of Chen and Aamodt (HPCA 2009) over the number of
 /// suspended warps: in each issue slot a ready warp issues, if there is one, and becomes suspended
 /// with probability `suspend`; each suspended warp wakes with probability `wake`.
 double markov_all_suspended(unsigned warps, double suspend, double wake);
 
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -7,13 +7,13 @@
 #include "common/error.h"
 #include "common/sum.h"
 
-namespace warpstack {
-double single_warp_cycles(const IntervalColumns& intervals, double /*warps*/,
+namespace warpstack::model {
+double single_warp_cycles(const interval::IntervalColumns& intervals, double /*warps*/,
                           const ModelParameters& parameters) {
   return sum(intervals.instructions) / parameters.issue_rate + sum(intervals.stall_cycles);
 }
 
-double multithreaded_cycles(const IntervalColumns& intervals, double warps,
+double multithreaded_cycles(const interval::IntervalColumns& intervals, double warps,
                             const ModelParameters& parameters) {
   const double rate = parameters.issue_rate;
   const double alone = single_warp_cycles(intervals, warps, parameters);
@@ -22,7 +22,7 @@ double multithreaded_cycles(const IntervalColumns& intervals, double warps,
   const double mean_instructions = instructions / static_cast<double>(intervals.size());
   double nonoverlapped = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    if (parameters.scheduler == Scheduler::lrr) {
+    if (parameters.scheduler == gpu::Scheduler::lrr) {
       // Eq. 10, 11. With several issue slots per cycle, Eq. 9 is a rate that may exceed one; a warp
       // still issues at most one instruction per turn.
       nonoverlapped +=
@@ -87,7 +87,7 @@ double markov_all_suspended(unsigned warps, double suspend, double wake) {
   return 1 / total;
 }
 
-double markov_cycles(const IntervalColumns& intervals, double warps,
+double markov_cycles(const interval::IntervalColumns& intervals, double warps,
                      const ModelParameters& parameters) {
   // The chain has a state for each number of suspended warps and its solution is cubic in it.
   constexpr double most_warps = 2048;
@@ -107,4 +107,4 @@ double markov_cycles(const IntervalColumns& intervals, double warps,
   return pass / (1 - idle);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

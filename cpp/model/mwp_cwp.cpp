@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "common/sum.h"
-#include "model/demand.h"
+#include "model/interval_demand.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// The model's parameters, per warp of a wave.
@@ -39,8 +39,9 @@ double cycles_at(const Parameters& p, double mwp) {
 
 }  // namespace
 
-Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
-                   const ModelParameters& parameters, double miss_latency) {
+CpiStack<double> mwp_cwp_wave(const interval::IntervalColumns& intervals,
+                              const interval::Wave& wave, const ModelParameters& parameters,
+                              double miss_latency) {
   Parameters p;
   p.warps = wave.warps;
   p.computation = sum(intervals.instructions) / parameters.issue_rate;
@@ -50,7 +51,7 @@ Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
   double dram_bytes = 0;
   double requests = 0;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const Demand x(intervals, i, parameters);
+    const IntervalDemand x(intervals, i, parameters);
     requests += x.requests();
     noc_bytes += x.read_misses * x.read_bytes + x.write_requests * x.write_bytes;
     dram_bytes += (x.dram_read_requests + x.dram_write_requests) * x.dram_bytes;
@@ -66,16 +67,13 @@ Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
   const double noc = std::max(noc_bytes * sms / parameters.noc_bandwidth_gbs, requests);
   const double dram = dram_bytes * sms / parameters.dram_bandwidth_gbs;
 
-  Stack stack{};
-  const auto part = [&stack](StackComponent c) -> double& {
-    return stack[static_cast<std::size_t>(c)];
-  };
-  part(StackComponent::base) = p.warps * p.computation;
+  CpiStack<double> stack;
+  stack[StackComponent::base] = p.warps * p.computation;
   if (p.memory_instructions == 0) {
     // Nobody waits for stores, but their bandwidth is a limit.
     const double longest = p.warps * std::max(noc, dram);
-    part(noc >= dram ? StackComponent::noc : StackComponent::queue) =
-        std::max(longest - part(StackComponent::base), 0.0);
+    stack[noc >= dram ? StackComponent::noc : StackComponent::queue] =
+        std::max(longest - stack[StackComponent::base], 0.0);
     return stack;
   }
 
@@ -92,17 +90,17 @@ Stack mwp_cwp_wave(const IntervalColumns& intervals, const Wave& wave,
       slowest > 0 ? p.memory_latency / slowest : std::numeric_limits<double>::infinity();
   const double mwp = std::min(limit, p.parallel_warps);
   // A latency of nothing is hidden whatever the parallelism.
-  const double cycles = mwp > 0 ? std::max(cycles_at(p, mwp), part(StackComponent::base))
-                                : part(StackComponent::base);
-  const double exposed = cycles - part(StackComponent::base);
+  const double cycles = mwp > 0 ? std::max(cycles_at(p, mwp), stack[StackComponent::base])
+                                : stack[StackComponent::base];
+  const double exposed = cycles - stack[StackComponent::base];
   const double waiting =
-      std::clamp(cycles_at(p, p.parallel_warps) - part(StackComponent::base), 0.0, exposed);
+      std::clamp(cycles_at(p, p.parallel_warps) - stack[StackComponent::base], 0.0, exposed);
   const double to_l2 = miss_latency > 0 ? std::min(parameters.l2_latency / miss_latency, 1.0) : 0;
-  part(StackComponent::l2) = waiting * to_l2;
-  part(StackComponent::dram) = waiting - part(StackComponent::l2);
-  part(p.departure_delay >= p.dram_delay ? StackComponent::noc : StackComponent::queue) =
+  stack[StackComponent::l2] = waiting * to_l2;
+  stack[StackComponent::dram] = waiting - stack[StackComponent::l2];
+  stack[p.departure_delay >= p.dram_delay ? StackComponent::noc : StackComponent::queue] =
       exposed - waiting;
   return stack;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::model

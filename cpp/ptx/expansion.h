@@ -16,7 +16,8 @@ struct TraceRow {
 
 /// The machine operations of a PTX instruction. Most have one, named as in the text; divisions,
 /// square roots and reciprocals are sequences around a special function unit, as ptxas makes them
-/// (docs/cuda.md has the table). `row` holds the class that the instruction has by itself.
+/// (docs/explanation/functional-simulation.md has the table). `row` holds the class that the
+/// instruction has by itself.
 std::vector<TraceRow> expand(const std::string& opcode, const Instruction& instruction,
                              const StaticInstruction& row);
 

@@ -1,8 +1,9 @@
+#include "ptx/loaded_module.h"
+
 #include <cstring>
 
 #include "common/error.h"
-#include "ptx/launch.h"
-#include "ptx/program.h"
+#include "ptx/lower/lower.h"
 
 namespace warpstack::ptx {
 
@@ -123,6 +124,13 @@ std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view 
         {parameter.name, parameter.type, parameter.is_array, offsets[i], parameter.size});
   }
   return slots;
+}
+
+simt::LaunchResult launch(LoadedModule& module, std::string_view kernel,
+                          std::span<const std::byte> parameters,
+                          const simt::LaunchOptions& options) {
+  return simt::launch(module.device(), module.program(kernel), parameters, options,
+                      module.bound_textures());
 }
 
 }  // namespace warpstack::ptx

@@ -1,3 +1,5 @@
+#include "ptx/lower/lower.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -7,11 +9,11 @@
 #include <utility>
 
 #include "common/error.h"
-#include "ptx/atomics.h"
-#include "ptx/control_flow.h"
-#include "ptx/device_memory.h"
 #include "ptx/expansion.h"
-#include "ptx/program.h"
+#include "ptx/lower/source_text.h"
+#include "simt/atomics.h"
+#include "simt/control_flow.h"
+#include "simt/device_memory.h"
 #include "trace/access.h"
 
 namespace warpstack::ptx {
@@ -162,7 +164,10 @@ class FunctionLowering {
 
   /// Registers of the trace are numbered from `first_register` on, which is moved behind them.
   ProgramFunction run(std::uint32_t& first_register) {
-    result_.text = &function_;
+    result_.name = function_.name;
+    for (const Instruction& instruction : function_.body) {
+      result_.instructions.push_back(source_text(module_, instruction));
+    }
     declare_registers();
     place_variables();
     for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
@@ -248,7 +253,7 @@ class FunctionLowering {
   }
 
   void copy(std::uint32_t target, std::uint32_t source, Type type) {
-    lanes({.operation = Operation::copy, .type = type}, target, {source});
+    lanes({.operation = Operation::mov, .type = type}, target, {source});
   }
 
   static Type bits_type(std::uint32_t bytes) {
@@ -607,7 +612,7 @@ class FunctionLowering {
   void add_or_subtract(Words& words, bool subtract, bool carry_in) {
     const bool carry_out = words.take("cc");
     if (!carry_in && !carry_out) {
-      uniform(words, subtract ? Operation::subtract : Operation::add, 2);
+      uniform(words, subtract ? Operation::sub : Operation::add, 2);
       return;
     }
     const Type type = words.need_type();
@@ -622,9 +627,8 @@ class FunctionLowering {
     if (carry_in) read(carry_);
     if (carry_out) row_destinations_.push_back(carry_);
     const std::uint32_t c = carry_in ? carry_ : constant(0, 4);
-    lanes({.operation = subtract ? Operation::subtract_with_borrow : Operation::add_with_carry,
-           .type = type},
-          target, {a, b, c});
+    lanes({.operation = subtract ? Operation::subc : Operation::addc, .type = type}, target,
+          {a, b, c});
     const std::uint32_t made = carry_out ? carry_ : temporary(4);
     result_.steps.back().operands.target2 = made;
     effects_.back().definitions.push_back(made);
@@ -633,11 +637,11 @@ class FunctionLowering {
   void lower_mul(Words& words) {
     const auto part = words.take_one_of({"lo", "hi", "wide"});
     if (!part) {
-      uniform(words, Operation::multiply_low, 2);
+      uniform(words, Operation::mul_lo, 2);
       return;
     }
-    static constexpr Operation operations[] = {Operation::multiply_low, Operation::multiply_high,
-                                               Operation::multiply_wide};
+    static constexpr Operation operations[] = {Operation::mul_lo, Operation::mul_hi,
+                                               Operation::mul_wide};
     const Type type = words.need_type();
     const std::uint32_t a = in(1, type);
     const std::uint32_t b = in(2, type);
@@ -667,7 +671,7 @@ class FunctionLowering {
   void multiply_add(Words& words, bool carry_in) {
     const auto part = words.take_one_of({"lo", "hi", "wide"});
     if (!part) {  // mad.f32 and mad.f64 are fma
-      uniform(words, Operation::fused_multiply_add, 3);
+      uniform(words, Operation::fma, 3);
       return;
     }
     const bool carry_out = words.take("cc");
@@ -679,22 +683,22 @@ class FunctionLowering {
     const std::uint32_t c = in(3, result);
     set_class(OpClass::integer);
     if (carry_in || carry_out) {
-      static constexpr Operation products[] = {Operation::multiply_low, Operation::multiply_high,
-                                               Operation::multiply_wide};
+      static constexpr Operation products[] = {Operation::mul_lo, Operation::mul_hi,
+                                               Operation::mul_wide};
       const std::uint32_t product = temporary(bytes_of(result));
       const std::uint32_t target = out(0, result);
       lanes({.operation = products[*part], .type = type}, product, {a, b});
       with_carry(result, false, target, product, c, carry_in, carry_out);
       return;
     }
-    static constexpr Operation operations[] = {
-        Operation::multiply_add_low, Operation::multiply_add_high, Operation::multiply_add_wide};
+    static constexpr Operation operations[] = {Operation::mad_lo, Operation::mad_hi,
+                                               Operation::mad_wide};
     lanes({.operation = operations[*part], .type = type, .saturate = saturate}, out(0, result),
           {a, b, c});
   }
 
-  void lower_mul24(Words& words) { multiply_24(words, Operation::multiply_24, 2); }
-  void lower_mad24(Words& words) { multiply_24(words, Operation::multiply_add_24, 3); }
+  void lower_mul24(Words& words) { multiply_24(words, Operation::mul24, 2); }
+  void lower_mad24(Words& words) { multiply_24(words, Operation::mad24, 3); }
   void multiply_24(Words& words, Operation operation, std::size_t operands) {
     const bool high = words.take("hi");
     words.take("lo");
@@ -705,28 +709,28 @@ class FunctionLowering {
     lanes({.operation = operation, .type = type, .high = high}, out(0, type), sources);
   }
 
-  void lower_fma(Words& words) { uniform(words, Operation::fused_multiply_add, 3); }
-  void lower_sad(Words& words) { uniform(words, Operation::sum_of_differences, 3); }
-  void lower_div(Words& words) { uniform(words, Operation::divide, 2); }
-  void lower_rem(Words& words) { uniform(words, Operation::remainder, 2); }
-  void lower_abs(Words& words) { uniform(words, Operation::absolute, 1); }
-  void lower_neg(Words& words) { uniform(words, Operation::negate, 1); }
-  void lower_min(Words& words) { uniform(words, Operation::minimum, 2); }
-  void lower_max(Words& words) { uniform(words, Operation::maximum, 2); }
-  void lower_rcp(Words& words) { special_function(words, Operation::reciprocal); }
-  void lower_sqrt(Words& words) { special_function(words, Operation::root); }
-  void lower_rsqrt(Words& words) { special_function(words, Operation::reciprocal_root); }
-  void lower_sin(Words& words) { special_function(words, Operation::sine); }
-  void lower_cos(Words& words) { special_function(words, Operation::cosine); }
-  void lower_ex2(Words& words) { special_function(words, Operation::exponential_2); }
-  void lower_lg2(Words& words) { special_function(words, Operation::logarithm_2); }
-  void lower_tanh(Words& words) { special_function(words, Operation::tangent_hyperbolic); }
+  void lower_fma(Words& words) { uniform(words, Operation::fma, 3); }
+  void lower_sad(Words& words) { uniform(words, Operation::sad, 3); }
+  void lower_div(Words& words) { uniform(words, Operation::div, 2); }
+  void lower_rem(Words& words) { uniform(words, Operation::rem, 2); }
+  void lower_abs(Words& words) { uniform(words, Operation::abs, 1); }
+  void lower_neg(Words& words) { uniform(words, Operation::neg, 1); }
+  void lower_min(Words& words) { uniform(words, Operation::min, 2); }
+  void lower_max(Words& words) { uniform(words, Operation::max, 2); }
+  void lower_rcp(Words& words) { special_function(words, Operation::rcp); }
+  void lower_sqrt(Words& words) { special_function(words, Operation::sqrt); }
+  void lower_rsqrt(Words& words) { special_function(words, Operation::rsqrt); }
+  void lower_sin(Words& words) { special_function(words, Operation::sin); }
+  void lower_cos(Words& words) { special_function(words, Operation::cos); }
+  void lower_ex2(Words& words) { special_function(words, Operation::ex2); }
+  void lower_lg2(Words& words) { special_function(words, Operation::lg2); }
+  void lower_tanh(Words& words) { special_function(words, Operation::tanh); }
   void special_function(Words& words, Operation operation) {
     uniform(words, operation, 1);
     set_class(OpClass::sfu);
   }
 
-  void lower_copysign(Words& words) { uniform(words, Operation::copy_sign, 2); }
+  void lower_copysign(Words& words) { uniform(words, Operation::copysign, 2); }
 
   void lower_testp(Words& words) {
     const auto property =
@@ -735,17 +739,16 @@ class FunctionLowering {
     const Type type = words.need_type();
     const std::uint32_t a = in(1, type);
     set_class(arithmetic_class(type));
-    lanes({.operation = Operation::test_property,
-           .type = type,
-           .mode = static_cast<std::uint8_t>(*property)},
-          out(0, Type::pred), {a});
+    lanes(
+        {.operation = Operation::testp, .type = type, .mode = static_cast<std::uint8_t>(*property)},
+        out(0, Type::pred), {a});
   }
 
   void lower_and(Words& words) { bitwise(words, Operation::bit_and, 2); }
   void lower_or(Words& words) { bitwise(words, Operation::bit_or, 2); }
   void lower_xor(Words& words) { bitwise(words, Operation::bit_xor, 2); }
   void lower_not(Words& words) { bitwise(words, Operation::bit_not, 1); }
-  void lower_cnot(Words& words) { bitwise(words, Operation::logical_not, 1); }
+  void lower_cnot(Words& words) { bitwise(words, Operation::cnot, 1); }
   void bitwise(Words& words, Operation operation, std::size_t operands) {
     const Type type = words.need_type();
     std::vector<std::uint32_t> sources;
@@ -765,22 +768,22 @@ class FunctionLowering {
     const auto table = static_cast<std::uint32_t>(operand(first + 3).integer);
     set_class(OpClass::integer);
     if (!join) {
-      lanes({.operation = Operation::lookup_3, .type = type}, out(0, type), {a, b, c}, table & 255);
+      lanes({.operation = Operation::lop3, .type = type}, out(0, type), {a, b, c}, table & 255);
       return;
     }
     const std::uint32_t q = in(first + 4, Type::pred);
     const std::uint32_t result = temporary(4);
     const std::uint32_t is_set = temporary(4, true);
-    lanes({.operation = Operation::lookup_3, .type = type}, result, {a, b, c}, table & 255);
-    lanes({.operation = Operation::compare, .type = Type::u32, .comparison = Comparison::ne},
-          is_set, {result, constant(0, 4)});
+    lanes({.operation = Operation::lop3, .type = type}, result, {a, b, c}, table & 255);
+    lanes({.operation = Operation::setp, .type = Type::u32, .comparison = Comparison::ne}, is_set,
+          {result, constant(0, 4)});
     lanes({.operation = *join == 0 ? Operation::bit_or : Operation::bit_and, .type = Type::pred},
           out(paired ? 1 : 0, Type::pred), {is_set, q});
     if (paired) copy(out(0, type), result, type);
   }
 
-  void lower_shl(Words& words) { shift(words, Operation::shift_left); }
-  void lower_shr(Words& words) { shift(words, Operation::shift_right); }
+  void lower_shl(Words& words) { shift(words, Operation::shl); }
+  void lower_shr(Words& words) { shift(words, Operation::shr); }
   void shift(Words& words, Operation operation) {
     const Type type = words.need_type();
     const std::uint32_t a = in(1, type);
@@ -799,7 +802,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, Type::u32);
     const std::uint32_t c = in(3, Type::u32);
     set_class(OpClass::integer);
-    lanes({.operation = left ? Operation::shift_funnel_left : Operation::shift_funnel_right,
+    lanes({.operation = left ? Operation::shf_l : Operation::shf_r,
            .type = Type::b32,
            .clamp = clamp},
           out(0, Type::u32), {a, b, c});
@@ -812,14 +815,14 @@ class FunctionLowering {
     set_class(OpClass::sfu);
     lanes({.operation = operation, .type = type, .high = high}, out(0, Type::u32), {a});
   }
-  void lower_popc(Words& words) { count_bits(words, Operation::population_count, false); }
-  void lower_clz(Words& words) { count_bits(words, Operation::count_leading_zeros, false); }
+  void lower_popc(Words& words) { count_bits(words, Operation::popc, false); }
+  void lower_clz(Words& words) { count_bits(words, Operation::clz, false); }
   void lower_bfind(Words& words) {
     const bool as_shift = words.take("shiftamt");
-    count_bits(words, Operation::find_leading, as_shift);
+    count_bits(words, Operation::bfind, as_shift);
   }
   void lower_brev(Words& words) {
-    bitwise(words, Operation::bit_reverse, 1);
+    bitwise(words, Operation::brev, 1);
     set_class(OpClass::sfu);
   }
 
@@ -829,7 +832,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, Type::u32);
     const std::uint32_t c = in(3, Type::s32);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::find_nth_set, .type = Type::b32}, out(0, Type::u32), {a, b, c});
+    lanes({.operation = Operation::fns, .type = Type::b32}, out(0, Type::u32), {a, b, c});
   }
 
   void lower_bfe(Words& words) {
@@ -838,7 +841,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, Type::u32);
     const std::uint32_t c = in(3, Type::u32);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::bit_field_extract, .type = type}, out(0, type), {a, b, c});
+    lanes({.operation = Operation::bfe, .type = type}, out(0, type), {a, b, c});
   }
   void lower_bfi(Words& words) {
     const Type type = words.need_type();
@@ -847,10 +850,10 @@ class FunctionLowering {
     const std::uint32_t c = in(3, Type::u32);
     const std::uint32_t d = in(4, Type::u32);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::bit_field_insert, .type = type}, out(0, type), {a, b, c, d});
+    lanes({.operation = Operation::bfi, .type = type}, out(0, type), {a, b, c, d});
   }
-  void lower_bmsk(Words& words) { clamped_pair(words, Operation::bit_mask); }
-  void lower_szext(Words& words) { clamped_pair(words, Operation::sign_extend); }
+  void lower_bmsk(Words& words) { clamped_pair(words, Operation::bmsk); }
+  void lower_szext(Words& words) { clamped_pair(words, Operation::szext); }
   void clamped_pair(Words& words, Operation operation) {
     const bool clamp = words.take("clamp");
     words.take("wrap");
@@ -861,8 +864,8 @@ class FunctionLowering {
     lanes({.operation = operation, .type = type, .clamp = clamp}, out(0, type), {a, b});
   }
 
-  void lower_dp4a(Words& words) { dot_product(words, Operation::dot_product_4); }
-  void lower_dp2a(Words& words) { dot_product(words, Operation::dot_product_2); }
+  void lower_dp4a(Words& words) { dot_product(words, Operation::dp4a); }
+  void lower_dp2a(Words& words) { dot_product(words, Operation::dp2a); }
   void dot_product(Words& words, Operation operation) {
     const bool high = words.take("hi");
     words.take("lo");
@@ -883,7 +886,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, Type::u32);
     const std::uint32_t c = in(3, Type::u32);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::permute,
+    lanes({.operation = Operation::prmt,
            .type = Type::b32,
            .mode = static_cast<std::uint8_t>(mode ? *mode + 1 : 0)},
           out(0, Type::u32), {a, b, c});
@@ -923,10 +926,10 @@ class FunctionLowering {
     std::uint32_t parts[2];
     for (std::uint32_t i = 0; i < 2; ++i) {
       const std::uint32_t shifted = temporary(4);
-      lanes({.operation = Operation::shift_right, .type = Type::u32}, shifted,
+      lanes({.operation = Operation::shr, .type = Type::u32}, shifted,
             {i == 0 ? a : b, constant(16 * half, 4)});
       parts[i] = temporary(2);
-      lanes({.operation = Operation::convert, .type = Type::u16, .source = Type::u32}, parts[i],
+      lanes({.operation = Operation::cvt, .type = Type::u16, .source = Type::u32}, parts[i],
             {shifted});
     }
     const std::uint32_t holds = temporary(4, true);
@@ -938,7 +941,7 @@ class FunctionLowering {
   }
 
   void lower_setp(Words& words) {
-    LaneForm form{.operation = Operation::compare};
+    LaneForm form{.operation = Operation::setp};
     form.comparison = take_comparison(words);
     const auto join = take_combination(words);
     form.flush = words.take("ftz");
@@ -987,7 +990,7 @@ class FunctionLowering {
   }
 
   void lower_set(Words& words) {
-    LaneForm form{.operation = Operation::compare};
+    LaneForm form{.operation = Operation::setp};
     form.comparison = take_comparison(words);
     const auto join = take_combination(words);
     form.flush = words.take("ftz");
@@ -1005,7 +1008,7 @@ class FunctionLowering {
       const std::uint32_t halves[] = {temporary(4), temporary(4)};
       for (std::uint32_t half = 0; half < 2; ++half) {
         const std::uint32_t holds = compare_half(form, a, b, c, join, half);
-        lanes({.operation = Operation::select, .type = Type::b32}, halves[half],
+        lanes({.operation = Operation::selp, .type = Type::b32}, halves[half],
               {constant(one << (16 * half), 4), constant(0, 4), holds});
       }
       lanes({.operation = Operation::bit_or, .type = Type::b32}, out(0, result),
@@ -1025,7 +1028,7 @@ class FunctionLowering {
     if (result == Type::f16) yes = 0x3c00u;
     if (result == Type::bf16) yes = 0x3f80u;
     set_class(arithmetic_class(form.type));
-    lanes({.operation = Operation::select, .type = bits_type(std::max(bytes_of(result), 2u))},
+    lanes({.operation = Operation::selp, .type = bits_type(std::max(bytes_of(result), 2u))},
           out(0, result), {constant(yes, bytes_of(result)), constant(0, bytes_of(result)), holds});
   }
 
@@ -1035,7 +1038,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, type);
     const std::uint32_t c = in(3, Type::pred);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::select, .type = type}, out(0, type), {a, b, c});
+    lanes({.operation = Operation::selp, .type = type}, out(0, type), {a, b, c});
   }
 
   void lower_slct(Words& words) {
@@ -1047,7 +1050,7 @@ class FunctionLowering {
     const std::uint32_t b = in(2, type);
     const std::uint32_t c = in(3, selector);
     set_class(OpClass::integer);
-    lanes({.operation = Operation::select_sign, .type = type, .source = selector, .flush = flush},
+    lanes({.operation = Operation::slct, .type = type, .source = selector, .flush = flush},
           out(0, type), {a, b, c});
   }
 
@@ -1080,11 +1083,10 @@ class FunctionLowering {
     for (std::size_t i = 0; i < target.elements.size(); ++i) {
       // Parts go through temporaries: a target may be the source.
       const std::uint32_t shifted = temporary(bytes_of(type));
-      lanes({.operation = Operation::shift_right,
-             .type = bytes_of(type) == 8 ? Type::u64 : Type::u32},
+      lanes({.operation = Operation::shr, .type = bytes_of(type) == 8 ? Type::u64 : Type::u32},
             shifted, {value, constant(8 * bytes * i, 4)});
       const std::uint32_t part = temporary(bytes);
-      lanes({.operation = Operation::convert,
+      lanes({.operation = Operation::cvt,
              .type = bytes == 4 ? Type::u32 : Type::u16,
              .source = bytes_of(type) == 8 ? Type::u64 : Type::u32},
             part, {shifted});
@@ -1103,14 +1105,14 @@ class FunctionLowering {
     for (std::size_t i = 0; i < source.elements.size(); ++i) {
       const std::uint32_t part = in(source.elements[i], bits_type(bytes));
       const std::uint32_t extended = temporary(bytes_of(type));
-      lanes({.operation = Operation::convert,
+      lanes({.operation = Operation::cvt,
              .type = whole,
              .source = bytes == 4 ? Type::u32 : Type::u16},
             extended, {part});
       std::uint32_t placed = extended;
       if (i > 0) {
         placed = temporary(bytes_of(type));
-        lanes({.operation = Operation::shift_left, .type = whole}, placed,
+        lanes({.operation = Operation::shl, .type = whole}, placed,
               {extended, constant(8 * bytes * i, 4)});
         const std::uint32_t both = temporary(bytes_of(type));
         lanes({.operation = Operation::bit_or, .type = whole}, both, {joined, placed});
@@ -1122,7 +1124,7 @@ class FunctionLowering {
   }
 
   void lower_cvt(Words& words) {
-    LaneForm form{.operation = Operation::convert};
+    LaneForm form{.operation = Operation::cvt};
     static constexpr std::pair<std::string_view, Rounding> integral[] = {{"rni", Rounding::nearest},
                                                                          {"rzi", Rounding::zero},
                                                                          {"rmi", Rounding::down},
@@ -1161,8 +1163,7 @@ class FunctionLowering {
         bytes_of(form.source) < 8) {
       const std::uint32_t whole = in(1, Type::u64);
       source = temporary(4);
-      lanes({.operation = Operation::convert, .type = Type::u32, .source = Type::u64}, source,
-            {whole});
+      lanes({.operation = Operation::cvt, .type = Type::u32, .source = Type::u64}, source, {whole});
     } else {
       source = in(1, form.source);
     }
@@ -1198,7 +1199,7 @@ class FunctionLowering {
                                                : target_bytes == 4 ? Type::s32
                                                                    : Type::s16)
                                             : Type::u64;
-    lanes({.operation = Operation::convert, .type = whole, .source = form.type},
+    lanes({.operation = Operation::cvt, .type = whole, .source = form.type},
           out(0, bits_type(target_bytes)), {narrow});
   }
 
@@ -1237,7 +1238,7 @@ class FunctionLowering {
       copy(target, source, Type::u64);
       return;
     }
-    lanes({.operation = to ? Operation::subtract : Operation::add, .type = Type::u64}, target,
+    lanes({.operation = to ? Operation::sub : Operation::add, .type = Type::u64}, target,
           {source, constant(window, 8)});
   }
 
@@ -2205,6 +2206,7 @@ class FunctionLowering {
     if (words.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
     words.take("aligned");
     Barrier barrier;
+    barrier.may_diverge = instruction_->opcode == "barrier" && !instruction_->has("aligned");
     std::size_t next = 0;
     if (words.take("red")) {
       const auto mode = words.take_one_of({"popc", "and", "or"});
@@ -2916,6 +2918,24 @@ std::uint64_t function_address(const Module& module, const Function& function) {
   return function_address_base + 16 * number;
 }
 
+namespace {
+
+/// 75 for sm_75.
+std::uint64_t binary_version(const Module& module) {
+  std::uint64_t version = 0;
+  for (const char c : module.target) {
+    if (c >= '0' && c <= '9') version = version * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return version;
+}
+
+std::uint64_t parameter_bytes(const Module& module, const Function& kernel) {
+  const std::vector<std::uint64_t> offsets = parameter_offsets(module, kernel);
+  return offsets.empty() ? 0 : offsets.back() + kernel.parameters.back().size;
+}
+
+}  // namespace
+
 KernelProgram lower(const Module& module, std::string_view kernel, const SymbolTable& symbols) {
   const Function* entry = module.function(kernel);
   if (entry == nullptr || !entry->is_entry) {
@@ -2923,6 +2943,9 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   }
   KernelProgram program;
   program.name = entry->name;
+  program.source = "ptx";
+  program.binary_version = binary_version(module);
+  program.parameter_bytes = parameter_bytes(module, *entry);
   KernelLayout layout;
   find_functions(module, *entry, layout);
   place_shared(module, layout, program);

@@ -8,67 +8,20 @@
 #include <string_view>
 #include <vector>
 
+#include "simt/special_register.h"
+#include "simt/type.h"
+
+namespace warpstack::trace {}
+
 namespace warpstack::ptx {
 
-/// The fundamental types of PTX (PTX ISA, Section 5.2).
-enum class Type : std::uint8_t {
-  none,
-  pred,
-  b8,
-  b16,
-  b32,
-  b64,
-  b128,
-  u8,
-  u16,
-  u32,
-  u64,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  f16x2,
-  bf16,
-  bf16x2,
-  tf32,
-  f32,
-  f64,
-};
+using namespace trace;  // until the files of this room name it where they use it
 
-/// Bytes of a value; a predicate has none.
-constexpr std::uint32_t bytes_of(Type type) {
-  switch (type) {
-    case Type::none:
-    case Type::pred:
-      return 0;
-    case Type::b8:
-    case Type::u8:
-    case Type::s8:
-      return 1;
-    case Type::b16:
-    case Type::u16:
-    case Type::s16:
-    case Type::f16:
-    case Type::bf16:
-      return 2;
-    case Type::b64:
-    case Type::u64:
-    case Type::s64:
-    case Type::f64:
-      return 8;
-    case Type::b128:
-      return 16;
-    default:
-      return 4;
-  }
-}
-
-constexpr bool is_signed(Type type) {
-  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
-}
-
-constexpr bool is_float(Type type) { return type >= Type::f16; }
+using simt::bytes_of;
+using simt::is_float;
+using simt::is_signed;
+using simt::Special;
+using simt::Type;
 
 /// `none` for a word that names no type. The word comes without its dot.
 Type type_named(std::string_view word);
@@ -111,42 +64,6 @@ struct Register {
   std::string name;
   Type type = Type::none;
   std::uint32_t vector = 1;  ///< `.v2`, `.v4` declarations
-};
-
-/// How far a special register's value reaches: `%tid.x` is {tid, 0}.
-enum class Special : std::uint8_t {
-  tid,
-  ntid,
-  ctaid,
-  nctaid,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  lanemask_eq,
-  lanemask_le,
-  lanemask_lt,
-  lanemask_ge,
-  lanemask_gt,
-  clock,
-  clock_hi,
-  clock64,
-  globaltimer,
-  globaltimer_lo,
-  globaltimer_hi,
-  dynamic_smem_size,
-  total_smem_size,
-  clusterid,
-  nclusterid,
-  cluster_ctaid,
-  cluster_nctaid,
-  cluster_ctarank,
-  cluster_nctarank,
-  is_explicit_cluster,
-  envreg,
-  pm,
 };
 
 /// One operand of an instruction.

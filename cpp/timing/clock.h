@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// A cycle of the SM clock, counted from the launch of the kernel.
 using Cycle = std::int64_t;
@@ -61,4 +61,4 @@ class Server {
   Ticks busy_until_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

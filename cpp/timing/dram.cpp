@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace warpstack {
+namespace warpstack::timing {
 
 DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
     : capacity_(config.dram_queue_entries),
@@ -55,4 +55,4 @@ Ticks DramChannel::next_ready_edge(Ticks edge) const {
   return std::max(bus_.clock().after(edge), bus_.clock().at_or_after(ready));
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -6,7 +6,7 @@
 
 #include "timing/packet.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// A transfer between a slice of L2 and its DRAM channel.
 struct DramRequest {
@@ -78,4 +78,4 @@ class DramChannel {
   Ticks next_ = never;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

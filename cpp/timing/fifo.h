@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// A queue in a ring that grows when it is full.
 template <typename T>
@@ -43,4 +43,4 @@ class Fifo {
   std::size_t size_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace warpstack {
+namespace warpstack::timing {
 
-InstructionStream::InstructionStream(const KernelTrace& trace, const RowFlags& flags,
+InstructionStream::InstructionStream(const trace::KernelTrace& trace, const memory::RowFlags& flags,
                                      const std::vector<std::uint8_t>& is_memory,
-                                     WarpPosition position)
+                                     trace::WarpPosition position)
     : trace_(&trace), flags_(&flags), is_memory_(&is_memory), position_(position) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
@@ -16,14 +16,14 @@ InstructionStream::InstructionStream(const KernelTrace& trace, const RowFlags& f
 }
 
 bool InstructionStream::load_window() {
-  const ColumnCounts first = window_end_;
+  const trace::ColumnCounts first = window_end_;
   if (first.instructions == warp_end_.instructions) return false;
-  ColumnCounts last = warp_end_;
+  trace::ColumnCounts last = warp_end_;
   if (trace_->blocks().spilled()) {
     // How long the other columns of a window are is known only from its instructions.
     last = first;
     last.instructions = std::min(first.instructions + window_instructions, warp_end_.instructions);
-    ColumnView view = trace_->blocks().read(position_.block, first, last, scratch_);
+    trace::ColumnView view = trace_->blocks().read(position_.block, first, last, scratch_);
     for (const std::uint32_t row : view.instruction) last.memory += (*is_memory_)[row];
     view = trace_->blocks().read(position_.block, first, last, scratch_);
     for (std::size_t i = 0; i < view.memory_count.size(); ++i) {
@@ -45,8 +45,8 @@ void InstructionStream::read_cursor() {
   memory_count_ = (*is_memory_)[row_] ? window_.memory_count[memory_] : 0;
 }
 
-MemoryAccess InstructionStream::access() const {
-  MemoryAccess result;
+memory::MemoryAccess InstructionStream::access() const {
+  memory::MemoryAccess result;
   result.row = row_;
   result.sectors = window_.sector.subspan(sector_, memory_count_);
   if (flags_->writes[row_]) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
@@ -68,4 +68,4 @@ void InstructionStream::advance() {
   read_cursor();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

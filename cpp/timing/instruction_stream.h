@@ -7,7 +7,7 @@
 #include "memory/schedule.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// The instructions of one warp in program order. A trace in a file is read in windows, so that a
 /// resident warp costs some kilobytes whatever its length.
@@ -15,8 +15,8 @@ class InstructionStream {
  public:
   InstructionStream() = default;
   /// `is_memory`: by row, whether the instruction has an entry in the memory columns.
-  InstructionStream(const KernelTrace& trace, const RowFlags& flags,
-                    const std::vector<std::uint8_t>& is_memory, WarpPosition position);
+  InstructionStream(const trace::KernelTrace& trace, const memory::RowFlags& flags,
+                    const std::vector<std::uint8_t>& is_memory, trace::WarpPosition position);
   // Spans point into the stream's own buffer: it moves, but does not copy.
   InstructionStream(InstructionStream&&) = default;
   InstructionStream& operator=(InstructionStream&&) = default;
@@ -28,8 +28,8 @@ class InstructionStream {
   /// Of a memory instruction: touched sectors or shared-memory wavefronts; 0: no active lane.
   [[nodiscard]] std::uint32_t memory_count() const { return memory_count_; }
   /// Of an instruction that goes through the caches with at least one sector.
-  [[nodiscard]] MemoryAccess access() const;
-  [[nodiscard]] WarpPosition position() const { return position_; }
+  [[nodiscard]] memory::MemoryAccess access() const;
+  [[nodiscard]] trace::WarpPosition position() const { return position_; }
   void advance();
 
  private:
@@ -38,13 +38,13 @@ class InstructionStream {
 
   static constexpr std::uint64_t window_instructions = 64;
 
-  const KernelTrace* trace_ = nullptr;
-  const RowFlags* flags_ = nullptr;
+  const trace::KernelTrace* trace_ = nullptr;
+  const memory::RowFlags* flags_ = nullptr;
   const std::vector<std::uint8_t>* is_memory_ = nullptr;
-  WarpPosition position_;
-  ColumnCounts window_end_;  ///< one past the window, within the block
-  ColumnCounts warp_end_;    ///< one past the warp
-  ColumnView window_;
+  trace::WarpPosition position_;
+  trace::ColumnCounts window_end_;  ///< one past the window, within the block
+  trace::ColumnCounts warp_end_;    ///< one past the warp
+  trace::ColumnView window_;
   std::size_t instruction_ = 0;  ///< positions in the window
   std::size_t memory_ = 0;
   std::size_t sector_ = 0;
@@ -56,4 +56,4 @@ class InstructionStream {
   std::vector<std::byte> scratch_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

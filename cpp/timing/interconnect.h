@@ -6,7 +6,7 @@
 
 #include "timing/clock.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
 /// port of an SM may have a bandwidth of its own. When no packet can move it sleeps until a port
@@ -86,4 +86,4 @@ class Interconnect {
   Ticks next_ = never;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace warpstack {
+namespace warpstack::timing {
 
-L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, Cache& tags, DramChannel& channel,
-                 Interconnect& reply_network, PacketPool& packets, MemoryTotals& totals,
-                 TrafficCounters& counters)
+L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache& tags,
+                 DramChannel& channel, Interconnect& reply_network, PacketPool& packets,
+                 memory::MemoryTotals& totals, TrafficCounters& counters)
     : config_(config),
       index_(index),
       capacity_(config.l2_queue_entries),
@@ -62,9 +62,9 @@ void L2Slice::take_fills(Ticks now) {
       // In the DRAM queue, in DRAM, and then waiting for room among the replies.
       const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
       const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
-      packet.waited[StackPart::queue] += queued;
-      packet.waited[StackPart::noc] += late;
-      packet.waited[StackPart::dram] += now - packet.mark - queued - late;
+      packet.waited[StackComponent::queue] += queued;
+      packet.waited[StackComponent::noc] += late;
+      packet.waited[StackComponent::dram] += now - packet.mark - queued - late;
       packet.mark = now;
       if (--packet.fetches > 0) continue;
       if (packet.needs_reply()) {
@@ -97,8 +97,8 @@ L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
   const Wait result = kind == Packet::Kind::write ? write(id, now) : read(id, now);
   if (result == Wait::none && kind != Packet::Kind::write) {
     // What is left of the time in the queue counts as time of L2.
-    packets_[id].waited[StackPart::queue] += for_dram;
-    packets_[id].waited[StackPart::noc] += for_reply;
+    packets_[id].waited[StackComponent::queue] += for_dram;
+    packets_[id].waited[StackComponent::noc] += for_reply;
     packets_[id].mark = now;
   }
   return result;
@@ -108,11 +108,11 @@ L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
 L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
   Packet& packet = packets_[id];
   const bool modifies = packet.kind != Packet::Kind::read;
-  const SectorMask fetched = tags_.missing(packet.set, packet.line, packet.mask);
+  const memory::SectorMask fetched = tags_.missing(packet.set, packet.line, packet.mask);
   bool has_targets = true;
   std::uint32_t waits_for = 0;
-  SectorMask pending = 0;
-  mshrs_.for_each(packet.line, [&](std::uint32_t mshr, SectorMask mask) {
+  memory::SectorMask pending = 0;
+  mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if ((mask & packet.mask & ~fetched) == 0) return;
     ++waits_for;
     pending |= mask & packet.mask & ~fetched;
@@ -121,35 +121,35 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
   if (!has_targets) return Wait::dram;
   if (fetched && mshrs_.is_full()) return Wait::dram;
   const bool writes_through =
-      modifies && config_.memory.l2.write_policy == WritePolicy::write_through;
+      modifies && config_.memory.l2.write_policy == memory::WritePolicy::write_through;
   if ((fetched || writes_through) && !channel_.has_room()) return Wait::dram;
   if (!fetched && waits_for == 0 && packet.needs_reply() && replies_.size() >= capacity_) {
     return Wait::reply;
   }
 
-  mshrs_.for_each(packet.line, [&](std::uint32_t mshr, SectorMask mask) {
+  mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if (mask & packet.mask & ~fetched) mshrs_.add_target(mshr, id);
   });
   packet.fetches = waits_for + (fetched != 0);
-  Cache::Eviction eviction;
-  const Cache::ReadResult result =
+  memory::Cache::Eviction eviction;
+  const memory::Cache::ReadResult result =
       tags_.read(packet.set, packet.line, packet.mask, packet.evict_first, eviction);
   if (modifies) {
-    totals_[Total::l2_atomic_sectors] += count_sectors(packet.mask);
-    totals_[Total::l2_atomic_sector_hits] += count_sectors(result.hit);
+    totals_[memory::Total::l2_atomic_sectors] += memory::count_sectors(packet.mask);
+    totals_[memory::Total::l2_atomic_sector_hits] += memory::count_sectors(result.hit);
     last_write_ = now;
   } else {
-    ++totals_[Total::l2_read_requests];
-    totals_[Total::l2_read_request_hits] += result.hit == packet.mask;
-    totals_[Total::l2_read_sectors] += count_sectors(packet.mask);
-    totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
-    counters_.l2_pending_sector_hits += count_sectors(pending);
+    ++totals_[memory::Total::l2_read_requests];
+    totals_[memory::Total::l2_read_request_hits] += result.hit == packet.mask;
+    totals_[memory::Total::l2_read_sectors] += memory::count_sectors(packet.mask);
+    totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
+    counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
   if (fetched) fetch(packet.line, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, now);
   if (modifies) {
-    const Cache::WriteResult written = tags_.write(packet.set, packet.line, packet.mask,
-                                                   packet.bytes, 0, packet.evict_first, eviction);
+    const memory::Cache::WriteResult written = tags_.write(
+        packet.set, packet.line, packet.mask, packet.bytes, 0, packet.evict_first, eviction);
     write_to_dram(packet.line, written.forward, now);
   }
   if (packet.fetches > 0) return Wait::none;
@@ -163,21 +163,21 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
 
 L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   const Packet& packet = packets_[id];
-  const CacheConfig& l2 = config_.memory.l2;
-  const bool fetches = l2.write_miss == WriteMiss::fetch_on_write &&
+  const memory::CacheConfig& l2 = config_.memory.l2;
+  const bool fetches = l2.write_miss == memory::WriteMiss::fetch_on_write &&
                        tags_.missing(packet.set, packet.line, packet.mask) != 0;
   if (fetches && mshrs_.is_full()) return Wait::dram;
-  const bool needs_dram = fetches || l2.write_policy == WritePolicy::write_through ||
+  const bool needs_dram = fetches || l2.write_policy == memory::WritePolicy::write_through ||
                           !tags_.contains(packet.set, packet.line) ||
-                          l2.write_miss == WriteMiss::no_allocate;
+                          l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
 
-  Cache::Eviction eviction;
-  const Cache::WriteResult result = tags_.write(packet.set, packet.line, packet.mask, packet.bytes,
-                                                0, packet.evict_first, eviction);
-  ++totals_[Total::l2_write_requests];
-  totals_[Total::l2_write_sectors] += count_sectors(packet.mask);
-  totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
+  memory::Cache::Eviction eviction;
+  const memory::Cache::WriteResult result = tags_.write(
+      packet.set, packet.line, packet.mask, packet.bytes, 0, packet.evict_first, eviction);
+  ++totals_[memory::Total::l2_write_requests];
+  totals_[memory::Total::l2_write_sectors] += memory::count_sectors(packet.mask);
+  totals_[memory::Total::l2_write_sector_hits] += memory::count_sectors(result.hit);
   if (result.fetch) fetch(packet.line, result.fetch, no_target, now);
   write_to_dram(packet.line, result.forward, now);
   write_to_dram(eviction.line, eviction.dirty, now);
@@ -191,21 +191,23 @@ void L2Slice::reply(std::uint32_t id, Ticks now) {
   reply_network_.add(index_, now);
 }
 
-void L2Slice::fetch(std::uint64_t line, SectorMask mask, std::uint32_t target, Ticks now) {
+void L2Slice::fetch(std::uint64_t line, memory::SectorMask mask, std::uint32_t target, Ticks now) {
   const std::uint32_t mshr = mshrs_.allocate(line, mask);
   if (target != no_target) mshrs_.add_target(mshr, target);
-  totals_[Total::dram_read_sectors] += count_sectors(mask);
+  totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
   send_to_dram(line, mask, mshr, now);
 }
 
-void L2Slice::write_to_dram(std::uint64_t line, SectorMask mask, Ticks now) {
+void L2Slice::write_to_dram(std::uint64_t line, memory::SectorMask mask, Ticks now) {
   if (mask == 0) return;
-  totals_[Total::dram_write_sectors] += count_sectors(mask);
+  totals_[memory::Total::dram_write_sectors] += memory::count_sectors(mask);
   send_to_dram(line, mask, DramRequest::write, now);
 }
 
-void L2Slice::send_to_dram(std::uint64_t line, SectorMask mask, std::uint32_t mshr, Ticks now) {
-  channel_.add({index_, mshr, count_sectors(mask) * sector_bytes, row_of(line)}, now);
+void L2Slice::send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr,
+                           Ticks now) {
+  channel_.add({index_, mshr, memory::count_sectors(mask) * trace::sector_bytes, row_of(line)},
+               now);
 }
 
 /// Rows of the channel's slices alternate.
@@ -220,4 +222,4 @@ std::uint64_t L2Slice::row_of(std::uint64_t line) const {
   return in_slice / config_.dram_row_bytes * sharers + index_ % sharers;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -12,7 +12,7 @@
 #include "timing/mshr.h"
 #include "timing/packet.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// A slice of L2: it takes one request per cycle of its clock, in order, and waits where a request
 /// needs what is not there: an MSHR or one of its targets, room in the DRAM queue, room for the
@@ -20,9 +20,9 @@ namespace warpstack {
 class L2Slice {
  public:
   /// `tags` are those of all slices.
-  L2Slice(const TimingConfig& config, std::uint32_t index, Cache& tags, DramChannel& channel,
-          Interconnect& reply_network, PacketPool& packets, MemoryTotals& totals,
-          TrafficCounters& counters);
+  L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache& tags,
+          DramChannel& channel, Interconnect& reply_network, PacketPool& packets,
+          memory::MemoryTotals& totals, TrafficCounters& counters);
 
   [[nodiscard]] bool has_room() const { return requests_.size() < capacity_; }
   /// Appends a request that the NoC delivers at `now`.
@@ -72,9 +72,9 @@ class L2Slice {
   Wait read(std::uint32_t id, Ticks now);
   Wait write(std::uint32_t id, Ticks now);
   void reply(std::uint32_t id, Ticks now);
-  void fetch(std::uint64_t line, SectorMask mask, std::uint32_t target, Ticks now);
-  void write_to_dram(std::uint64_t line, SectorMask mask, Ticks now);
-  void send_to_dram(std::uint64_t line, SectorMask mask, std::uint32_t mshr, Ticks now);
+  void fetch(std::uint64_t line, memory::SectorMask mask, std::uint32_t target, Ticks now);
+  void write_to_dram(std::uint64_t line, memory::SectorMask mask, Ticks now);
+  void send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr, Ticks now);
   [[nodiscard]] std::uint64_t row_of(std::uint64_t line) const;
   /// How long it has waited so far.
   [[nodiscard]] Ticks waited(Wait cause, Ticks now) const {
@@ -88,11 +88,11 @@ class L2Slice {
   std::uint32_t index_;
   std::size_t capacity_;
   Clock clock_;
-  Cache& tags_;
+  memory::Cache& tags_;
   DramChannel& channel_;
   Interconnect& reply_network_;
   PacketPool& packets_;
-  MemoryTotals& totals_;
+  memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
   MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
   Fifo<std::uint32_t> requests_;
@@ -107,4 +107,4 @@ class L2Slice {
   Ticks last_write_ = -1;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

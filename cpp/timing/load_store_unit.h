@@ -11,23 +11,23 @@
 #include "timing/mshr.h"
 #include "timing/packet.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// A memory instruction that a warp waits for.
 struct Load {
   std::uint32_t warp = 0;  ///< slot
   std::uint32_t row = 0;
-  std::uint32_t fetches = 0;    ///< lines to look up, and data under way
-  Cycle done = 0;               ///< of what has arrived
-  std::int64_t lost_slots = 0;  ///< issue slots lost while a warp waited for it
-  Ticks critical_before = 0;    ///< the SM's critical path of loads when it was issued
-  Stack latency;                ///< ticks, of what arrived last
+  std::uint32_t fetches = 0;       ///< lines to look up, and data under way
+  Cycle done = 0;                  ///< of what has arrived
+  std::int64_t lost_slots = 0;     ///< issue slots lost while a warp waited for it
+  Ticks critical_before = 0;       ///< the SM's critical path of loads when it was issued
+  CpiStack<std::int64_t> latency;  ///< ticks, of what arrived last
 };
 
 /// What the L1 misses of a run waited for, from issue to the data's arrival.
 struct MissLatency {
   std::uint64_t misses = 0;
-  Stack ticks;  ///< l1: turns at the L1 port; mshr, noc, l2, queue (of DRAM), dram
+  CpiStack<std::int64_t> ticks;  ///< l1: turns at the L1 port; mshr, noc, l2, queue (of DRAM), dram
 };
 
 /// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one
@@ -35,9 +35,9 @@ struct MissLatency {
 /// request finds no MSHR, no free target of one, or a full NoC queue, everything behind it waits.
 class LoadStoreUnit {
  public:
-  LoadStoreUnit(const TimingConfig& config, const CacheConfig& l1, const Cache& l2,
+  LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
                 std::uint32_t sm, PacketPool& packets, Interconnect& request_network,
-                MemoryTotals& totals, TrafficCounters& counters);
+                memory::MemoryTotals& totals, TrafficCounters& counters);
 
   static constexpr std::uint32_t no_load = ~std::uint32_t{0};
 
@@ -46,18 +46,18 @@ class LoadStoreUnit {
     return queue_.size() < config_.lsu_queue_entries && accepted_ < now;
   }
   /// Why an instruction that it does not accept has to wait.
-  [[nodiscard]] StackPart cause_of_waiting() const;
+  [[nodiscard]] StackComponent cause_of_waiting() const;
   /// Takes an access to the caches. Returns the load that the warp waits for, or no_load.
-  std::uint32_t issue(const StaticInstruction& instruction, const MemoryAccess& access,
-                      std::uint32_t warp, Cycle now);
+  std::uint32_t issue(const trace::StaticInstruction& instruction,
+                      const memory::MemoryAccess& access, std::uint32_t warp, Cycle now);
   /// Takes an access to shared memory, of a number of wavefronts.
-  std::uint32_t issue_shared(const StaticInstruction& instruction, std::uint32_t row,
+  std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
 
   [[nodiscard]] bool is_idle() const { return queue_.empty(); }
   /// Whether step() would do more than wait for something else.
   [[nodiscard]] bool is_ready() const {
-    return !queue_.empty() && (blocked_on_ == StackPart::base || retry_);
+    return !queue_.empty() && (blocked_on_ == StackComponent::base || retry_);
   }
   /// One cycle.
   void step(Cycle now);
@@ -65,7 +65,7 @@ class LoadStoreUnit {
   void deliver(std::uint32_t packet, Cycle now);
   /// The queue to the NoC has room again.
   void unblock() {
-    if (blocked_on_ != StackPart::base) retry_ = true;
+    if (blocked_on_ != StackComponent::base) retry_ = true;
   }
 
   // The NoC queue:
@@ -86,23 +86,23 @@ class LoadStoreUnit {
   [[nodiscard]] Ticks critical_path() const { return critical_path_; }
   /// Whether a store waits for an MSHR or the NoC, and all else behind it.
   [[nodiscard]] bool is_blocked_by_store() const {
-    return blocked_on_ != StackPart::base && queue_.front().load == no_load;
+    return blocked_on_ != StackComponent::base && queue_.front().load == no_load;
   }
   /// To be flushed when the kernel is done.
-  [[nodiscard]] Cache& l1() { return l1_; }
+  [[nodiscard]] memory::Cache& l1() { return l1_; }
 
  private:
   /// An instruction in the queue; its vectors keep their memory for the next one.
   struct Entry {
     std::uint32_t load = no_load;
     std::uint32_t row = 0;
-    MemoryKind kind = MemoryKind::none;
+    trace::MemoryKind kind = trace::MemoryKind::none;
     bool bypasses = false;  ///< L1
     bool evict_first = false;
     std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
     std::size_t next = 0;          ///< line or wavefront
-    std::vector<LineAccess> lines;
-    std::vector<ByteMasks> bytes;
+    std::vector<memory::LineAccess> lines;
+    std::vector<memory::ByteMasks> bytes;
     Cycle issued = 0;
     Cycle mshr_mark = 0;  ///< how long the unit had waited when it came
     Cycle noc_mark = 0;
@@ -110,7 +110,7 @@ class LoadStoreUnit {
   /// Who waits for an MSHR, and the cycles until it got there.
   struct Target {
     std::uint32_t load = 0;
-    Stack before;
+    CpiStack<std::int64_t> before;
   };
   /// One L1 line on its way: in one packet, or several where L2 has shorter lines.
   struct Fetch {
@@ -118,40 +118,40 @@ class LoadStoreUnit {
     std::uint32_t mshr = no_mshr;
     std::uint32_t packets = 0;
     bool evict_first = false;
-    Stack before;
+    CpiStack<std::int64_t> before;
   };
   static constexpr std::uint32_t no_mshr = ~std::uint32_t{0};
   static constexpr std::uint32_t no_fetch = ~std::uint32_t{0};
 
-  Entry& append(const StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
+  Entry& append(const trace::StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
                 std::uint32_t fetches, Cycle now);
   std::uint32_t allocate_load();
   /// Sends the request for one line; returns what it waits for, or `base`.
-  StackPart look_up(Entry& entry, Cycle now);
-  StackPart look_up_load(Entry& entry, const LineAccess& access, Cycle now);
-  StackPart look_up_store(Entry& entry, const LineAccess& access, const ByteMasks& bytes,
-                          Cycle now);
-  StackPart look_up_atomic(Entry& entry, const LineAccess& access, const ByteMasks& bytes,
-                           Cycle now);
+  StackComponent look_up(Entry& entry, Cycle now);
+  StackComponent look_up_load(Entry& entry, const memory::LineAccess& access, Cycle now);
+  StackComponent look_up_store(Entry& entry, const memory::LineAccess& access,
+                               const memory::ByteMasks& bytes, Cycle now);
+  StackComponent look_up_atomic(Entry& entry, const memory::LineAccess& access,
+                                const memory::ByteMasks& bytes, Cycle now);
   [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
   std::uint32_t start_fetch(const Entry& entry, std::uint32_t mshr, Cycle now);
-  void send(std::uint64_t l1_line, SectorMask mask, Packet::Kind kind, bool evict_first,
-            const ByteMasks* bytes, std::uint32_t fetch, Cycle now);
-  void write_back(const Cache::Eviction& eviction, Cycle now);
+  void send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind, bool evict_first,
+            const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now);
+  void write_back(const memory::Cache::Eviction& eviction, Cycle now);
   /// A part of what a load waits for is there at `done`.
-  void arrive(std::uint32_t load, Cycle done, const Stack& latency);
+  void arrive(std::uint32_t load, Cycle done, const CpiStack<std::int64_t>& latency);
   /// Ticks since issue, by what the unit waited for.
-  [[nodiscard]] Stack time_before(const Entry& entry, Cycle now) const;
+  [[nodiscard]] CpiStack<std::int64_t> time_before(const Entry& entry, Cycle now) const;
 
   const TimingConfig& config_;
-  Cache l1_;
-  const Cache& l2_;
+  memory::Cache l1_;
+  const memory::Cache& l2_;
   std::uint32_t sm_;
   PacketPool& packets_;
   Interconnect& request_network_;
-  MemoryTotals& totals_;
+  memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
-  LineGrouper grouper_;
+  memory::LineGrouper grouper_;
   std::uint32_t l1_sectors_;
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;
@@ -162,7 +162,7 @@ class LoadStoreUnit {
 
   Fifo<Entry> queue_;
   Cycle accepted_ = -1;
-  StackPart blocked_on_ = StackPart::base;
+  StackComponent blocked_on_ = StackComponent::base;
   bool retry_ = false;
   Cycle blocked_since_ = 0;
   Cycle waited_for_mshr_ = 0;
@@ -179,4 +179,4 @@ class LoadStoreUnit {
   Ticks critical_path_ = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

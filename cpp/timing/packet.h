@@ -6,7 +6,7 @@
 #include "memory/cache.h"
 #include "timing/timing_config.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// What an SM asks of one L2 line, on its way there and back.
 struct Packet {
@@ -21,20 +21,22 @@ struct Packet {
   std::uint32_t slice = 0;
   std::uint32_t sm = 0;
   std::uint32_t owner = 0;  ///< the fetch that it belongs to, in its SM
-  SectorMask mask = 0;
+  memory::SectorMask mask = 0;
   Kind kind = Kind::read;
   bool evict_first = false;
   std::uint32_t fetches = 0;  ///< from DRAM, that it waits for
-  ByteMasks bytes{};          ///< of a write
+  memory::ByteMasks bytes{};  ///< of a write
 
   Ticks entered = 0;     ///< the queue of its SM
   Ticks mark = 0;        ///< until when its time is accounted for
   Ticks queue_mark = 0;  ///< how long its slice had waited for DRAM and for the reply network when
   Ticks noc_mark = 0;    ///< it arrived
-  Stack waited;          ///< ticks: noc, queue, dram
+  CpiStack<std::int64_t> waited;  ///< ticks: noc, queue, dram
 
   [[nodiscard]] bool needs_reply() const { return kind == Kind::read || kind == Kind::atomic; }
-  [[nodiscard]] std::uint32_t data_bytes() const { return count_sectors(mask) * sector_bytes; }
+  [[nodiscard]] std::uint32_t data_bytes() const {
+    return memory::count_sectors(mask) * trace::sector_bytes;
+  }
 };
 
 /// The packets under way, by number.
@@ -73,4 +75,4 @@ struct TrafficCounters {
   std::uint64_t dram_row_misses = 0;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -13,16 +13,16 @@
 #include "timing/l2_slice.h"
 #include "timing/sm.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
 /// of L2, DRAM channels, reply network.
-class Machine {
+class SimulatedGpu {
  public:
-  Machine(const KernelTrace& trace, const TimingConfig& config, Cache& l2,
-          const SimulationOptions& options)
+  SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
+               const SimulationOptions& options)
       : trace_(trace),
         config_(config),
         options_(options),
@@ -37,7 +37,8 @@ class Machine {
         reply_network_(config.l2_clock(), config.memory.l2.slices, 0),
         reply_port_free_(num_sms_) {
     result_.occupancy = occupancy(trace.header(), config.memory.sm);
-    const CacheConfig l1 = l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
+    const memory::CacheConfig l1 =
+        l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
     result_.l1_size_bytes = l1.size_bytes;
     for (std::uint32_t c = 0; c < config.dram_channels; ++c) {
       channels_.emplace_back(config, result_.traffic);
@@ -165,7 +166,7 @@ class Machine {
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
           result_.traffic.noc_request_bytes += request_bytes(packet);
-          packet.waited[StackPart::noc] += now - packet.mark;
+          packet.waited[StackComponent::noc] += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
           slice.add(id, now);
@@ -237,7 +238,7 @@ class Machine {
           // A reply that finds the port of its SM busy waits there, where it holds nobody up.
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
           reply_port_free_[packet.sm] = sent + port_time(packet.data_bytes());
-          packet.waited[StackPart::noc] += sent - packet.mark;
+          packet.waited[StackComponent::noc] += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
           sm.send_reply(id, now, sent + l2_latency_);
           sms_next_ = std::min(sms_next_, sm.next());
@@ -323,7 +324,7 @@ class Machine {
   void finish() {
     // What L1 holds is written back without taking time.
     for (Sm& sm : sms_) {
-      sm.lsu().l1().flush([&](const Cache::Eviction& line) { flush(line); });
+      sm.lsu().l1().flush([&](const memory::Cache::Eviction& line) { flush(line); });
     }
     for (const L2Slice& slice : slices_) {
       if (slice.last_write() >= 0) {
@@ -341,35 +342,36 @@ class Machine {
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
     }
-    const std::vector<StaticInstruction>& instructions = trace_.instructions();
+    const std::vector<trace::StaticInstruction>& instructions = trace_.instructions();
     for (std::size_t row = 0; row < instructions.size(); ++row) {
       if (!instructions[row].uses_caches()) continue;
-      result_.totals[total_of(instructions[row])] += trace_.row_counts()[row].issued;
+      result_.totals[memory::total_of(instructions[row])] += trace_.row_counts()[row].issued;
     }
-    result_.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+    result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
   }
 
-  void flush(const Cache::Eviction& line) {
-    result_.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
-    for_each_part(line.line, line.dirty, &line.bytes, config_.memory.l1.line_bytes / sector_bytes,
-                  config_.memory.l2.line_bytes / sector_bytes,
-                  [&](std::uint64_t l2_line, SectorMask mask, const ByteMasks* bytes) {
-                    Cache::Eviction evicted;
-                    const Cache::WriteResult written =
-                        l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
-                    ++result_.totals[Total::l2_write_requests];
-                    result_.totals[Total::l2_write_sectors] += count_sectors(mask);
-                    result_.totals[Total::l2_write_sector_hits] += count_sectors(written.hit);
-                    result_.totals[Total::dram_read_sectors] += count_sectors(written.fetch);
-                    result_.totals[Total::dram_write_sectors] +=
-                        count_sectors(written.forward) + count_sectors(evicted.dirty);
-                  });
+  void flush(const memory::Cache::Eviction& line) {
+    result_.totals[memory::Total::l1_flush_sectors] += memory::count_sectors(line.dirty);
+    memory::for_each_part(
+        line.line, line.dirty, &line.bytes, config_.memory.l1.line_bytes / trace::sector_bytes,
+        config_.memory.l2.line_bytes / trace::sector_bytes,
+        [&](std::uint64_t l2_line, memory::SectorMask mask, const memory::ByteMasks* bytes) {
+          memory::Cache::Eviction evicted;
+          const memory::Cache::WriteResult written =
+              l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
+          ++result_.totals[memory::Total::l2_write_requests];
+          result_.totals[memory::Total::l2_write_sectors] += memory::count_sectors(mask);
+          result_.totals[memory::Total::l2_write_sector_hits] += memory::count_sectors(written.hit);
+          result_.totals[memory::Total::dram_read_sectors] += memory::count_sectors(written.fetch);
+          result_.totals[memory::Total::dram_write_sectors] +=
+              memory::count_sectors(written.forward) + memory::count_sectors(evicted.dirty);
+        });
   }
 
-  const KernelTrace& trace_;
+  const trace::KernelTrace& trace_;
   const TimingConfig& config_;
   const SimulationOptions& options_;
-  Cache& l2_;
+  memory::Cache& l2_;
   SimulationResult result_;
   RowTable rows_;
   BlockQueue blocks_;
@@ -399,9 +401,9 @@ class Machine {
 Simulator::Simulator(const TimingConfig& config)
     : config_((config.validate(), config)), l2_(config.memory.l2) {}
 
-SimulationResult Simulator::run(const KernelTrace& trace, const SimulationOptions& options) {
+SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  return Machine(trace, config_, l2_, options).run();
+  return SimulatedGpu(trace, config_, l2_, options).run();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

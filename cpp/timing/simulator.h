@@ -12,7 +12,7 @@
 #include "timing/timing_config.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// The state of the machine at the beginning of an SM cycle.
 struct TimingSample {
@@ -34,14 +34,14 @@ struct SimulationResult {
   std::uint64_t active_sms = 0;
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
   /// Issue slots of these cycles, by what they were used for (base) or lost to.
-  Stack slots;
+  CpiStack<std::int64_t> slots;
   /// Those of them that were lost while a store waited for an MSHR or the NoC.
   std::int64_t store_slots = 0;
   Ticks critical_path = 0;  ///< sum over the SMs of LoadStoreUnit::critical_path
   MissLatency miss_latency;
-  MemoryTotals totals;
+  memory::MemoryTotals totals;
   TrafficCounters traffic;
-  Occupancy occupancy;
+  memory::Occupancy occupancy;
   std::uint64_t l1_size_bytes = 0;
   std::vector<TimingSample> samples;
 };
@@ -58,8 +58,8 @@ struct SimulationOptions {
   Fault fault = Fault::none;
 };
 
-/// A GPU, simulated cycle by cycle; docs/timing.md says what is modelled. L2 keeps its contents
-/// from kernel to kernel.
+/// A GPU, simulated cycle by cycle; docs/explanation/timing.md says what is modelled. L2 keeps its
+/// contents from kernel to kernel.
 class Simulator {
  public:
   /// Throws InputError on impossible values.
@@ -68,7 +68,7 @@ class Simulator {
   /// Runs a kernel from its launch until nothing is left to do. Throws InputError when a thread
   /// block does not fit on an SM or the kernel takes longer than asked for. Calls from several
   /// threads run one after another.
-  SimulationResult run(const KernelTrace& trace, const SimulationOptions& options = {});
+  SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);
@@ -78,7 +78,7 @@ class Simulator {
  private:
   TimingConfig config_;
   std::mutex mutex_;
-  Cache l2_;
+  memory::Cache l2_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 /// Whether warps wait for each other at an instruction of SASS (`BAR.SYNC`, `BAR.RED`) or PTX
@@ -24,12 +24,12 @@ bool is_block_barrier(std::string_view opcode) {
 
 }  // namespace
 
-RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
+RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
-  for (const StaticInstruction& instruction : trace.instructions()) {
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
     const auto op_class = static_cast<std::size_t>(instruction.op_class);
     Row row;
-    row.latency = whole_cycles(config.latency[op_class]);
+    row.latency = whole_cycles(config.latency.of_class[op_class]);
     row.interval = instruction.is_memory() ? 0 : config.interval[op_class];
     row.unit = static_cast<std::uint8_t>(op_class);
     row.is_memory = instruction.is_memory();
@@ -46,23 +46,24 @@ RowTable::RowTable(const KernelTrace& trace, const TimingConfig& config)
   }
 }
 
-Sm::Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
-       const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
-       Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters)
+Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
+       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
+       PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
+       TrafficCounters& counters)
     : rows_(rows),
       index_(index),
       issue_slots_(config.issue_width),
       slots_per_scheduler_(
-          static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers))),
+          static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers_per_sm))),
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
-      barrier_latency_(std::max<Cycle>(
-          whole_cycles(config.latency[static_cast<std::size_t>(OpClass::barrier)]), 1)),
+      barrier_latency_(
+          std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
-      schedulers_(config.schedulers, WarpScheduler(config.order)),
+      schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
-      unit_free_(std::size_t{config.schedulers} * num_op_classes) {
+      unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -94,7 +95,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     const std::size_t first = slot * num_registers_;
     std::fill_n(register_ready_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_, now);
     std::fill_n(register_cause_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_,
-                static_cast<std::uint32_t>(StackPart::dep));
+                static_cast<std::uint32_t>(StackComponent::dep));
     ++blocks_[block_slot].resident;
     ++blocks_[block_slot].unfinished;
     ++num_warps_;
@@ -142,12 +143,13 @@ void Sm::complete_loads(Cycle now) {
     const Load& load = lsu_.load(id);
     const RowTable::Row& row = rows_[load.row];
     Warp& warp = warps_[load.warp];
-    const auto cause = static_cast<std::uint32_t>(row.uses_caches ? StackPart::l1 : StackPart::dep);
+    const auto cause =
+        static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
     if (load.lost_slots > 0) {
       if (load.latency.sum() > 0) {
-        slots_.add_in_proportion(load.lost_slots, load.latency);
+        add_in_proportion(slots_, load.lost_slots, load.latency);
       } else {
-        slots_[static_cast<StackPart>(cause)] += load.lost_slots;
+        slots_[static_cast<StackComponent>(cause)] += load.lost_slots;
       }
     }
     const Cycle done = std::max(load.done, now);
@@ -213,7 +215,7 @@ void Sm::issue(Cycle now) {
     }
     scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
   }
-  slots_[StackPart::base] += available - left;
+  slots_[StackComponent::base] += available - left;
   if (left > 0) lose(left, now);
 }
 
@@ -230,7 +232,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     if (row.is_memory) {
       std::uint32_t load = LoadStoreUnit::no_load;
       if (warp.stream.memory_count() > 0) {
-        const StaticInstruction& instruction = rows_.trace().instructions()[row_number];
+        const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now)
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
@@ -247,7 +249,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       if (row.num_destinations > 0) {
         for (const std::uint16_t reg : rows_.destinations(row)) {
           register_ready_[first + reg] = now + row.latency;
-          register_cause_[first + reg] = static_cast<std::uint32_t>(StackPart::dep);
+          register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
         }
         warp.finish = std::max(warp.finish, now + row.latency);
       }
@@ -290,7 +292,7 @@ void Sm::look_ahead(std::uint32_t slot) {
   const RowTable::Row& row = rows_[warp.stream.row()];
   const std::size_t first = slot * num_registers_;
   Cycle ready = -1;
-  std::uint32_t cause = static_cast<std::uint32_t>(StackPart::dep);
+  std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
   for (const std::uint16_t reg : rows_.registers(row)) {
     if (register_ready_[first + reg] <= ready) continue;
     ready = register_ready_[first + reg];
@@ -298,7 +300,7 @@ void Sm::look_ahead(std::uint32_t slot) {
   }
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
-    cause = static_cast<std::uint32_t>(StackPart::dep);
+    cause = static_cast<std::uint32_t>(StackComponent::dep);
   }
   ready_[slot] = ready;
   warp.cause = cause;
@@ -315,14 +317,14 @@ std::optional<std::uint32_t> Sm::cause_of(std::uint32_t slot, Cycle cycle) const
   if (warp.is_at_barrier) return {};  // it waits for other warps
   if (warp.has_exited) {
     if (!warp.loads.empty()) return first_load_cause + warp.loads.front();
-    return static_cast<std::uint32_t>(StackPart::dep);
+    return static_cast<std::uint32_t>(StackComponent::dep);
   }
   if (ready_[slot] > cycle) return warp.cause;
   if (need_[slot] == Need::load_store_unit && !lsu_.accepts(cycle)) {
     return static_cast<std::uint32_t>(lsu_.cause_of_waiting());
   }
   if (need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle) {
-    return static_cast<std::uint32_t>(StackPart::dep);
+    return static_cast<std::uint32_t>(StackComponent::dep);
   }
   return {};
 }
@@ -335,17 +337,18 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
       return;
     }
   }
-  settle(slots, static_cast<std::uint32_t>(StackPart::base));
+  settle(slots, static_cast<std::uint32_t>(StackComponent::base));
 }
 
 void Sm::settle(std::int64_t slots, std::uint32_t cause) {
   if (cause >= first_load_cause) {
     lsu_.load(cause - first_load_cause).lost_slots += slots;
   } else {
-    const auto part = static_cast<StackPart>(cause);
+    const auto part = static_cast<StackComponent>(cause);
     slots_[part] += slots;
     // Only the load-store unit gives these two as causes.
-    if ((part == StackPart::mshr || part == StackPart::noc) && lsu_.is_blocked_by_store()) {
+    if ((part == StackComponent::mshr || part == StackComponent::noc) &&
+        lsu_.is_blocked_by_store()) {
       store_slots_ += slots;
     }
   }
@@ -377,14 +380,14 @@ void Sm::explain(std::string& text, std::size_t most) const {
       return;
     }
     const Warp& warp = warps_[slot];
-    const WarpPosition position = warp.stream.position();
+    const trace::WarpPosition position = warp.stream.position();
     text += "\n  SM " + std::to_string(index_) + ", block " + std::to_string(position.block) +
             ", warp " + std::to_string(position.warp) + ": ";
     if (warp.has_exited) {
       text += "has issued everything; loads in flight: " + std::to_string(warp.loads.size());
       continue;
     }
-    const StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
+    const trace::StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
     text += "next " + next.opcode + " at pc " + std::to_string(next.pc) + ", ";
     if (warp.is_at_barrier) {
       text += "waits at a barrier for " +
@@ -404,4 +407,4 @@ void Sm::explain(std::string& text, std::size_t most) const {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

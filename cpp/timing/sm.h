@@ -10,12 +10,12 @@
 #include "timing/load_store_unit.h"
 #include "timing/warp_scheduler.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// What the simulator looks up for each row of a kernel's instruction table.
 class RowTable {
  public:
-  RowTable(const KernelTrace& trace, const TimingConfig& config);
+  RowTable(const trace::KernelTrace& trace, const TimingConfig& config);
 
   struct Row {
     Cycle latency = 0;
@@ -37,13 +37,13 @@ class RowTable {
   [[nodiscard]] std::span<const std::uint16_t> destinations(const Row& row) const {
     return registers(row).subspan(row.num_sources);
   }
-  [[nodiscard]] const KernelTrace& trace() const { return trace_; }
-  [[nodiscard]] const RowFlags& flags() const { return flags_; }
+  [[nodiscard]] const trace::KernelTrace& trace() const { return trace_; }
+  [[nodiscard]] const memory::RowFlags& flags() const { return flags_; }
   [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
 
  private:
-  const KernelTrace& trace_;
-  RowFlags flags_;
+  const trace::KernelTrace& trace_;
+  memory::RowFlags flags_;
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
   std::vector<std::uint16_t> registers_;
@@ -53,7 +53,7 @@ class RowTable {
 /// instructions are passed over.
 class BlockQueue {
  public:
-  explicit BlockQueue(const KernelTrace& trace) : trace_(trace) { skip(); }
+  explicit BlockQueue(const trace::KernelTrace& trace) : trace_(trace) { skip(); }
   [[nodiscard]] bool empty() const { return next_ == trace_.blocks().size(); }
   std::uint32_t take() {
     const std::uint32_t block = next_++;
@@ -65,7 +65,7 @@ class BlockQueue {
   void skip() {
     while (!empty() && trace_.blocks().counts(next_).instructions == 0) ++next_;
   }
-  const KernelTrace& trace_;
+  const trace::KernelTrace& trace_;
   std::uint32_t next_ = 0;
 };
 
@@ -73,9 +73,10 @@ class BlockQueue {
 /// takes new blocks, issues, and lets the load-store unit send one request.
 class Sm {
  public:
-  Sm(const TimingConfig& config, const RowTable& rows, const CacheConfig& l1, const Cache& l2,
-     const Occupancy& occupancy, std::uint32_t index, PacketPool& packets,
-     Interconnect& request_network, MemoryTotals& totals, TrafficCounters& counters);
+  Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
+     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
+     PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
+     TrafficCounters& counters);
 
   [[nodiscard]] bool has_room() const { return !free_blocks_.empty(); }
   /// Takes a thread block in this cycle.
@@ -103,7 +104,7 @@ class Sm {
   /// The cycle after its last warp was done.
   [[nodiscard]] Cycle end() const { return end_; }
   /// Issue slots until end(), by what they were used for.
-  [[nodiscard]] const Stack& slots() const { return slots_; }
+  [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
   /// Those of them that were lost while a store kept the load-store unit waiting.
   [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
   [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
@@ -128,7 +129,7 @@ class Sm {
     std::uint32_t waiting = 0;     ///< warps at the barrier
   };
   /// A load in flight as a cause; smaller causes are parts of the stack.
-  static constexpr std::uint32_t first_load_cause = num_stack_parts;
+  static constexpr std::uint32_t first_load_cause = num_values<StackComponent>;
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
@@ -149,10 +150,10 @@ class Sm {
     return slot % static_cast<std::uint32_t>(schedulers_.size());
   }
   Cycle& unit_free(std::uint32_t scheduler, std::uint32_t unit) {
-    return unit_free_[scheduler * num_op_classes + unit];
+    return unit_free_[scheduler * trace::num_op_classes + unit];
   }
   [[nodiscard]] Cycle unit_free(std::uint32_t scheduler, std::uint32_t unit) const {
-    return unit_free_[scheduler * num_op_classes + unit];
+    return unit_free_[scheduler * trace::num_op_classes + unit];
   }
 
   struct Arrival {
@@ -189,11 +190,11 @@ class Sm {
 
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
-  Stack slots_;
+  CpiStack<std::int64_t> slots_;
   std::int64_t store_slots_ = 0;
   Cycle last_ = -1;  ///< cycles up to here are accounted for
   Cycle end_ = 0;
   Cycle next_ = never;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

@@ -4,31 +4,21 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
-std::string_view name_of(WarpOrder order) {
-  static constexpr std::string_view names[num_warp_orders] = {"gto", "lrr", "oldest"};
-  return names[static_cast<std::size_t>(order)];
-}
-
-std::string_view name_of(StackPart part) {
-  static constexpr std::string_view names[num_stack_parts] = {"base", "dep",  "l1",  "l2",
-                                                              "dram", "mshr", "noc", "queue"};
-  return names[static_cast<std::size_t>(part)];
-}
-
-void Stack::add_in_proportion(std::int64_t amount, const Stack& shares) {
+void add_in_proportion(CpiStack<std::int64_t>& stack, std::int64_t amount,
+                       const CpiStack<std::int64_t>& shares) {
   const std::int64_t total = shares.sum();
   std::int64_t rest = amount;
-  std::size_t largest = 0;
-  for (std::size_t i = 0; i < num_stack_parts; ++i) {
+  StackComponent largest{};
+  for (const StackComponent component : values_of<StackComponent>) {
     const auto part =
-        static_cast<std::int64_t>(static_cast<__int128>(amount) * shares.values_[i] / total);
-    values_[i] += part;
+        static_cast<std::int64_t>(static_cast<__int128>(amount) * shares[component] / total);
+    stack[component] += part;
     rest -= part;
-    if (shares.values_[i] > shares.values_[largest]) largest = i;
+    if (shares[component] > shares[largest]) largest = component;
   }
-  values_[largest] += rest;
+  stack[largest] += rest;
 }
 
 void TimingConfig::validate() const {
@@ -48,7 +38,7 @@ void TimingConfig::validate() const {
   positive("issue_width", issue_width);
   positive("noc_bandwidth_gbs", noc_bandwidth_gbs);
   positive("dram_bandwidth_gbs", dram_bandwidth_gbs);
-  positive("schedulers_per_sm", schedulers);
+  positive("schedulers_per_sm", schedulers_per_sm);
   positive("lsu_queue_entries", lsu_queue_entries);
   positive("l1_mshr_targets", l1_mshr_targets);
   positive("noc_queue_entries", noc_queue_entries);
@@ -57,8 +47,8 @@ void TimingConfig::validate() const {
   positive("l2_queue_entries", l2_queue_entries);
   positive("dram_queue_entries", dram_queue_entries);
   positive("dram_banks", dram_banks);
-  for (const double value : latency) latency_of("a latency", value);
-  latency_of("shared_memory_latency", shared_memory_latency);
+  for (const double value : latency.of_class) latency_of("a latency", value);
+  latency_of("shared_memory_latency", latency.shared_memory);
   latency_of("l1_latency", l1_latency);
   latency_of("l2_latency", l2_latency);
   latency_of("dram_latency", dram_latency);
@@ -81,4 +71,4 @@ void TimingConfig::validate() const {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

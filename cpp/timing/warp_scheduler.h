@@ -6,7 +6,7 @@
 
 #include "timing/timing_config.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 
 /// The issue slots of a number of cycles when `issue_width` need not be whole: the first
 /// ceil(t * issue_width) slots belong to the first t cycles.
@@ -27,7 +27,7 @@ class IssueSlots {
 /// Decides which of its warps issues next.
 class WarpScheduler {
  public:
-  explicit WarpScheduler(WarpOrder order) : order_(order) {}
+  explicit WarpScheduler(gpu::Scheduler order) : order_(order) {}
 
   /// Adds a warp, younger than all others.
   void add(std::uint32_t warp) { warps_.push_back({next_age_++, warp}); }
@@ -42,12 +42,12 @@ class WarpScheduler {
   /// issued; `nobody` without one.
   template <typename CanIssue>
   std::uint32_t pick(CanIssue can_issue) {
-    if (order_ == WarpOrder::gto && last_warp_ != nobody && can_issue(last_warp_)) {
+    if (order_ == gpu::Scheduler::gto && last_warp_ != nobody && can_issue(last_warp_)) {
       return last_warp_;
     }
     const std::size_t count = warps_.size();
     std::size_t first = 0;
-    if (order_ == WarpOrder::lrr) {
+    if (order_ == gpu::Scheduler::lrr) {
       while (first < count && warps_[first].age <= last_age_) ++first;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -66,11 +66,11 @@ class WarpScheduler {
     std::uint32_t warp;
   };
 
-  WarpOrder order_;
+  gpu::Scheduler order_;
   std::vector<Entry> warps_;  ///< oldest first
   std::int64_t next_age_ = 0;
   std::int64_t last_age_ = -1;  ///< of the warp that issued last
   std::uint32_t last_warp_ = nobody;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::timing

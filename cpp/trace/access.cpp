@@ -5,7 +5,7 @@
 #include <bit>
 #include <limits>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 /// Collects the unique sectors of one warp instruction in order of first touch.
@@ -174,4 +174,4 @@ std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width)
   return wavefronts;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

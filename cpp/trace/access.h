@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::trace {
 
 inline constexpr std::uint32_t warp_size = 32;
 /// Unit of all memory accounting: a DRAM and cache sector.
@@ -47,4 +47,4 @@ inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;
 /// two and four groups of lanes. 1 means no conflict; 0 means no active lane.
 std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

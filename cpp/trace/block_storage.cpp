@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 /// Blocks share allocations, whose sizes double from the first to the last of these, so that a
@@ -199,4 +199,4 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
           as(ranges[0], std::uint64_t{}), as(ranges[4], std::uint32_t{})};
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

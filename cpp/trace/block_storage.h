@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// How many entries of each dynamic column a warp or a block has.
 struct ColumnCounts {
@@ -192,4 +192,4 @@ class BlockStorage {
   bool spilled_ = false;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

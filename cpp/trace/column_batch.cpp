@@ -2,7 +2,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t last) {
   BlockBatch batch;
@@ -75,4 +75,4 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -6,7 +6,7 @@
 
 #include "trace/trace_builder.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Consecutive thread blocks as flat columns, the form in which traces go to and come from columnar
 /// files. The warp columns have one entry per warp, `columns` hold the entries of all warps in
@@ -35,4 +35,4 @@ struct BlockBatchView {
 /// Stores the blocks of a batch. Throws InputError when its columns contradict each other.
 void add_batch(TraceBuilder& builder, const BlockBatchView& batch);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

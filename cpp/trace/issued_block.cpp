@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 void append_block(TraceBuilder& builder, std::uint64_t linear_index, const IssuedBlock& block) {
   const std::size_t count = block.row.size();
@@ -46,4 +46,4 @@ void append_block(TraceBuilder& builder, std::uint64_t linear_index, const Issue
   builder.end_block();
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

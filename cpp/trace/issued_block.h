@@ -5,7 +5,7 @@
 
 #include "trace/trace_builder.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// The issued instructions of one thread block, warp after warp; the first four have one entry per
 /// instruction.
@@ -24,4 +24,4 @@ struct IssuedBlock {
 /// contradict each other or the launch.
 void append_block(TraceBuilder& builder, std::uint64_t linear_index, const IssuedBlock& block);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

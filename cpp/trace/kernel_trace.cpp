@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 struct Limit {
@@ -158,4 +158,4 @@ std::uint64_t KernelTrace::num_thread_instructions(const InterruptCheck& interru
   return count;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -12,7 +12,7 @@
 #include "trace/block_storage.h"
 #include "trace/static_instruction.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 using Dim3 = std::array<std::uint64_t, 3>;
 
@@ -126,4 +126,4 @@ class KernelTrace {
   ColumnCounts totals_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

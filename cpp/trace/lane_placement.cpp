@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 constexpr std::uint32_t word_bytes = 4;
@@ -370,4 +370,4 @@ bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t 
   return uses(windows.local, local_mask) && uses(windows.shared, mask & ~local_mask & ~global_mask);
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -5,7 +5,7 @@
 
 #include "trace/access.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 // A trace keeps the sectors that a warp instruction touches, not its lanes' addresses. These
 // functions go the other way: they find addresses of the active lanes that coalesce() and its
@@ -43,4 +43,4 @@ bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t 
                          const GenericWindows& windows, std::span<const std::uint64_t> sectors,
                          std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

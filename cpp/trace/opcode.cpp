@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 struct TableEntry {
@@ -438,29 +438,6 @@ bool has_64bit_integer(std::string_view opcode) {
 
 }  // namespace
 
-std::string_view name_of(OpClass op_class) {
-  static constexpr std::string_view names[num_op_classes] = {
-      "integer", "fp32",    "fp16",    "fp64",          "sfu",     "tensor", "uniform",
-      "control", "barrier", "shuffle", "constant_load", "texture", "memory", "unknown"};
-  return names[static_cast<std::size_t>(op_class)];
-}
-
-std::string_view name_of(MemorySpace space) {
-  static constexpr std::string_view names[] = {"none", "global", "local", "shared", "generic"};
-  return names[static_cast<std::size_t>(space)];
-}
-
-std::string_view name_of(MemoryKind kind) {
-  static constexpr std::string_view names[] = {"none",   "load",      "store",
-                                               "atomic", "reduction", "async_copy"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-std::string_view name_of(CacheOperator cache_operator) {
-  static constexpr std::string_view names[] = {"none", "bypass_l1", "evict_first", "evict_last"};
-  return names[static_cast<std::size_t>(cache_operator)];
-}
-
 DecodedOpcode decode_opcode(std::string_view opcode) {
   const std::string_view base = opcode.substr(0, opcode.find('.'));
   DecodedOpcode decoded;
@@ -541,4 +518,4 @@ OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decod
   return widths;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

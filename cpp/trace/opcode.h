@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
-namespace warpstack {
+#include "common/enum_names.h"
+
+namespace warpstack::trace {
 
 /// What executes an instruction; every class but `memory` has one latency in a GPU description.
 enum class OpClass : std::uint8_t {
@@ -24,12 +26,17 @@ enum class OpClass : std::uint8_t {
   memory,   ///< global, local, shared and generic accesses with addresses
   unknown,  ///< opcode not in the table; timed as `integer`
 };
-inline constexpr std::size_t num_op_classes = 14;
-std::string_view name_of(OpClass op_class);
+constexpr auto names_of(OpClass) {
+  return enum_names("operation class", "integer", "fp32", "fp16", "fp64", "sfu", "tensor",
+                    "uniform", "control", "barrier", "shuffle", "constant_load", "texture",
+                    "memory", "unknown");
+}
+inline constexpr std::size_t num_op_classes = num_values<OpClass>;
 
 enum class MemorySpace : std::uint8_t { none, global, local, shared, generic };
-inline constexpr std::size_t num_memory_spaces = 5;
-std::string_view name_of(MemorySpace space);
+constexpr auto names_of(MemorySpace) {
+  return enum_names("memory space", "none", "global", "local", "shared", "generic");
+}
 
 enum class MemoryKind : std::uint8_t {
   none,
@@ -39,8 +46,10 @@ enum class MemoryKind : std::uint8_t {
   reduction,   ///< read-modify-write that returns nothing
   async_copy,  ///< LDGSTS: global to shared memory without a register
 };
-inline constexpr std::size_t num_memory_kinds = 6;
-std::string_view name_of(MemoryKind kind);
+constexpr auto names_of(MemoryKind) {
+  return enum_names("memory access kind", "none", "load", "store", "atomic", "reduction",
+                    "async_copy");
+}
 
 /// Cache hint in the opcode's modifiers.
 enum class CacheOperator : std::uint8_t {
@@ -49,8 +58,9 @@ enum class CacheOperator : std::uint8_t {
   evict_first,  ///< .EF
   evict_last,   ///< .EL
 };
-inline constexpr std::size_t num_cache_operators = 4;
-std::string_view name_of(CacheOperator cache_operator);
+constexpr auto names_of(CacheOperator) {
+  return enum_names("cache operator", "none", "bypass_l1", "evict_first", "evict_last");
+}
 
 /// An opcode with its modifiers, read once per static instruction.
 struct DecodedOpcode {
@@ -85,4 +95,4 @@ bool has_modifier(std::string_view opcode, std::string_view wanted);
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
                     const InterruptCheck& interrupt) {
@@ -52,4 +52,4 @@ void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
   }
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

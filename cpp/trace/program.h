@@ -5,7 +5,7 @@
 
 #include "trace/trace_builder.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// One instruction that all warps of a launch may issue; arrays have one entry per warp, in the
 /// order of blocks, and per lane 32 entries per warp.
@@ -21,4 +21,4 @@ struct ProgramStep {
 void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
                     const InterruptCheck& interrupt = {});
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

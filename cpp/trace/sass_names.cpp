@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 constexpr std::array<std::uint64_t, 5> versions{70, 75, 80, 86, 90};
@@ -329,4 +329,4 @@ std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t bina
                         std::string(name_of(instruction.op_class)) + " instructions");
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

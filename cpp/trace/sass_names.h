@@ -6,7 +6,7 @@
 
 #include "trace/static_instruction.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Binary versions (SM versions of machine code) that PTX operations can be named for.
 std::span<const std::uint64_t> sass_versions();
@@ -20,8 +20,9 @@ bool sass_opcode_describes(const std::string& opcode, const StaticInstruction& i
 
 /// The SASS opcode for an instruction of any origin: its own when that describes it, otherwise the
 /// nearest of the same class that exists in `binary_version`, with modifiers for width and cache
-/// operator. The table is in docs/traces.md. Throws InputError when the version has none.
+/// operator. The table is in docs/explanation/traces.md. Throws InputError when the version has
+/// none.
 std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t binary_version,
                         ReturnKind returns);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace warpstack {
+namespace warpstack::trace {
 
 void append_register_tuple(std::vector<std::uint16_t>& registers, std::uint16_t first,
                            std::uint32_t width) {
@@ -47,4 +47,4 @@ StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
   return result;
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -7,7 +7,7 @@
 
 #include "trace/opcode.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// One row of a kernel's instruction table: everything that is the same each time the instruction
 /// executes. Two rows may share a PC when a called function restarts at its own offsets, or when a
@@ -63,4 +63,4 @@ StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
                                           std::uint32_t source_line = 0,
                                           std::uint32_t traced_width = 0);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 /// Text that is equal for equal table rows only.
@@ -298,4 +298,4 @@ KernelTrace TraceBuilder::finish() {
                      num_registers, std::move(blocks_), digest_.hex());
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -10,7 +10,7 @@
 #include "common/digest.h"
 #include "trace/kernel_trace.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers,
 /// patterns and functional simulation all end here, so that coalescing, the resolution of generic
@@ -98,4 +98,4 @@ class TraceBuilder {
   Digest digest_;
 };
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

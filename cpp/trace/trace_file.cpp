@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "trace/column_batch.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are written as they are");
@@ -127,8 +127,8 @@ class Reader {
     return value;
   }
   template <typename Enum>
-  Enum choice(std::size_t count, const char* field) {
-    return static_cast<Enum>(number(count - 1, field));
+  Enum choice() {
+    return static_cast<Enum>(number(num_values<Enum> - 1, names_in<Enum>.what.data()));
   }
   std::string text() {
     const std::uint64_t size = number();
@@ -209,10 +209,10 @@ StaticInstruction read_instruction(Reader& file) {
   instruction.pc = static_cast<std::uint32_t>(file.number(max_u32, "program counter"));
   instruction.source_line = static_cast<std::uint32_t>(file.number(max_u32, "source line"));
   instruction.known_opcode = file.number(1, "known opcode") != 0;
-  instruction.op_class = file.choice<OpClass>(num_op_classes, "operation class");
-  instruction.space = file.choice<MemorySpace>(num_memory_spaces, "memory space");
-  instruction.kind = file.choice<MemoryKind>(num_memory_kinds, "memory access kind");
-  instruction.cache_operator = file.choice<CacheOperator>(num_cache_operators, "cache operator");
+  instruction.op_class = file.choice<OpClass>();
+  instruction.space = file.choice<MemorySpace>();
+  instruction.kind = file.choice<MemoryKind>();
+  instruction.cache_operator = file.choice<CacheOperator>();
   instruction.width = static_cast<std::uint32_t>(file.number(max_u32, "access width"));
   for (auto* registers : {&instruction.destinations, &instruction.sources}) {
     *registers = file.column<std::uint16_t>(file.number());
@@ -363,4 +363,4 @@ KernelTrace read_trace_file(const std::string& path, std::shared_ptr<StorageBudg
   return read_trace(file.content(), path, std::move(budget));
 }
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

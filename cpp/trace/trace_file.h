@@ -7,7 +7,7 @@
 
 #include "trace/trace_builder.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 
 /// Version of the format below. Files go from one process to another of the same installation and
 /// are not kept, so that only this version is read.
@@ -32,4 +32,4 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
 /// Reads such a file.
 KernelTrace read_trace_file(const std::string& path, std::shared_ptr<StorageBudget> budget);
 
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -6,6 +6,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 __version__: str
+STACK_COMPONENTS: tuple[str, ...]
 
 _F64 = npt.NDArray[np.float64]
 _Eviction = tuple[int, dict[int, int], int]
@@ -179,7 +180,7 @@ class IntervalColumns:
     def columns(self) -> _Columns: ...
     def __len__(self) -> int: ...
 
-class Demands:
+class ResourceDemands:
     @property
     def memory_instructions(self) -> float: ...
     @property
@@ -197,7 +198,7 @@ class Demands:
     @property
     def dram_bytes(self) -> float: ...
 
-def demands_of(trace: KernelTrace, memory: MemoryProfile) -> Demands: ...
+def demands_of(trace: KernelTrace, memory: MemoryProfile) -> ResourceDemands: ...
 
 class PhaseList:
     @property
@@ -270,19 +271,19 @@ def model_names() -> list[str]: ...
 def model_fields(model: str) -> list[str]: ...
 def reads_phases(model: str) -> bool: ...
 
-class KernelDemand:
+class ModelInput:
     def __init__(
         self,
         intervals: IntervalColumns,
         waves: Sequence[Wave],
         phases: PhaseList | None,
-        demands: Demands | None,
+        demands: ResourceDemands | None,
     ) -> None: ...
 
-def evaluate(model: str, kernel: KernelDemand, parameters: dict[str, Any]) -> dict[str, Any]: ...
+def evaluate(model: str, kernel: ModelInput, parameters: dict[str, Any]) -> dict[str, Any]: ...
 def evaluate_all(
     model: str,
-    kernels: Sequence[KernelDemand],
+    kernels: Sequence[ModelInput],
     parameters: dict[str, Any],
     num_threads: int = 1,
 ) -> _Columns: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import reprlib
@@ -10,9 +9,8 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-import numpy as np
-
 from warpstack._core import InputError
+from warpstack._util.lazy import numpy as np
 
 __all__ = ["DamageWarning", "InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
 
@@ -93,6 +91,8 @@ def not_one_of(what: str, value: object, choices: Iterable[object]) -> InputErro
 
 def unknown(what: str, name: object, known: Iterable[str], remedy: str = "") -> InputError:
     """Return the error of a name that nothing has, with the nearest name that something has."""
+    import difflib
+
     names = list(known)
     near = difflib.get_close_matches(str(name)[:200], names, n=1) if isinstance(name, str) else []
     listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import printable_text
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 #: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
-STACK_COMPONENTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
+STACK_COMPONENTS = _core.STACK_COMPONENTS
 
 #: What a row is about: a launch, a GPU with the changes made to it, and what predicts.
 IDENTITY = ("kernel", "name", "gpu", "gpu_changes", "model")

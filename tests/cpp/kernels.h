@@ -9,12 +9,13 @@
 
 namespace warpstack::testing {
 
-inline std::shared_ptr<StorageBudget> memory_budget(std::uint64_t bytes = std::uint64_t{1} << 40) {
-  return std::make_shared<StorageBudget>(bytes, ::testing::TempDir());
+inline std::shared_ptr<trace::StorageBudget> memory_budget(std::uint64_t bytes = std::uint64_t{1}
+                                                                                 << 40) {
+  return std::make_shared<trace::StorageBudget>(bytes, ::testing::TempDir());
 }
 
-inline KernelHeader header(std::uint64_t blocks, std::uint64_t threads) {
-  KernelHeader result;
+inline trace::KernelHeader header(std::uint64_t blocks, std::uint64_t threads) {
+  trace::KernelHeader result;
   result.name = "kernel";
   result.grid = {blocks, 1, 1};
   result.block = {threads, 1, 1};
@@ -31,26 +32,27 @@ struct Step {
 };
 
 /// Every warp of the launch runs the same steps with all lanes.
-inline KernelTrace make_kernel(std::uint64_t blocks, std::uint64_t threads,
-                               const std::vector<Step>& steps,
-                               std::shared_ptr<StorageBudget> budget = memory_budget()) {
-  TraceBuilder builder(header(blocks, threads), std::move(budget));
+inline trace::KernelTrace make_kernel(
+    std::uint64_t blocks, std::uint64_t threads, const std::vector<Step>& steps,
+    std::shared_ptr<trace::StorageBudget> budget = memory_budget()) {
+  trace::TraceBuilder builder(header(blocks, threads), std::move(budget));
   std::vector<std::uint32_t> rows;
   for (const Step& step : steps) {
-    rows.push_back(
-        builder.intern(make_static_instruction(static_cast<std::uint32_t>(16 * rows.size()),
-                                               step.opcode, step.destinations, step.sources)));
+    rows.push_back(builder.intern(
+        trace::make_static_instruction(static_cast<std::uint32_t>(16 * rows.size()), step.opcode,
+                                       step.destinations, step.sources)));
   }
   for (std::uint64_t block = 0; block < blocks; ++block) {
     builder.begin_block(block);
-    for (std::uint32_t warp = 0; warp < threads / warp_size; ++warp) {
+    for (std::uint32_t warp = 0; warp < threads / trace::warp_size; ++warp) {
       builder.begin_warp(warp);
       for (std::size_t i = 0; i < steps.size(); ++i) {
-        LaneAddresses lanes;
+        trace::LaneAddresses lanes;
         lanes.mask = 0xffffffff;
         if (steps[i].address) {
-          for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-            lanes.address[lane] = steps[i].address(block * threads + warp * warp_size + lane);
+          for (std::uint32_t lane = 0; lane < trace::warp_size; ++lane) {
+            lanes.address[lane] =
+                steps[i].address(block * threads + warp * trace::warp_size + lane);
           }
         }
         builder.append(rows[i], lanes.mask, steps[i].address ? &lanes : nullptr);

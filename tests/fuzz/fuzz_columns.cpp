@@ -41,17 +41,18 @@ class Source {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;
   Source source(data, size);
-  KernelHeader header;
+  trace::KernelHeader header;
   header.grid = {4, 1, 1};
   header.block = {64, 1, 1};
-  TraceBuilder builder(header, std::make_shared<StorageBudget>(std::uint64_t{1} << 30, "/tmp"));
+  trace::TraceBuilder builder(
+      header, std::make_shared<trace::StorageBudget>(std::uint64_t{1} << 30, "/tmp"));
   const std::vector<std::uint16_t> registers{1, 2};
   for (const char* opcode : {"MOV", "LDG.E", "STG.E", "LDS", "ATOMG.E.ADD"}) {
-    builder.intern(make_static_instruction(0, opcode, registers, registers));
+    builder.intern(trace::make_static_instruction(0, opcode, registers, registers));
   }
   try {
     for (int i = 0; i < 3; ++i) {
-      BlockBatch batch;
+      trace::BlockBatch batch;
       batch.block = source.column<std::uint64_t>(5);
       batch.warp = source.column<std::uint32_t>(3);
       batch.instructions = source.column<std::uint32_t>(source.next(2) ? 4 : 0);
@@ -64,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       batch.columns.memory_count = source.column<std::uint16_t>(4);
       batch.columns.sector = source.column<std::uint64_t>(0);
       batch.columns.store_bytes = source.column<std::uint32_t>(0);
-      add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
-                          batch.stores, batch.columns.view()});
+      trace::add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory,
+                                 batch.sectors, batch.stores, batch.columns.view()});
     }
     builder.finish();
   } catch (const InputError&) {

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::uint64_t> words(size / sizeof(std::uint64_t));
   if (!words.empty()) std::memcpy(words.data(), data, words.size() * sizeof(std::uint64_t));
   try {
-    if (words_of(memory_profile_of(words)) != words) std::abort();
+    if (memory::words_of(memory::memory_profile_of(words)) != words) std::abort();
   } catch (const InputError&) {
   }
   return 0;

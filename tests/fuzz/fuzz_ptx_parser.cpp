@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/error.h"
-#include "ptx/launch.h"
+#include "ptx/loaded_module.h"
 #include "ptx/module.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;
-  const auto budget = std::make_shared<StorageBudget>(std::uint64_t{1} << 30, "/tmp");
+  const auto budget = std::make_shared<trace::StorageBudget>(std::uint64_t{1} << 30, "/tmp");
   try {
     read_trace(std::as_bytes(std::span(data, size)), "fuzz", budget);
   } catch (const InputError&) {

@@ -16,10 +16,31 @@ os.environ["WARPSTACK_CACHE"] = "off"
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("default"), max_examples=10)
 settings.load_profile("default")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out the tests marked slow, and try fewer examples in the others",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("quick"):
+        settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("quick"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(scope="session")

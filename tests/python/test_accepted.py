@@ -13,7 +13,7 @@ import pytest
 
 import warpstack as ws
 from warpstack._util.checked import strictly_checked
-from warpstack.cli import _predictions
+from warpstack.cli.validate import read_predictions
 from warpstack.errors import shown
 
 MEASURED = pd.DataFrame({"kernel": [1], "cycles": [100.0], "app": [1]})
@@ -110,7 +110,7 @@ def test_infinite_values_of_a_file_have_a_place(text, tmp_path):
     path = tmp_path / "p.csv"
     path.write_text(text)
     with pytest.raises(ws.InputError, match=r"p\.csv: line 3: cycles = -?inf is not a finite"):
-        _predictions(str(path), "cycles")
+        read_predictions(str(path), "cycles")
 
 
 def test_textures_that_were_not_made_end_quietly(capfd):

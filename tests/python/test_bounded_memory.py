@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ LIMIT_MIB = 16
 #: What the interpreter, the libraries and the metadata of 6000 blocks may take beyond the limit.
 SLACK_MIB = 40
 
+STRIDED = str(Path(__file__).resolve().parents[2] / "data" / "traces" / "strided")
+
 PREDICT = """
 import json, re, sys
 from pathlib import Path
@@ -22,6 +25,7 @@ def peak_mib():  # of this program alone; getrusage would count the process it w
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 gpu = ws.gpu(sys.argv[3])
 ws.predict(ws.patterns.stream(blocks=4), gpu)  # loads what a prediction loads
+ws.load(sys.argv[4])  # and what reading does
 before = peak_mib()
 app = ws.load(sys.argv[1], memory_limit_mib=float(sys.argv[2]))
 cycles = ws.predict(app, gpu, ["mdm"])["cycles"].tolist()
@@ -32,7 +36,7 @@ print(json.dumps([kernel.nbytes / 2**20, kernel.in_file, peak - before, cycles])
 
 
 def predict(path, limit_mib, gpu):
-    command = [sys.executable, "-c", PREDICT, str(path), str(limit_mib), gpu]
+    command = [sys.executable, "-c", PREDICT, str(path), str(limit_mib), gpu, STRIDED]
     return json.loads(subprocess.check_output(command, text=True))
 
 

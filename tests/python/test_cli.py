@@ -240,7 +240,7 @@ def test_trouble_of_the_system_is_one_line(run, monkeypatch, error, message):
     def fail():
         raise error
 
-    monkeypatch.setattr("warpstack.cli.gpus", fail)
+    monkeypatch.setattr("warpstack.hardware.description.gpus", fail)
     out, err = run("gpus", status=2)
     assert out == ""
     assert err.startswith(f"warpstack: error: {message}")

@@ -8,6 +8,8 @@ import pytest
 import warpstack as ws
 from ptx_forms import HEADER, compile_body, run
 from warpstack import cuda
+from warpstack.cuda import compiler as cuda_compiler
+from warpstack.cuda import headers
 from warpstack.errors import InputError
 
 SAXPY = r"""
@@ -25,7 +27,7 @@ def device():
 
 @pytest.fixture(params=["nvrtc", "nvcc"])
 def compiler(request):
-    if request.param == "nvrtc" and cuda._find_nvrtc() is None:
+    if request.param == "nvrtc" and cuda_compiler._find_nvrtc() is None:
         pytest.skip("NVRTC is not installed (warpstack[cuda] brings it)")
     if request.param == "nvcc" and not (
         shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
@@ -91,7 +93,7 @@ def test_errors_of_the_compiler(compiler, device):
 def test_headers_of_the_c_library(compiler, device):
     """NVRTC has none of its own; the substitutes mean what nvcc's do."""
     source = (
-        "".join(f"#include <{name}>\n" for name in cuda.HEADERS)
+        "".join(f"#include <{name}>\n" for name in headers.HEADERS)
         + r"""
 #define NDEBUG
 #include <assert.h>

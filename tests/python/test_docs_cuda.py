@@ -1,4 +1,4 @@
-"""What docs/cuda.md shows is what a user sees."""
+"""What docs/how-to/cuda.md shows is what a user sees."""
 
 import doctest
 import shutil
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from warpstack import cuda
+from warpstack.cuda import compiler
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cuda.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "cuda.md"
 
 
 def test_examples():
-    if cuda._find_nvrtc() is None and shutil.which("nvcc") is None:
+    if compiler._find_nvrtc() is None and shutil.which("nvcc") is None:
         pytest.skip("there is no CUDA compiler here (warpstack[cuda] brings one)")
     result = doctest.testfile(
         str(PAGE), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS

@@ -1,4 +1,4 @@
-"""What docs/exploring.md shows is what a user sees."""
+"""What docs/how-to/exploring.md shows is what a user sees."""
 
 import doctest
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "exploring.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "exploring.md"
 
 
 def test_examples():
@@ -23,5 +23,5 @@ def test_what_the_page_names_exists():
         found = ws
         for part in name.split("."):
             found = getattr(found, part)
-    for picture in re.findall(r"\]\((images/[^)]+)\)", text):
+    for picture in re.findall(r"\]\((\.\./images/[^)]+)\)", text):
         assert (PAGE.parent / picture).stat().st_size < 150_000, picture

@@ -1,17 +1,21 @@
 """The worked examples of the how-to pages do what the pages show."""
 
 import doctest
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import warpstack as ws
-from warpstack import io, models
+from warpstack import _core, io, models
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+HOW_TO = ROOT / "docs" / "how-to"
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def test_page(page, least, tmp_path):
     kernels = [ws.patterns.strided(gs=2, blocks=2, iterations=2, launch_id=k) for k in (1, 2, 3, 4)]
     ws.save(ws.App(kernels, name="traced"), tmp_path / "traces", format="accelsim")
     result = doctest.testfile(
-        str(DOCS / f"{page}.md"),
+        str(HOW_TO / f"{page}.md"),
         module_relative=False,
         encoding="utf-8",
         optionflags=doctest.ELLIPSIS,
@@ -47,12 +51,14 @@ def test_page(page, least, tmp_path):
 
 @pytest.mark.parametrize("page", ["add-a-model", "add-a-cache-policy", "add-a-reader"])
 def test_places_exist(page):
-    places = re.findall(r"`((?:cpp|python|tests|docs)/[\w./]+)`", (DOCS / f"{page}.md").read_text())
+    places = re.findall(
+        r"`((?:cpp|python|tests|docs)/[\w./]+)`", (HOW_TO / f"{page}.md").read_text()
+    )
     assert len(places) >= 3
     for place in places:
         assert (ROOT / place).exists(), place
     assert "constexpr Model models[]" in (ROOT / "cpp/model/model.cpp").read_text()
-    assert "_REPLACEMENTS" in (ROOT / "python/warpstack/gpu.py").read_text()
+    assert "_REPLACEMENTS" in (ROOT / "python/warpstack/hardware/description.py").read_text()
 
 
 def issue_and_stalls(intervals, wave, gpu):
@@ -127,3 +133,107 @@ def test_wrong_registrations():
         ws.io.register("mine", bool, 1)
     with pytest.raises(ws.InputError, match="no format 'parquet' was registered"):
         ws.io.unregister("parquet")
+
+
+EXTEND = (HOW_TO / "extend.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Return a copy of the sources to which every diff of the page has been applied."""
+    root = tmp_path_factory.mktemp("copy")
+    package = Path(ws.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__", "data", "lib")
+    shutil.copytree(package, root / "python/warpstack", ignore=ignored)
+    extension = Path(_core.__file__)
+    if not (root / "python/warpstack" / extension.name).exists():
+        shutil.copy(extension, root / "python/warpstack")
+    (root / "python/warpstack/data").symlink_to(package / "data")
+    shutil.copytree(ROOT / "cpp", root / "cpp")
+    diffs = re.findall(r"```diff\n(.*?)```", EXTEND, re.DOTALL)
+    assert len(diffs) == 5
+    for diff in diffs:
+        apply(diff, root)
+    return root
+
+
+def apply(diff, root):
+    """Apply a diff without line numbers: what a hunk takes away must be there once."""
+    for file in re.split(r"^--- .*\n\+\+\+ b/", diff, flags=re.MULTILINE)[1:]:
+        name, *hunks = re.split(r"^@@\n", file, flags=re.MULTILINE)
+        path = root / name.strip()
+        text = path.read_text() if path.exists() else ""
+        for hunk in hunks:
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] in " -")
+            after = "".join(line[1:] for line in lines if line[0] in " +")
+            assert text.count(before) == 1 or not text, (name, before)
+            text = text.replace(before, after) if text else after
+        path.write_text(text)
+
+
+def run_in(copy, code):
+    environment = {**os.environ, "PYTHONPATH": str(copy / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_extended_python(copy, tmp_path):
+    """The field is swept over, the policy's name is taken, the reader reads."""
+    (tmp_path / "log.accesslog").write_text("4096\n8192\n")
+    (tmp_path / "bad.accesslog").write_text("4096\nhere\n")
+    (code,) = re.findall(r"```python\n(.*?)```", EXTEND, re.DOTALL)
+    result = run_in(
+        copy,
+        f"""{code}
+assert {str(copy)!r} in ws.__file__
+none, fifth = table["cpi"]
+print(fifth / none, "dram_refresh_share" in ws.Gpu.fields())
+print(ws.gpu("pascal-mdm").replace(l1_replacement="mru").l1_replacement)
+print(ws.load({str(tmp_path / "log.accesslog")!r}))
+try:
+    ws.load({str(tmp_path / "bad.accesslog")!r})
+except ws.InputError as error:
+    print(error)
+""",
+    )
+    assert result.returncode == 0, result.stderr
+    field, policy, read, refused = result.stdout.splitlines()
+    ratio, listed = field.split()
+    assert float(ratio) == pytest.approx(1 / (1 - 0.2))  # a fifth of the time is lost
+    assert listed == "True"
+    assert policy == "mru"
+    assert read == "<App log: 1 kernels, 2 warp instructions>"
+    assert refused.endswith("bad.accesslog:2: expected an address, got 'here'")
+
+
+COMPILER = shutil.which(os.environ.get("CXX", "c++"))
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
+def test_extended_core(copy, tmp_path):
+    """The model's row compiles; the policy hits as often as the page on policies counts by hand."""
+    compile_ = [COMPILER, "-std=c++20", "-I", str(copy / "cpp")]
+    subprocess.run([*compile_, "-fsyntax-only", str(copy / "cpp/model/model.cpp")], check=True)
+    (tmp_path / "main.cpp").write_text("""
+#include <cstdio>
+#include "memory/set_store.h"
+using namespace warpstack;
+using namespace warpstack::memory;
+int main() {
+  for (const Replacement policy : {Replacement::lru, Replacement::mru}) {
+    SetStore sets(1, 2, policy);
+    int hits = 0;
+    for (int i = 0; i < 12; ++i) {
+      hits += sets.find(0, i % 3) >= 0;
+      sets.access(0, i % 3, [](std::uint32_t) {});
+    }
+    std::printf("%d\\n", hits);
+  }
+}
+""")
+    sources = [str(copy / "cpp/memory" / name) for name in ("set_store.cpp", "replacement.cpp")]
+    program = str(tmp_path / "program")
+    subprocess.run([*compile_, str(tmp_path / "main.cpp"), *sources, "-o", program], check=True)
+    result = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["0", "5"]

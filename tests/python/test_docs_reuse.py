@@ -1,4 +1,4 @@
-"""What docs/reuse.md shows is what a user sees."""
+"""What docs/explanation/reuse.md shows is what a user sees."""
 
 import doctest
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reuse.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "reuse.md"
 
 
 def test_examples():

@@ -10,7 +10,9 @@ from warpstack import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), ROOT / "README.md", *ROOT.glob("CONTRIBUTING.md")])
+KINDS = ("tutorial", "how-to", "explanation", "reference", "quality")
+OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob(f"{kind}/*.md"))])
+PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 def entries(text):
@@ -21,7 +23,8 @@ def entries(text):
 
 
 def test_every_public_name_is_in_the_reference():
-    listed = re.findall(r"^   (\w+)$", (DOCS / "api.rst").read_text(), flags=re.MULTILINE)
+    text = (DOCS / "reference/api.rst").read_text()
+    listed = re.findall(r"^   (\w+)$", text, flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(ws.__all__) - {"__version__"}
 
@@ -30,9 +33,12 @@ def test_every_page_has_its_place():
     """Pages and notebooks are in the table of contents, once."""
     listed = entries((DOCS / "index.md").read_text())
     assert len(listed) == len(set(listed))
-    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"} | {"api"}
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in OWN} - {"index"}
+    pages |= {"reference/api"}
     notebooks = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
-    generated = {"figures/index", "generated/command-line", "generated/gpu-fields"}
+    generated = {"figures/index"} | {
+        f"reference/generated/{name}" for name in ("command-line", "gpu-fields")
+    }
     assert set(listed) == pages | notebooks | generated
 
 
@@ -50,7 +56,7 @@ def test_command_line_page():
     namespace = {"__file__": str(DOCS / "conf.py"), "__name__": "conf"}
     exec((DOCS / "conf.py").read_text(), namespace)
     page = namespace["command_line"]()
-    groups = [a for a in cli._parser()._actions if isinstance(a.choices, dict)]
+    groups = [a for a in cli.make_parser()._actions if isinstance(a.choices, dict)]
     assert len(groups) == 1
     for name, command in groups[0].choices.items():
         section = page.partition(f"\n## warpstack {name}\n")[2].partition("\n## ")[0]
@@ -58,3 +64,47 @@ def test_command_line_page():
             assert option in section, (name, option)
     fields = namespace["gpu_fields"]()
     assert all(f"| `{field}` |" in fields for field in ws.Gpu.fields())
+
+
+def explained():
+    """Return the terms of the glossary and the names that tables of the reference pages begin with."""
+    glossary = (DOCS / "glossary.md").read_text()
+    blocks = re.findall(r"```\{glossary\}\n(.*?)```", glossary, flags=re.DOTALL)
+    terms = [line for block in blocks for line in block.splitlines() if re.match(r"\S", line)]
+    assert len(terms) == len(set(terms))
+    names = set(terms)
+    for page in DOCS.glob("reference/*.md"):
+        for cell in re.findall(r"^\| (`[^|]*) \|", page.read_text(), flags=re.MULTILINE):
+            names.update(re.findall(r"`(\w+)`", cell))
+    return names
+
+
+def test_every_column_is_explained():
+    """The columns of what `ws.predict`, `ws.sweep` and `ws.timing.as_table` return are in the reference."""
+    app = ws.App([ws.patterns.strided(gs=8, blocks=2, iterations=2)])
+    axes = {"num_sms": [2, 4]}
+    known = explained()
+    tables = {
+        "predict": ws.predict(app, "pascal-mdm", "all"),
+        "totals": ws.application_totals(ws.predict(app, "pascal-mdm", ["mdm"])),
+        "sweep": ws.sweep(app, "pascal-mdm", axes, ["mdm"], cache=False).drop(columns=list(axes)),
+        "simulation": ws.timing.as_table(ws.simulate(app, "pascal-mdm")),
+    }
+    for name, table in tables.items():
+        assert not set(table.columns) - known, name
+
+
+def test_every_counter_is_explained():
+    kernel = ws.patterns.strided(gs=8, blocks=2, iterations=2)
+    names = explained()
+    profile = ws.simulate_caches(kernel, "pascal-mdm")
+    counters = set(profile.totals) | set(profile.hit_rates())
+    text = (DOCS / "reference/statistics.md").read_text()
+    assert not {name for name in counters - names if f"`{name}`" not in text}
+
+
+def test_glossary_has_an_entry_for_each_reference_to_a_term():
+    known = {term.lower() for term in explained()}
+    for page in OWN:
+        for term in re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text()):
+            assert term.lower() in known, (page.name, term)

@@ -57,7 +57,7 @@ WRONG = {
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    parser = cli._parser()
+    parser = cli.make_parser()
     (subparsers,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     return dict(subparsers.choices)
 

@@ -13,7 +13,7 @@ import pytest
 
 import warpstack as ws
 from accelsim_text import header
-from warpstack.cli import _predictions
+from warpstack.cli.validate import read_predictions
 from warpstack.exploration.design import SweepFile
 from warpstack.figures.hardware import read_hardware
 
@@ -32,7 +32,7 @@ READERS = {
     "reference": ("reference.csv", ws.reference.read),
     "PTX": ("kernel.ptx", ws.cuda.compile),
     "measurements": ("measured.csv", lambda path: read_hardware(path, "h100-pcie")),
-    "predictions": ("predictions.csv", lambda path: _predictions(str(path), "cycles")),
+    "predictions": ("predictions.csv", lambda path: read_predictions(str(path), "cycles")),
 }
 
 

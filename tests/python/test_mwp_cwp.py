@@ -115,7 +115,7 @@ def test_figure_7_as_the_equations_print_it():
 
 
 def test_figure_21_saturation():
-    """MWP stops growing with the warps; what Tables 3 and 6 give (docs/mwp-cwp.md compares)."""
+    """MWP stops growing with the warps; what Tables 3 and 6 give (docs/explanation/mwp-cwp.md compares)."""
     warps = np.arange(1, 33)
     kernel = mwp_cwp.KernelDescription(
         threads_per_block=32,

@@ -1,34 +1,84 @@
-"""What the README shows is what a user sees."""
+"""What the README and the first page of the tutorial show is what a user sees."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import warpstack as ws
 from warpstack.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+TUTORIAL = (REPOSITORY / "docs/tutorial/first-prediction.md").read_text(encoding="utf-8")
 
 
-def test_first_screen_is_the_real_output(tmp_path, capsys):
-    # Of the ready PTX: compilers of other versions may make other instructions.
-    shown = re.search(r"```\n(strided on pascal-mdm.*?)\n```", README, re.DOTALL)[1]
+@pytest.fixture(scope="module")
+def strided(tmp_path_factory):
+    """Make the trace of the ready PTX: compilers of other versions may make other instructions."""
+    folder = tmp_path_factory.mktemp("demo") / "strided"
     script = REPOSITORY / "data" / "kernels" / "strided.py"
-    subprocess.run([sys.executable, script, tmp_path / "strided", "--ptx"], check=True)
-    assert main(["predict", str(tmp_path / "strided")]) == 0
+    subprocess.run([sys.executable, script, folder, "--ptx"], check=True)
+    return folder
+
+
+def test_table_of_the_tutorial_is_the_real_output(strided, capsys):
+    shown = re.search(r"```\n(strided on pascal-mdm.*?)\n```", TUTORIAL, re.DOTALL)[1]
+    assert main(["predict", str(strided)]) == 0
     assert capsys.readouterr().out.strip() == shown
 
 
+def test_answer_of_the_readme_is_what_the_command_says(strided, tmp_path, capsys):
+    """Each row has the model's IPC, and names the largest part of its CPI stack."""
+    command = re.search(r"\.venv/bin/warpstack (predict build/strided .*)", README)[1].split()
+    command[1] = str(strided)
+    assert main([*command, "--csv"]) == 0
+    (tmp_path / "table.csv").write_text(capsys.readouterr().out)
+    table = pd.read_csv(tmp_path / "table.csv").set_index(["name", "model"])
+    rows = re.findall(
+        r"^\| `(strided_\w+)` \| `(\w+)` \| ([\d.]+) \| .*?\(`(\w+)`\)", README, re.MULTILINE
+    )
+    assert [row[:2] for row in rows] == list(table.index)
+    stack = [column for column in table if column.startswith("cpi_")]
+    for name, model, ipc, largest in rows:
+        row = table.loc[(name, model)]
+        assert f"{row['ipc']:.3f}" == ipc
+        assert row[stack].astype(float).idxmax() == f"cpi_{largest}"
+    divergent = table.loc["strided_gs32"]["ipc"]
+    assert round(divergent["gpumech"] / divergent["mdm"]) == 9  # "differ ninefold"
+
+
+def test_python_of_the_readme():
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names = {}
+    exec(code, names)
+    assert set(names["table"]["model"]) == {"gpumech", "mdm"}
+    assert len(names["results"]) == len(names["profiles"]) == len(names["app"].kernels)
+
+
+def test_python_of_the_tutorial_names_what_exists():
+    names = set(re.findall(r"ws\.([a-z_.]+[a-z])\(", TUTORIAL))
+    assert len(names) > 8
+    for name in names:
+        found = ws
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 80
+
+
 def test_tools_exist():
-    for tool in set(re.findall(r"tools/\w+", README)):
+    for tool in set(re.findall(r"tools/\w+", README + TUTORIAL)):
         assert (REPOSITORY / tool).stat().st_mode & 0o100
 
 
 @pytest.mark.parametrize(
-    "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!n]*/*.md"))]
 )
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):

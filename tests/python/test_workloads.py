@@ -250,9 +250,9 @@ def test_exact_outputs_are_compared_exactly():
 
 
 def test_documented_table():
-    """The numbers in docs/workloads.md are those measured."""
+    """The numbers in docs/reference/workloads.md are those measured."""
     measured = pd.read_csv(FOLDER / "measured.csv").set_index("name")
-    text = (REPOSITORY / "docs" / "workloads.md").read_text()
+    text = (REPOSITORY / "docs" / "reference" / "workloads.md").read_text()
     rows = re.findall(r"^\| `([^`]+)` \|(.*)\|$", text, re.MULTILINE)
     found = {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
     assert set(found) == set(measured.index) == set(ws.workloads.names())

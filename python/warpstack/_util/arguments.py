@@ -6,8 +6,7 @@ import operator
 import os
 from pathlib import Path
 
-import numpy as np
-
+from warpstack._util.lazy import numpy as np
 from warpstack.errors import InputError, not_a, shown
 
 __all__ = ["as_integer", "as_path", "printable", "printable_text", "value_text"]

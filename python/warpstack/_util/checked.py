@@ -17,8 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from warpstack._util.lazy import is_dataframe
 from warpstack.errors import InputError, not_a, shown
 
 __all__ = ["checked", "checked_fields", "strictly_checked"]
@@ -311,7 +311,7 @@ def _real(value: Any) -> Any:
 
 def _numbers(value: Any) -> Any:
     """Check what NumPy takes for an array of numbers; the value stays as it is."""
-    if isinstance(value, (str, bytes, Mapping, pd.DataFrame)) or value is None:
+    if isinstance(value, (str, bytes, Mapping)) or is_dataframe(value) or value is None:
         raise _Mismatch
     try:
         array = np.asarray(value)
@@ -404,7 +404,7 @@ _ITEMS: dict[type, type] = {
 
 def _items(of: _Type, kind: type) -> _Type:
     def check(value: Any) -> Any:
-        if isinstance(value, (str, bytes, pd.DataFrame)) or not isinstance(value, kind):
+        if isinstance(value, (str, bytes)) or is_dataframe(value) or not isinstance(value, kind):
             raise _Mismatch
         if isinstance(value, np.ndarray) and value.ndim == 0:
             raise _Mismatch

@@ -11,9 +11,7 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -246,7 +244,7 @@ def _state(pid: int) -> list[str] | None:
 def _writer() -> str:
     """Return a new name that says which process of which host it belongs to."""
     pid = os.getpid()
-    return f"{_host()}-{pid}-{_start(pid)}-{secrets.token_hex(4)}"
+    return f"{_host()}-{pid}-{_start(pid)}-{os.urandom(4).hex()}"
 
 
 @cache
@@ -258,7 +256,7 @@ def _start(pid: int) -> int:
 @cache
 def _host() -> str:
     """Return what tells the processes that this one can look at from others with the same numbers."""
-    parts = [socket.gethostname()]
+    parts = [os.uname().nodename]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
     with contextlib.suppress(OSError):

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
-from tqdm import tqdm
-
 __all__ = ["Progress", "progress_bar"]
 
 
@@ -23,18 +21,32 @@ class Progress(Protocol):
         """Say what is being done."""
 
 
+class _Silent:
+    """Progress that nobody sees."""
+
+    def update(self, n: float | None = 1, /) -> bool | None:
+        return None
+
+    def set_description(self, desc: str | None = None) -> None:
+        pass
+
+
 @contextlib.contextmanager
 def progress_bar(show: bool, total: float | None, what: str, unit: str) -> Iterator[Progress]:
     """Show a bar on standard error when asked to and when that is a terminal.
 
     Without a `total` it counts.
     """
+    if not (show and sys.stderr.isatty()):
+        yield _Silent()
+        return
+    from tqdm import tqdm
+
     with tqdm(
         total=total,
         desc=what,
         unit=unit,
         unit_scale=True,
-        disable=not (show and sys.stderr.isatty()),
         file=sys.stderr,
         leave=False,
     ) as bar:

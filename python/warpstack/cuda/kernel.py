@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import struct
 from collections.abc import Sequence
@@ -87,6 +86,8 @@ class Module(Handle):
                 f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
+        import difflib
+
         near = difflib.get_close_matches(name[:200], names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         listed = ", ".join(names) if names else "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.plot.requests import PlotRequest, plot_requests
 from warpstack.traces.io import load
-from warpstack.traces.trace import App
+from warpstack.traces.trace import App, launches_of_text
 
 __all__ = ["SweepFile"]
 
@@ -157,6 +156,8 @@ def _load(given: Mapping[str, Any]) -> App:
 def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key in entries:
         if key not in known:
+            import difflib
+
             near = difflib.get_close_matches(str(key), list(known), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
             raise InputError(f"{where}there is no key {shown(key)}{hint}")
@@ -223,33 +224,13 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     _check_keys(entry, ("workload", "size", "seed"), where)
     workload = _text(entry, "workload", where)
     if workload not in workloads.names():
+        import difflib
+
         near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
         raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
-
-
-def launches_of_text(text: str | None, where: str) -> list[range] | None:
-    """Read a choice of launches such as ``1,4-6``.
-
-    Raises
-    ------
-    InputError
-        If the text is none; the message begins with `where`.
-    """
-    if text is None:
-        return None
-    chosen = []
-    for part in text.split(","):
-        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
-        if not ends:
-            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
-        if last < first:
-            raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
-        chosen.append(range(first, last + 1))
-    return chosen
 
 
 def _gpu(entries: Mapping[str, Any], folder: Path) -> Gpu:

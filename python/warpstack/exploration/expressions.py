@@ -7,7 +7,6 @@ in `Expression` can run.
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
@@ -162,6 +161,8 @@ class Expression:
         known = list(known)
         for name in self.names:
             if name not in known:
+                import difflib
+
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {_listed(known)}"
                 raise self._wrong(f"names {name}, which there is not; {hint}")

@@ -10,7 +10,6 @@ from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import qmc
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
@@ -111,6 +110,8 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
     seed = _seed(seed)
+    from scipy.stats import qmc
+
     unit = qmc.LatinHypercube(len(axes), seed=np.random.default_rng(seed)).random(n)
     return Samples(_points(axes, unit), ranges, "latin_hypercube", seed, n)
 
@@ -317,6 +318,8 @@ def _seed(seed: int) -> int:
 
 
 def _sobol(dimensions: int, n: int, seed: int) -> npt.NDArray[np.float64]:
+    from scipy.stats import qmc
+
     engine = qmc.Sobol(dimensions, seed=np.random.default_rng(seed))
     # Drawn as the next power of two and cut: the engine warns about other numbers.
     drawn: npt.NDArray[np.float64] = engine.random_base2(max(n - 1, 0).bit_length())[:n]

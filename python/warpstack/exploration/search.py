@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import differential_evolution
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
@@ -226,6 +225,8 @@ class _Evaluation:
             self._evolve_once(np.random.default_rng([seed, start]), first=start == 0)
 
     def _evolve_once(self, generator: np.random.Generator, *, first: bool) -> None:
+        from scipy.optimize import differential_evolution
+
         dimensions = len(self._axes)
         size = int(np.clip(_POPULATION_PER_FIELD * dimensions, 16, max(self._budget // 4, 16)))
         stale = 0

@@ -16,7 +16,6 @@ from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from warpstack import _core
 from warpstack._util.arguments import as_path, printable
@@ -258,6 +257,8 @@ def key_of(digests: Sequence[str], settings: Mapping[str, Any]) -> str:
 @cache
 def program() -> str:
     """Return a digest that tells this build of the stages from another one of the same version."""
+    import scipy
+
     built = Path(_core.__file__).stat()
     parts = [_core.__version__, built.st_size, built.st_mtime_ns, scipy.__version__]
     digest = hashlib.sha256(json.dumps(parts).encode())

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.files import PARTIAL, digest_of, is_sound, remove_leftovers, sealed, write_file
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
+from warpstack._util.lazy import pyarrow as pa
+from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack.errors import DamageWarning, InputError, warn
 
 try:

@@ -1,4 +1,4 @@
-"""Every figure and table of the papers, computed again; ``docs/figures.md`` explains it.
+"""Every figure and table of the papers, computed again; ``docs/how-to/figures.md`` explains it.
 
 Each is a module with a `PaperFigure` called ``figure``: it computes its data from the workloads,
 draws them, and holds the paper's claims against them. What they share is in ``study`` (workloads and
@@ -13,7 +13,6 @@ True
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from functools import cache
 
@@ -117,6 +116,8 @@ def get(name: str) -> PaperFigure:
     """
     known = _figures()
     if name not in known:
+        import difflib
+
         near = difflib.get_close_matches(str(name).lower(), known, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise InputError(f"there is no figure {name!r}{hint}; the figures are {', '.join(known)}")

@@ -155,14 +155,17 @@ def module_of(figure: str) -> str:
 def _code_digest(figure: PaperFigure) -> str:
     """Return a digest of what draws a figure: its module, and what that imports to draw.
 
-    Comments, docstrings and formatting do not count.
+    Comments, docstrings, formatting, and where modules are do not count.
     """
     parts = []
     waiting = [module_of(figure.name)]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
-        found = importlib.util.find_spec(name)
+        try:
+            found = importlib.util.find_spec(name)
+        except ModuleNotFoundError:  # its folder is not there
+            found = None
         if found is None or found.origin is None:  # a figure that is not one of the package's
             continue
         tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
@@ -173,9 +176,9 @@ def _code_digest(figure: PaperFigure) -> str:
                         seen.add(str(module))
                         waiting.append(str(module))
             body = getattr(node, "body", None)
-            if isinstance(body, list) and body and _is_docstring(body[0]):
-                node.body = body[1:]  # type: ignore[attr-defined]
-        parts.append(f"{name} {ast.dump(tree)}")
+            if isinstance(body, list):
+                node.body = [s for s in body if not _says_nothing(s)]  # type: ignore[attr-defined]
+        parts.append(ast.dump(tree))
     return _digest("\n".join(sorted(parts)).encode())
 
 
@@ -188,8 +191,9 @@ def _draws(module: str) -> bool:
     return folder in ("figures", "plot") and path.with_suffix(".py").is_file()
 
 
-def _is_docstring(statement: object) -> bool:
-    return (
+def _says_nothing(statement: object) -> bool:
+    """Return whether a statement draws nothing: an import, or a text, such as a docstring."""
+    return isinstance(statement, (ast.Import, ast.ImportFrom)) or (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)

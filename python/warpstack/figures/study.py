@@ -242,7 +242,7 @@ def _sources() -> str:
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         place = file.relative_to(package)
-        if place.parts[0] in ("plot", "cli", "cli.py") or (
+        if place.parts[0] in ("plot", "cli") or (
             place.parts[0] == "figures" and place.name != "stages.py"
         ):
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import os
@@ -631,6 +630,8 @@ def check_field_names(names: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
             text = printable_text(name)[:80] if isinstance(name, str) else shown(name)
+            import difflib
+
             near = difflib.get_close_matches(text, known, n=1)
             hint = (
                 f"; did you mean {near[0]}?"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy.cluster.vq import vq
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
@@ -297,7 +297,7 @@ class IntervalProfile:
         """Play the launch: how long how many warps and SMs are at work.
 
         Blocks go to SMs as slots get free, in the time of a reference machine whose latencies are the
-        same for every GPU (``docs/warpstack-model.md``).
+        same for every GPU (``docs/explanation/warpstack-model.md``).
 
         Parameters
         ----------
@@ -347,14 +347,14 @@ class IntervalProfile:
             self._played = {key: self._work.play(key, launch.blocks_per_sm)}
         return self._played[key]
 
-    def _core_kernel(self, gpu: Gpu, model: str) -> _core.KernelDemand:
+    def _core_kernel(self, gpu: Gpu, model: str) -> _core.ModelInput:
         """Return what a model reads of the kernel."""
         waves = self._core_waves(gpu)
         if self._source is None or not _core.reads_phases(model):
-            return _core.KernelDemand(self._core, waves, None, None)
+            return _core.ModelInput(self._core, waves, None, None)
         source = self._source
         demands = _core.demands_of(source.kernel._core, source.memory)
-        return _core.KernelDemand(self._core, waves, self._core_phases(gpu), demands)
+        return _core.ModelInput(self._core, waves, self._core_phases(gpu), demands)
 
     def __repr__(self) -> str:
         table = self.intervals
@@ -388,13 +388,18 @@ def warp_groups(
         issues one instruction per cycle (GPUMech, Eq. 5), ``count`` warps. Warps without
         instructions are left out.
     """
+    return pd.DataFrame(_warp_groups(kernel, latencies, num_threads))
+
+
+def _warp_groups(
+    kernel: KernelTrace, latencies: npt.ArrayLike | None, num_threads: int
+) -> dict[str, npt.NDArray[Any]]:
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
-    found = _core.group_warps(
+    return _core.group_warps(
         kernel._core,
         np.asarray(values, dtype=float),
         num_threads=as_integer("num_threads", num_threads, 0, MOST_THREADS),
     )
-    return pd.DataFrame(found)
 
 
 @checked
@@ -429,18 +434,18 @@ def representative_warp(
     """
     if selection not in SELECTIONS:
         raise not_one_of("selection", selection, SELECTIONS)
-    groups = warp_groups(kernel, num_threads=num_threads)
-    ipc = (groups["instructions"] / groups["cycles"]).to_numpy()
+    groups = _warp_groups(kernel, None, num_threads)
+    ipc = groups["instructions"] / groups["cycles"]
     if selection == "max":
         chosen = int(np.argmax(ipc))
     elif selection == "min":
         chosen = int(np.argmin(ipc))
     else:
-        count = groups["count"].to_numpy(dtype=float)
-        features = np.stack([ipc, groups["instructions"].to_numpy(dtype=float)], axis=1)
+        count = groups["count"].astype(float)
+        features = np.stack([ipc, groups["instructions"].astype(float)], axis=1)
         features /= np.average(features, axis=0, weights=count)
         chosen = _nearest_to_main_centre(features, count)
-    return int(groups["block"].iloc[chosen]), int(groups["warp"].iloc[chosen])
+    return int(groups["block"][chosen]), int(groups["warp"][chosen])
 
 
 def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[np.float64]) -> int:
@@ -458,7 +463,8 @@ def _nearest_to_main_centre(points: npt.NDArray[np.float64], count: npt.NDArray[
         return 0
     labels = np.full(len(points), -1)
     for _ in range(_MAX_ITERATIONS):
-        before, (labels, _) = labels, vq(points, centres)
+        distance = np.square(points[:, np.newaxis] - centres).sum(axis=2)
+        before, labels = labels, np.argmin(distance, axis=1)
         if (labels == before).all():
             break
         centres = np.stack(

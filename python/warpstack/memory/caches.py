@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
-import pandas as pd
-
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -42,7 +41,7 @@ def cache_fields(access_order: str) -> frozenset[str]:
 class MemoryProfile:
     """What the caches did with one kernel.
 
-    Made by `warpstack.simulate_caches`. ``docs/statistics.md`` defines every counter and the sums
+    Made by `warpstack.simulate_caches`. ``docs/reference/statistics.md`` defines every counter and the sums
     that hold among them.
     """
 
@@ -183,7 +182,7 @@ class MemorySystem:
     access_order
         In which order the resident warps of an SM access memory. ``round_robin``: each in turn.
         ``greedy``: as a greedy-then-oldest scheduler and its MSHRs make it; see
-        ``docs/memory.md``.
+        ``docs/explanation/memory.md``.
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
         of L1 are the same.

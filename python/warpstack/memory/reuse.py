@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import betainc
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields
@@ -548,6 +547,8 @@ def _hit_probability(distances: _I64, ways: int, lines: int) -> _F64:
     """
     result = np.ones(distances.shape)
     far = distances >= ways
+    from scipy.special import betainc
+
     result[far] = betainc(distances[far] - ways + 1.0, float(ways), (lines - ways) / lines)
     return result
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
+from warpstack._util.lazy import is_dataframe
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
@@ -113,7 +114,7 @@ def register(
         Function of the intervals (the table of `IntervalProfile.intervals`), a wave (``warps`` per
         SM W, ``active_sms`` S) and the `Gpu`, which returns the cycles that the fullest SM takes for
         the wave, by component of `STACK_COMPONENTS`; those it leaves out are 0. Waves are put
-        together as for the other models (``docs/models.md``): cycles add up, and the IPC is the
+        together as for the other models (``docs/explanation/models.md``): cycles add up, and the IPC is the
         kernel's rate.
     fields
         The fields of `Gpu` that the function reads, beyond those of the caches and the intervals.
@@ -194,7 +195,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
         the profile: for other latencies or caches, build it again.
     model
-        One of `names`. ``docs/models.md`` gives the equations.
+        One of `names`. ``docs/explanation/models.md`` gives the equations.
 
     Returns
     -------
@@ -399,6 +400,34 @@ def predict(
     InputError
         If a name is unknown or a thread block does not fit on an SM.
     """
+    rows = predicted_rows(
+        app_or_kernel,
+        gpu,
+        models,
+        selection=selection,
+        misses=misses,
+        merge_threshold=merge_threshold,
+        access_order=access_order,
+        flush_l2=flush_l2,
+        progress=progress,
+    )
+    return pd.DataFrame(rows)
+
+
+@checked
+def predicted_rows(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    models: str | Iterable[str],
+    *,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the rows of `predict`, for which pandas need not be loaded."""
     wanted = model_list(models)
     gpu = as_gpu(gpu)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
@@ -412,7 +441,7 @@ def predict(
                 found = evaluate(profile, gpu, model)
                 rows.append(row(kernel, gpu, model, values_of_row(found)))
             bar.update(1)
-    return pd.DataFrame(rows)
+    return rows
 
 
 @checked
@@ -455,6 +484,12 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def rows_total(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Any]:
+    """Return what `application_totals` says of the rows of one model on one GPU."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return {"kernels": len(rows), **add_up(columns)}
+
+
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
 _STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 
@@ -469,10 +504,15 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
     return used
 
 
-def as_records(predictions: pd.DataFrame) -> list[dict[str, Any]]:
+def as_records(
+    predictions: pd.DataFrame | Iterable[Mapping[Any, Any]],
+) -> list[dict[str, Any]]:
     """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
+    rows: Iterable[Any] = (
+        predictions.to_dict("records") if is_dataframe(predictions) else predictions
+    )
     records = []
-    for values in predictions.to_dict("records"):
+    for values in rows:
         record = {str(name): value for name, value in values.items()}
         stack = {component: record.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
         provenance = {name: record.pop(name) for name in PROVENANCE}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pandas as pd
-
 from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.models import prediction

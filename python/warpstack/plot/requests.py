@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -142,6 +141,8 @@ def _options(kind: str, given: Mapping[str, Any], at: str) -> dict[str, Any]:
     }
     for name in given:
         if name not in parameters:
+            import difflib
+
             near = difflib.get_close_matches(str(name), parameters, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(parameters)}"
             raise InputError(f"{at}: {kind} has no {name}; {hint}")

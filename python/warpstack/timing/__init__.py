@@ -4,9 +4,7 @@ from warpstack.timing.simulation import (
     LATENCY_PARTS,
     SimulationResult,
     Simulator,
-    as_records,
     as_table,
-    fields_used,
     simulate,
 )
 
@@ -14,8 +12,6 @@ __all__ = [
     "LATENCY_PARTS",
     "SimulationResult",
     "Simulator",
-    "as_records",
     "as_table",
-    "fields_used",
     "simulate",
 ]

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, overload
 
-import pandas as pd
-
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -35,7 +34,7 @@ _MOST_CYCLES = 2**40
 class SimulationResult:
     """What one kernel did on the simulated GPU.
 
-    Made by `warpstack.simulate`. ``docs/timing.md`` defines every resource and statistic.
+    Made by `warpstack.simulate`. ``docs/explanation/timing.md`` defines every resource and statistic.
     """
 
     @checked
@@ -184,7 +183,7 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
 
 
 def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
-    """Return simulations as `warpstack.models.as_records` returns predictions, ready for JSON.
+    """Return simulations as `warpstack.models.prediction.as_records` returns predictions, ready for JSON.
 
     Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
     """
@@ -317,7 +316,7 @@ def simulate(
 
     Every resource that the models speak of has its time: warp schedulers, operation latencies,
     barriers, the load-store unit, shared memory, L1 with its MSHRs, the NoC, the slices of L2 and
-    the DRAM channels. ``docs/timing.md`` gives the rule of each and the field of `Gpu` that sets
+    the DRAM channels. ``docs/explanation/timing.md`` gives the rule of each and the field of `Gpu` that sets
     it. The result is the same on every run.
 
     Parameters
@@ -375,7 +374,6 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
         "latency": class_values(read["latency"]),
         "interval": class_values(read["interval"]),
-        "shared_memory_latency": gpu.shared_memory_latency,
         # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
         "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,
         "noc_queue_entries": gpu.noc_queue_entries or gpu.l1_miss_queue_entries,

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, strictly_checked
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, TraceWarning, shown, warn
 
 __all__ = ["App", "KernelTrace"]
@@ -253,6 +253,28 @@ class Launches:
             missing = next((number for number in chosen if number not in launches), None)
             if missing is not None:
                 raise InputError(f"{where} has no kernel {missing}; {_listing(launches)}")
+
+
+def launches_of_text(text: str | None, where: str) -> list[range] | None:
+    """Read a choice of launches such as ``1,4-6``.
+
+    Raises
+    ------
+    InputError
+        If the text is something else; the message begins with `where`.
+    """
+    if text is None:
+        return None
+    chosen = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
+        if not ends:
+            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6")
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if last < first:
+            raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
+        chosen.append(range(first, last + 1))
+    return chosen
 
 
 def _just(number: Any) -> range:

@@ -8,7 +8,6 @@ comes with the package, so no GPU and no CUDA compiler is needed.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import types
@@ -368,6 +367,8 @@ def _find(name: str) -> tuple[str, Workload]:
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(name.lower(), known, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import Delaunay
 
 from warpstack.errors import InputError
 from warpstack.workloads import Arrays, Parameters, Session, Workload
@@ -36,6 +35,8 @@ def make_inputs(
     if parameters["points"] < _FEWEST_POINTS:
         raise InputError(f"cfd: points = {parameters['points']} is below {_FEWEST_POINTS}")
     points = generator.random((parameters["points"], 3))
+    from scipy.spatial import Delaunay
+
     mesh = Delaunay(points)
     corners = points[mesh.simplices]
     keep = np.linalg.norm(corners.mean(axis=1) - 0.5, axis=1) > _RADIUS

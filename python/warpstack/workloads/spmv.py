@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from warpstack.workloads import Arrays, Parameters, Session, Workload
 
@@ -54,7 +53,9 @@ def run(session: Session, parameters: Parameters, inputs: Arrays) -> dict[str, n
 
 def reference(parameters: Parameters, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
     """Multiply in double precision with SciPy."""
-    matrix = scipy.sparse.csr_matrix(
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(
         (inputs["values"].astype(np.float64), inputs["columns"], inputs["first_entry"]),
         shape=(parameters["rows"], parameters["rows"]),
     )

@@ -4,12 +4,12 @@
 
 #include "kernels.h"
 
-namespace warpstack {
+namespace warpstack::interval {
 namespace {
 
 using testing::make_kernel;
 
-KernelWork work_of(const KernelTrace& trace, double latency, double rate) {
+KernelWork work_of(const trace::KernelTrace& trace, double latency, double rate) {
   const std::size_t rows = trace.instructions().size();
   return {trace, Latencies(rows, latency), Latencies(rows, 25), rate};
 }
@@ -17,7 +17,8 @@ KernelWork work_of(const KernelTrace& trace, double latency, double rate) {
 TEST(KernelWork, BlocksTakeSlotsAsTheyGetFree) {
   // Three blocks of one warp with four instructions, two SMs with one slot: four cycles with both
   // at work, four with one.
-  const KernelTrace trace = make_kernel(3, 32, std::vector<testing::Step>(4, {"MOV", {1}, {}, {}}));
+  const trace::KernelTrace trace =
+      make_kernel(3, 32, std::vector<testing::Step>(4, {"MOV", {1}, {}, {}}));
   const PhaseList list = work_of(trace, 4, 1).play(2, 1);
   ASSERT_EQ(list.phases.size(), 2u);
   EXPECT_DOUBLE_EQ(list.first_all_warps, 2);
@@ -31,7 +32,7 @@ TEST(KernelWork, BlocksTakeSlotsAsTheyGetFree) {
 }
 
 TEST(KernelWork, NoInstructionIsLost) {
-  const KernelTrace trace =
+  const trace::KernelTrace trace =
       make_kernel(101, 96, {{"MOV", {1}, {}, {}}, {"MOV", {2}, {1}, {}}, {"MOV", {3}, {2}, {}}});
   for (const double rate : {0.3, 1.0, 4.0}) {
     for (const std::uint32_t sms : {1u, 3u, 200u}) {
@@ -53,4 +54,4 @@ TEST(KernelWork, NoInstructionIsLost) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::interval

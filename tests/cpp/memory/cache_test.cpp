@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 CacheConfig config(WritePolicy policy, WriteMiss miss, std::uint32_t sector_bytes = 32) {
@@ -337,4 +337,4 @@ TEST(CacheConfig, ImpossibleGeometry) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "memory/reuse_profile.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 struct Collected : LineSink {
@@ -20,7 +20,8 @@ struct Collected : LineSink {
   void end_stream() override { streams.emplace_back(); }
 };
 
-std::vector<Collected::Stream> collect(const KernelTrace& trace, const LineStreamConfig& config) {
+std::vector<Collected::Stream> collect(const trace::KernelTrace& trace,
+                                       const LineStreamConfig& config) {
   Collected sink;
   stream_lines(trace, config, sink);
   EXPECT_TRUE(sink.streams.back().empty());  // the last one ended
@@ -29,7 +30,7 @@ std::vector<Collected::Stream> collect(const KernelTrace& trace, const LineStrea
 }
 
 /// Three blocks of one warp: each loads line `block`, adds to line 9 and stores line `block`.
-KernelTrace three_blocks() {
+trace::KernelTrace three_blocks() {
   const auto own = [](std::uint64_t thread) { return thread / 32 * 32; };
   return testing::make_kernel(3, 32,
                               {{"LDG.E", {4}, {2}, own},
@@ -68,13 +69,13 @@ TEST(LineStream, MergedStreamTakesTurns) {
 
 TEST(LineStream, FilterKeepsLoadHitsBack) {
   const auto same = [](std::uint64_t) { return std::uint64_t{320}; };
-  const KernelTrace trace = testing::make_kernel(1, 32,
-                                                 {{"STG.E", {}, {2}, same},
-                                                  {"LDG.E", {4}, {2}, same},
-                                                  {"LDG.E", {4}, {2}, same},
-                                                  {"RED.E.ADD", {}, {2}, same},
-                                                  {"LDG.E", {4}, {2}, same},
-                                                  {"LDG.E.STRONG.GPU", {4}, {2}, same}});
+  const trace::KernelTrace trace = testing::make_kernel(1, 32,
+                                                        {{"STG.E", {}, {2}, same},
+                                                         {"LDG.E", {4}, {2}, same},
+                                                         {"LDG.E", {4}, {2}, same},
+                                                         {"RED.E.ADD", {}, {2}, same},
+                                                         {"LDG.E", {4}, {2}, same},
+                                                         {"LDG.E.STRONG.GPU", {4}, {2}, same}});
   LineStreamConfig config;
   config.merged = true;
   config.filter = LineFilter{4, 1, false};
@@ -88,7 +89,7 @@ TEST(LineStream, FilterKeepsLoadHitsBack) {
 }
 
 TEST(LineStream, InstructionsTouchALineOnce) {
-  const KernelTrace trace = testing::make_kernel(
+  const trace::KernelTrace trace = testing::make_kernel(
       1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread % 2 * 128 + thread; }}});
   LineStreamConfig config;
   config.line_bytes = 128;
@@ -96,7 +97,7 @@ TEST(LineStream, InstructionsTouchALineOnce) {
 }
 
 TEST(LineStream, ImpossibleConfiguration) {
-  const KernelTrace trace = three_blocks();
+  const trace::KernelTrace trace = three_blocks();
   Collected sink;
   LineStreamConfig config;
   config.line_bytes = 40;
@@ -113,4 +114,4 @@ TEST(LineStream, ImpossibleConfiguration) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

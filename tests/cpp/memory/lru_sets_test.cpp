@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 TEST(LruSets, DepthIsThePlaceInTheSet) {
@@ -63,4 +63,4 @@ TEST(CacheFamily, ImpossibleGeometry) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "memory/schedule.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 using testing::make_kernel;
@@ -32,7 +32,7 @@ std::uint64_t own_line(std::uint64_t thread) { return thread / 32 * 128 + thread
 
 TEST(SmSchedule, WarpsTakeTurnsAndBlocksFillFreeSlots) {
   // Three blocks of two warps, two accesses each; two blocks are resident.
-  const KernelTrace trace = make_kernel(
+  const trace::KernelTrace trace = make_kernel(
       3, 64, {{"LDG.E", {4}, {2}, own_line}, {"MOV", {1}, {}, {}}, {"LDG.E", {4}, {2}, own_line}});
   const RowFlags flags(trace.instructions());
   SmSchedule schedule(trace, flags, {0, 1, 2}, 2);
@@ -48,7 +48,7 @@ TEST(SmSchedule, WarpsTakeTurnsAndBlocksFillFreeSlots) {
 
 TEST(GreedySchedule, AWarpGoesOnUntilItWaitsAndMissesReturnInOrder) {
   // Three blocks of two warps, two accesses each; two blocks are resident.
-  const KernelTrace trace =
+  const trace::KernelTrace trace =
       make_kernel(3, 64, {{"LDG.E", {4}, {2}, own_line}, {"LDG.E", {4}, {2}, own_line}});
   const RowFlags flags(trace.instructions());
   using Order = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
@@ -84,8 +84,8 @@ TEST(SmSchedule, FileBackedWarpsReadInWindows) {
                      {2, 6},
                      [i](std::uint64_t thread) { return thread * (i % 40) * 4; }});
   }
-  const KernelTrace in_memory = make_kernel(2, 64, steps);
-  const KernelTrace in_file = make_kernel(2, 64, steps, memory_budget(0));
+  const trace::KernelTrace in_memory = make_kernel(2, 64, steps);
+  const trace::KernelTrace in_file = make_kernel(2, 64, steps, memory_budget(0));
   ASSERT_TRUE(in_file.blocks().spilled());
   const RowFlags flags(in_memory.instructions());
   SmSchedule first(in_memory, flags, {0, 1}, 2);
@@ -104,7 +104,7 @@ TEST(SmSchedule, FileBackedWarpsReadInWindows) {
 }
 
 TEST(MemorySystem, StreamMissesEverywhereOnce) {
-  const KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
+  const trace::KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
   MemorySystem system(config());
   const MemoryProfile cold = system.run(trace);
   EXPECT_EQ(cold.totals[Total::l1_read_requests], 8u);
@@ -123,7 +123,7 @@ TEST(MemorySystem, ThreadsDoNotChangeTheResult) {
   const auto scattered = [](std::uint64_t factor) {
     return [factor](std::uint64_t thread) { return thread * factor % 1048573 * 4; };
   };
-  const KernelTrace trace = make_kernel(
+  const trace::KernelTrace trace = make_kernel(
       64, 256,
       {{"LDG.E", {4}, {2}, scattered(7919)},
        {"STG.E", {}, {2, 4}, scattered(104729)},
@@ -146,8 +146,8 @@ TEST(MemorySystem, ThreadsDoNotChangeTheResult) {
     MemorySystem one(c, 1);
     MemorySystem four(c, 4);
     for (int launch = 0; launch < 2; ++launch) {
-      const MemoryProfile expected = one.run(trace, WarpPosition{3, 1});
-      const MemoryProfile found = four.run(trace, WarpPosition{3, 1});
+      const MemoryProfile expected = one.run(trace, trace::WarpPosition{3, 1});
+      const MemoryProfile found = four.run(trace, trace::WarpPosition{3, 1});
       for (std::size_t i = 0; i < num_totals; ++i) {
         const auto total = static_cast<Total>(i);
         EXPECT_EQ(found.totals[total], expected.totals[total]) << name_of(total);
@@ -166,7 +166,7 @@ TEST(MemorySystem, ThreadsDoNotChangeTheResult) {
 
 TEST(MemorySystem, FailuresInThreadsReachTheCaller) {
   struct Stop {};
-  const KernelTrace trace = make_kernel(
+  const trace::KernelTrace trace = make_kernel(
       64, 256,
       {{"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread * 7919 % 65536 * 256; }},
        {"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread * 31 % 65536 * 256; }}});
@@ -182,19 +182,19 @@ TEST(MemorySystem, FailuresInThreadsReachTheCaller) {
 
 TEST(SmSchedule, BlockPolicies) {
   // Six blocks; block 0 has eight times the accesses of the others. Two SMs of one block each.
-  TraceBuilder builder(testing::header(6, 32), memory_budget());
-  const std::uint32_t row = builder.intern(make_static_instruction(
+  trace::TraceBuilder builder(testing::header(6, 32), memory_budget());
+  const std::uint32_t row = builder.intern(trace::make_static_instruction(
       0, "LDG.E", std::vector<std::uint16_t>{4}, std::vector<std::uint16_t>{2}));
   for (std::uint64_t block = 0; block < 6; ++block) {
     builder.begin_block(block);
     builder.begin_warp(0);
-    LaneAddresses lanes;
+    trace::LaneAddresses lanes;
     lanes.mask = 1;
     lanes.address[0] = 0;
     for (int i = 0; i < (block == 0 ? 8 : 1); ++i) builder.append(row, 1, &lanes);
     builder.end_block();
   }
-  const KernelTrace trace = builder.finish();
+  const trace::KernelTrace trace = builder.finish();
   const RowFlags flags(trace.instructions());
   using Blocks = std::vector<std::vector<std::uint32_t>>;
   EXPECT_EQ(assign_blocks(trace, flags, 2, 1, {}), (Blocks{{0, 2, 4}, {1, 3, 5}}));
@@ -211,7 +211,7 @@ TEST(SmSchedule, BlockPolicies) {
 TEST(MemorySystem, AdaptiveL1IsWhatSharedMemoryLeaves) {
   // Eq. 7: 2 blocks of 3000 bytes are resident; the smallest carve-out of 6000 bytes or more is 8
   // KiB.
-  const KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
+  const trace::KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
   MemoryConfig c = config();
   c.sm.shared_memory_bytes = 16384;
   c.sm.shared_memory_reserved_bytes = 3000;
@@ -225,14 +225,14 @@ TEST(MemorySystem, AdaptiveL1IsWhatSharedMemoryLeaves) {
 }
 
 TEST(MemorySystem, InterruptEndsTheRun) {
-  const KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
+  const trace::KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
   struct Stop {};
   MemorySystem system(config());
   EXPECT_THROW(system.run(trace, {}, [] { throw Stop{}; }), Stop);
 }
 
 TEST(MemorySystem, BlocksThatDoNotFit) {
-  const KernelTrace trace = make_kernel(1, 64, {{"LDG.E", {4}, {2}, own_line}});
+  const trace::KernelTrace trace = make_kernel(1, 64, {{"LDG.E", {4}, {2}, own_line}});
   MemoryConfig tight = config();
   tight.sm.registers = 1000;
   EXPECT_THROW(MemorySystem(tight).run(trace), InputError);
@@ -242,4 +242,4 @@ TEST(MemorySystem, BlocksThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

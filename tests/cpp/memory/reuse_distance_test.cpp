@@ -7,7 +7,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 /// The definition: the place of the line in a list, the last used first.
@@ -77,4 +77,4 @@ TEST(StackDistances, CanBeInterrupted) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::memory {
 namespace {
 
 TEST(ReuseProfiler, CountsByKindInOneStream) {
@@ -58,4 +58,4 @@ TEST(ReuseProfiler, ImpossibleSampling) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::memory

@@ -7,13 +7,13 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 /// Intervals with random demands; some have no requests.
-IntervalColumns random_intervals(std::size_t size, std::mt19937& random) {
+interval::IntervalColumns random_intervals(std::size_t size, std::mt19937& random) {
   std::uniform_int_distribution<int> few(0, 40);
-  IntervalColumns columns;
+  interval::IntervalColumns columns;
   for (std::size_t i = 0; i < size; ++i) {
     const double reads = std::max(few(random) - 20, 0);
     const double writes = std::max(few(random) - 30, 0);
@@ -43,7 +43,7 @@ std::vector<ModelParameters> random_configurations(std::size_t size, std::mt1993
     // What the evaluator keeps depends on the first three: it has to notice that they change.
     parameters.issue_rate = random() % 4 == 0 ? 2 : 1;
     parameters.l1_request_bytes = random() % 4 == 0 ? 32 : 128;
-    parameters.scheduler = random() % 2 == 0 ? Scheduler::gto : Scheduler::lrr;
+    parameters.scheduler = random() % 2 == 0 ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
     parameters.clock_ghz = number(random) / 500;
     parameters.l1_mshrs = 1 + random() % 64;
     parameters.l2_latency = number(random);
@@ -56,10 +56,10 @@ std::vector<ModelParameters> random_configurations(std::size_t size, std::mt1993
 
 TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
   std::mt19937 random(1);
-  const IntervalColumns first = random_intervals(30, random);
-  const IntervalColumns second = random_intervals(1, random);
-  const std::vector<KernelDemand> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}},
-                                             {&second, {{1, 8, 1, 8}}}};
+  const interval::IntervalColumns first = random_intervals(30, random);
+  const interval::IntervalColumns second = random_intervals(1, random);
+  const std::vector<ModelInput> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}},
+                                           {&second, {{1, 8, 1, 8}}}};
   const std::vector<ModelParameters> configurations = random_configurations(3000, random);
   for (const std::string_view name : model_names()) {
     const Model& model = find_model(name);
@@ -67,13 +67,13 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
       const ModelColumns columns = evaluate_all(model, kernels, configurations, threads);
       ASSERT_EQ(columns.cycles.size(), 6000U);
       for (std::size_t entry = 0; entry < 6000; entry += 7) {
-        const KernelDemand& kernel = kernels[entry % 2];
+        const ModelInput& kernel = kernels[entry % 2];
         const ModelResult one =
             evaluate(model, *kernel.intervals, kernel.waves, configurations[entry / 2]);
         ASSERT_EQ(columns.cycles[entry], one.cycles) << name << " " << entry;
         ASSERT_EQ(columns.cpi[entry], one.cpi);
         ASSERT_EQ(columns.warp_instructions[entry], one.warp_instructions);
-        for (std::size_t c = 0; c < num_stack_components; ++c) {
+        for (const StackComponent c : values_of<StackComponent>) {
           ASSERT_EQ(columns.stack[c][entry], one.stack[c]);
         }
       }
@@ -83,16 +83,16 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
 
 TEST(Batch, ErrorsAndInterruptsReachTheCaller) {
   std::mt19937 random(2);
-  const IntervalColumns intervals = random_intervals(4, random);
-  const std::vector<KernelDemand> kernels = {{&intervals, {{1, 8, 1, 8}}}};
+  const interval::IntervalColumns intervals = random_intervals(4, random);
+  const std::vector<ModelInput> kernels = {{&intervals, {{1, 8, 1, 8}}}};
   std::vector<ModelParameters> configurations = random_configurations(5000, random);
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2,
                             [] { throw std::runtime_error("stop"); }),
                std::runtime_error);
   configurations[4321].l1_mshrs = 0;
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2), InputError);
-  const IntervalColumns none;
-  const std::vector<KernelDemand> empty = {{&none, {{1, 8, 1, 8}}}};
+  const interval::IntervalColumns none;
+  const std::vector<ModelInput> empty = {{&none, {{1, 8, 1, 8}}}};
   EXPECT_THROW(evaluate_all(find_model("mdm"), empty, configurations), InputError);
 }
 
@@ -101,4 +101,4 @@ TEST(Batch, NothingGivesNothing) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::model

@@ -7,11 +7,12 @@
 
 #include "common/error.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
-IntervalColumns one_interval(double instructions, double stall, double reads, double miss_ratio) {
-  IntervalColumns columns;
+interval::IntervalColumns one_interval(double instructions, double stall, double reads,
+                                       double miss_ratio) {
+  interval::IntervalColumns columns;
   columns.instructions = {instructions};
   columns.stall_cycles = {stall};
   columns.stall_by_cause = {std::vector<double>{stall}, {0}, {0}, {0}};
@@ -39,8 +40,8 @@ ModelParameters machine() {
   return parameters;
 }
 
-double cycles(std::string_view model, const IntervalColumns& columns, const Wave& wave,
-              const ModelParameters& parameters) {
+double cycles(std::string_view model, const interval::IntervalColumns& columns,
+              const interval::Wave& wave, const ModelParameters& parameters) {
   return evaluate(find_model(model), columns, {&wave, 1}, parameters).cycles;
 }
 
@@ -65,8 +66,8 @@ TEST(Models, ClosedFormOfTheMshrSumEqualsTheSum) {
   for (const double mshrs : {1.0, 3.0, 32.0}) {
     parameters.l1_mshrs = mshrs;
     for (int warps = 1; warps < 200; warps += 7) {
-      const IntervalColumns columns = one_interval(3, 100, 1.7, 0.5);
-      const Wave wave{1, static_cast<double>(warps), 1, static_cast<double>(warps)};
+      const interval::IntervalColumns columns = one_interval(3, 100, 1.7, 0.5);
+      const interval::Wave wave{1, static_cast<double>(warps), 1, static_cast<double>(warps)};
       const double delay = cycles("mt_mshr", columns, wave, parameters) * 1.0;
       const double base = cycles("mt", columns, wave, parameters);
       const double requests = 1.7 * warps;
@@ -86,13 +87,13 @@ TEST(Models, StacksSumExactly) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> uniform(0, 1);
   for (int trial = 0; trial < 200; ++trial) {
-    IntervalColumns columns = one_interval(1 + 50 * uniform(random), 500 * uniform(random),
-                                           40 * uniform(random), uniform(random));
+    interval::IntervalColumns columns = one_interval(
+        1 + 50 * uniform(random), 500 * uniform(random), 40 * uniform(random), uniform(random));
     columns.stall_by_cause[0][0] *= 0.25;
     columns.stall_by_cause[3][0] = columns.stall_cycles[0] * 0.75;
     ModelParameters parameters = machine();
     parameters.issue_rate = trial % 2 == 0 ? 1 : 4;
-    const std::vector<Wave> waves = waves_of(1 + trial * 13, 4, 8, 28);
+    const std::vector<interval::Wave> waves = interval::waves_of(1 + trial * 13, 4, 8, 28);
     for (const std::string_view name : model_names()) {
       const ModelResult result = evaluate(find_model(name), columns, waves, parameters);
       const double sum = std::accumulate(result.stack.begin(), result.stack.end(), 0.0);
@@ -116,7 +117,7 @@ TEST(Markov, MoreWarpsHideMore) {
 }
 
 TEST(Waves, CoverTheLaunch) {
-  const std::vector<Wave> waves = waves_of(500, 4, 8, 28);
+  const std::vector<interval::Wave> waves = interval::waves_of(500, 4, 8, 28);
   ASSERT_EQ(waves.size(), 2u);
   EXPECT_EQ(waves[0].count, 2);
   EXPECT_EQ(waves[0].warps, 32);
@@ -125,13 +126,14 @@ TEST(Waves, CoverTheLaunch) {
   EXPECT_EQ(waves[1].warps, 8);
   EXPECT_EQ(waves[1].active_sms, 28);
   EXPECT_EQ(waves[1].total_warps, 52 * 4);
-  EXPECT_EQ(waves_of(3, 4, 8, 28)[0].active_sms, 3);
+  EXPECT_EQ(interval::waves_of(3, 4, 8, 28)[0].active_sms, 3);
 }
 
 TEST(Models, BadInputIsNamed) {
-  const Wave wave;
+  const interval::Wave wave;
   EXPECT_THROW(find_model("nonsense"), InputError);
-  EXPECT_THROW(evaluate(find_model("mdm"), IntervalColumns{}, {&wave, 1}, machine()), InputError);
+  EXPECT_THROW(evaluate(find_model("mdm"), interval::IntervalColumns{}, {&wave, 1}, machine()),
+               InputError);
   EXPECT_THROW(evaluate(find_model("mdm"), one_interval(1, 1, 1, 1), {}, machine()), InputError);
   ModelParameters parameters = machine();
   parameters.dram_bandwidth_gbs = 0;
@@ -139,4 +141,4 @@ TEST(Models, BadInputIsNamed) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::model

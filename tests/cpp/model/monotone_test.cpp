@@ -10,7 +10,7 @@
 #include "kernels.h"
 #include "model/model.h"
 
-namespace warpstack {
+namespace warpstack::model {
 namespace {
 
 int num_pairs() {
@@ -37,32 +37,33 @@ class Random {
 };
 
 struct Kernel {
-  KernelTrace trace;
-  MemoryProfile memory;
-  IntervalColumns intervals;
-  Demands demands;
+  trace::KernelTrace trace;
+  memory::MemoryProfile memory;
+  interval::IntervalColumns intervals;
+  interval::ResourceDemands demands;
 };
 
 /// What a warp runs: rows of the instruction table.
 using Program = std::vector<std::uint32_t>;
 
 /// A kernel whose blocks run `programs`, one per warp, and again from the first.
-KernelTrace trace_of(const std::vector<testing::Step>& steps,
-                     const std::vector<std::vector<Program>>& blocks, std::uint64_t num_blocks) {
-  TraceBuilder builder(testing::header(num_blocks, 32 * blocks[0].size()),
-                       testing::memory_budget());
+trace::KernelTrace trace_of(const std::vector<testing::Step>& steps,
+                            const std::vector<std::vector<Program>>& blocks,
+                            std::uint64_t num_blocks) {
+  trace::TraceBuilder builder(testing::header(num_blocks, 32 * blocks[0].size()),
+                              testing::memory_budget());
   std::vector<std::uint32_t> rows;
   for (const testing::Step& step : steps) {
-    rows.push_back(
-        builder.intern(make_static_instruction(static_cast<std::uint32_t>(16 * rows.size()),
-                                               step.opcode, step.destinations, step.sources)));
+    rows.push_back(builder.intern(
+        trace::make_static_instruction(static_cast<std::uint32_t>(16 * rows.size()), step.opcode,
+                                       step.destinations, step.sources)));
   }
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     builder.begin_block(b);
     for (std::size_t w = 0; w < blocks[b].size(); ++w) {
       builder.begin_warp(static_cast<std::uint32_t>(w));
       for (const std::uint32_t step : blocks[b][w]) {
-        LaneAddresses lanes;
+        trace::LaneAddresses lanes;
         lanes.mask = 0xffffffff;
         for (auto& address : lanes.address) address = 0x7000'0000;
         const bool addressed = steps[step].address != nullptr;
@@ -117,11 +118,11 @@ std::vector<std::vector<Program>> random_blocks(Random& random, std::size_t step
 }
 
 /// What caches may have done with a kernel.
-MemoryProfile random_memory(Random& random, const KernelTrace& trace) {
-  MemoryProfile memory;
+memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& trace) {
+  memory::MemoryProfile memory;
   memory.simulated_instructions = 100;
-  for (const StaticInstruction& instruction : trace.instructions()) {
-    InstructionCounters counters;
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
+    memory::InstructionCounters counters;
     counters.executions = counters.active_executions = random.whole(1, 20);
     if (instruction.uses_caches()) {
       counters.events = {random.whole(0, 5), random.whole(0, 5), random.whole(0, 5)};
@@ -130,7 +131,7 @@ MemoryProfile random_memory(Random& random, const KernelTrace& trace) {
       counters.dram_requests = random.whole(0, counters.l2_requests);
       counters.l2_request_sectors = counters.l2_requests * random.whole(1, 4);
       counters.dram_sectors = counters.dram_requests * random.whole(1, 4);
-      memory.totals[Total::dram_read_sectors] += counters.dram_sectors;
+      memory.totals[memory::Total::dram_read_sectors] += counters.dram_sectors;
     } else if (instruction.is_memory()) {
       counters.shared_wavefronts = random.whole(1, 40);
     }
@@ -139,24 +140,24 @@ MemoryProfile random_memory(Random& random, const KernelTrace& trace) {
   return memory;
 }
 
-Kernel kernel_of(KernelTrace trace, const MemoryProfile& memory) {
-  const Latencies ones(trace.instructions().size(), 1);
-  IntervalColumns intervals = build_intervals(trace, {0, 0}, ones, memory, {});
-  const Demands demands = demands_of(trace, memory);
+Kernel kernel_of(trace::KernelTrace trace, const memory::MemoryProfile& memory) {
+  const interval::Latencies ones(trace.instructions().size(), 1);
+  interval::IntervalColumns intervals = interval::build_intervals(trace, {0, 0}, ones, memory, {});
+  const interval::ResourceDemands demands = interval::demands_of(trace, memory);
   return {std::move(trace), memory, std::move(intervals), demands};
 }
 
 Kernel random_kernel(Random& random) {
   const auto steps = random_steps(random);
   const auto blocks = random_blocks(random, steps.size(), 5);
-  KernelTrace trace = trace_of(steps, blocks, blocks.size() * random.whole(1, 8));
-  const MemoryProfile memory = random_memory(random, trace);
+  trace::KernelTrace trace = trace_of(steps, blocks, blocks.size() * random.whole(1, 8));
+  const memory::MemoryProfile memory = random_memory(random, trace);
   return kernel_of(std::move(trace), memory);
 }
 
 struct Gpu {
-  ClassLatencies classes;
-  MemoryLatencies levels;
+  gpu::ClassLatencies classes;
+  gpu::MemoryLatencies levels;
   ModelParameters parameters;
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;
@@ -170,7 +171,7 @@ Gpu random_gpu(Random& random) {
   gpu.levels = {latency(), latency(), latency()};
   ModelParameters& p = gpu.parameters;
   p.issue_rate = random.chance(0.5) ? static_cast<double>(random.whole(1, 4)) : random.real(0.3, 4);
-  p.scheduler = random.chance(0.5) ? Scheduler::gto : Scheduler::lrr;
+  p.scheduler = random.chance(0.5) ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
   p.clock_ghz = random.scale(0.3, 3);
   p.l1_mshrs = static_cast<double>(random.whole(1, random.chance(0.5) ? 8 : 512));
   p.noc_bandwidth_gbs = random.scale(1, 1e5);
@@ -183,17 +184,19 @@ Gpu random_gpu(Random& random) {
   return gpu;
 }
 
-PhaseList play(const Kernel& kernel, const Gpu& gpu) {
-  return KernelWork(kernel.trace, latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
-                    reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate)
+interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
+  return interval::KernelWork(
+             kernel.trace, latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
+             interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }
 
-double cycles_of(const Kernel& kernel, Gpu gpu, const PhaseList& launch) {
+double cycles_of(const Kernel& kernel, Gpu gpu, const interval::PhaseList& launch) {
   gpu.parameters.l2_latency = gpu.levels.l2;
   gpu.parameters.dram_latency = gpu.levels.dram;
   static const Model& model = find_model("warpstack");
-  return evaluate(model, {&kernel.intervals, {Wave{}}, launch, kernel.demands}, gpu.parameters)
+  return evaluate(model, {&kernel.intervals, {interval::Wave{}}, launch, kernel.demands},
+                  gpu.parameters)
       .cycles;
 }
 
@@ -214,7 +217,7 @@ TEST_P(Monotone, CyclesFollowTheField) {
   for (int pair = 0; pair < num_pairs(); pair += pairs_of_chain) {
     const Kernel kernel = random_kernel(random);
     Gpu gpu = random_gpu(random);
-    PhaseList launch = play(kernel, gpu);
+    interval::PhaseList launch = play(kernel, gpu);
     double before = cycles_of(kernel, gpu, launch);
     ASSERT_TRUE(std::isfinite(before) && before > 0) << name;
     for (int i = 0; i < pairs_of_chain; ++i) {
@@ -233,17 +236,17 @@ TEST_P(Monotone, CyclesFollowTheField) {
   }
 }
 
-double& class_latency(Gpu& gpu, OpClass op_class) {
+double& class_latency(Gpu& gpu, trace::OpClass op_class) {
   return gpu.classes.of_class[static_cast<std::size_t>(op_class)];
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, Monotone,
     ::testing::Values(
-        Field{"fp32_latency", [](Gpu& g) -> double& { return class_latency(g, OpClass::fp32); },
-              true, true},
-        Field{"sfu_latency", [](Gpu& g) -> double& { return class_latency(g, OpClass::sfu); }, true,
-              true},
+        Field{"fp32_latency",
+              [](Gpu& g) -> double& { return class_latency(g, trace::OpClass::fp32); }, true, true},
+        Field{"sfu_latency",
+              [](Gpu& g) -> double& { return class_latency(g, trace::OpClass::sfu); }, true, true},
         Field{"shared_memory_latency", [](Gpu& g) -> double& { return g.classes.shared_memory; },
               true, true},
         Field{"l1_latency", [](Gpu& g) -> double& { return g.levels.l1; }, true, true},
@@ -271,12 +274,12 @@ TEST(MonotoneLaunch, MoreBlocksOfTheSameKindAreNeverFaster) {
     const auto steps = random_steps(random);
     const auto blocks = random_blocks(random, steps.size(), 1);
     const Gpu gpu = random_gpu(random);
-    std::optional<MemoryProfile> memory;
+    std::optional<memory::MemoryProfile> memory;
     double before = 0;
     // A launch of few waves, or of so many that only some are played.
     const std::uint64_t first = random.chance(0.8) ? random.whole(1, 60) : random.whole(50, 400);
     for (std::uint64_t num_blocks = first; num_blocks <= first + pairs_of_chain; ++num_blocks) {
-      KernelTrace trace = trace_of(steps, blocks, num_blocks);
+      trace::KernelTrace trace = trace_of(steps, blocks, num_blocks);
       if (!memory) memory = random_memory(random, trace);
       const Kernel whole = kernel_of(std::move(trace), *memory);
       const double cycles = cycles_of(whole, gpu, play(whole, gpu));
@@ -287,4 +290,4 @@ TEST(MonotoneLaunch, MoreBlocksOfTheSameKindAreNeverFaster) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::model

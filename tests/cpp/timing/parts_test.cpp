@@ -8,7 +8,7 @@
 #include "timing/mshr.h"
 #include "timing/warp_scheduler.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 constexpr Ticks cycle = ticks_per_cycle;
@@ -63,29 +63,29 @@ const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3
                                                         {5, 7},    {},        {3, 5, 7}};
 constexpr std::uint32_t nobody = WarpScheduler::nobody;
 
-WarpScheduler scheduler_with_three_warps(WarpOrder order) {
+WarpScheduler scheduler_with_three_warps(gpu::Scheduler order) {
   WarpScheduler scheduler(order);
   for (const std::uint32_t warp : {7u, 3u, 5u}) scheduler.add(warp);
   return scheduler;
 }
 
 TEST(WarpScheduler, GreedyThenOldest) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 3, 7, nobody, 7}));
 }
 
 TEST(WarpScheduler, LooseRoundRobin) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::lrr);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::lrr);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 3, 5, 7, 5, nobody, 7}));
 }
 
 TEST(WarpScheduler, OldestFirst) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::oldest);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::oldest);
   EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 7, 7, nobody, 7}));
 }
 
 TEST(WarpScheduler, ASlotThatIsTakenAgainIsNotTheLastWarp) {
-  WarpScheduler scheduler = scheduler_with_three_warps(WarpOrder::gto);
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
   picks(scheduler, {{3}});
   scheduler.remove(3);
   scheduler.add(3);  // the youngest now
@@ -102,10 +102,10 @@ TEST(MshrFile, HoldsLinesAndTargetsUpToItsLimits) {
   EXPECT_FALSE(mshrs.is_full());
   const std::uint32_t second = mshrs.allocate(10, 0b0100);
   EXPECT_TRUE(mshrs.is_full());
-  SectorMask under_way = 0;
-  mshrs.for_each(10, [&](std::uint32_t, SectorMask mask) { under_way |= mask; });
+  memory::SectorMask under_way = 0;
+  mshrs.for_each(10, [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
   EXPECT_EQ(under_way, 0b0111);
-  mshrs.for_each(11, [](std::uint32_t, SectorMask) { FAIL(); });
+  mshrs.for_each(11, [](std::uint32_t, memory::SectorMask) { FAIL(); });
   mshrs.release(first);
   EXPECT_EQ(mshrs.size(), 1u);
   const std::uint32_t third = mshrs.allocate(11, 1);
@@ -254,16 +254,16 @@ TEST(DramChannel, OpenRowsGoFirst) {
 }
 
 TEST(Stack, DividesInProportionWithoutLoss) {
-  Stack shares;
-  shares[StackPart::l2] = 2;
-  shares[StackPart::dram] = 5;
-  shares[StackPart::mshr] = 5;
-  Stack stack;
-  stack.add_in_proportion(101, shares);
+  CpiStack<std::int64_t> shares;
+  shares[StackComponent::l2] = 2;
+  shares[StackComponent::dram] = 5;
+  shares[StackComponent::mshr] = 5;
+  CpiStack<std::int64_t> stack;
+  add_in_proportion(stack, 101, shares);
   // 16.83, 42.08 and 42.08, rounded down; the first of the largest takes the rest, one.
-  EXPECT_EQ(stack[StackPart::l2], 16);
-  EXPECT_EQ(stack[StackPart::dram], 43);
-  EXPECT_EQ(stack[StackPart::mshr], 42);
+  EXPECT_EQ(stack[StackComponent::l2], 16);
+  EXPECT_EQ(stack[StackComponent::dram], 43);
+  EXPECT_EQ(stack[StackComponent::mshr], 42);
   EXPECT_EQ(stack.sum(), 101);
 }
 
@@ -285,12 +285,13 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
         steps.push_back({"FADD", {4}, {2}, {}});
     }
   }
-  const KernelTrace in_memory = testing::make_kernel(2, 64, steps);
-  const KernelTrace in_file = testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
+  const trace::KernelTrace in_memory = testing::make_kernel(2, 64, steps);
+  const trace::KernelTrace in_file =
+      testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
   ASSERT_TRUE(in_file.blocks().spilled());
-  const RowFlags flags(in_memory.instructions());
+  const memory::RowFlags flags(in_memory.instructions());
   std::vector<std::uint8_t> is_memory;
-  for (const StaticInstruction& row : in_memory.instructions()) {
+  for (const trace::StaticInstruction& row : in_memory.instructions()) {
     is_memory.push_back(row.is_memory());
   }
   for (std::uint32_t warp = 0; warp < 2; ++warp) {
@@ -312,4 +313,4 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::timing

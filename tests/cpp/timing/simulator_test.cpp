@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "kernels.h"
 
-namespace warpstack {
+namespace warpstack::timing {
 namespace {
 
 using testing::make_kernel;
@@ -22,8 +22,8 @@ TimingConfig config() {
                       .ways = 6,
                       .line_bytes = 128,
                       .sector_bytes = 128,
-                      .write_policy = WritePolicy::write_through,
-                      .write_miss = WriteMiss::no_allocate};
+                      .write_policy = memory::WritePolicy::write_through,
+                      .write_miss = memory::WriteMiss::no_allocate};
   result.memory.l2 = {.size_bytes = 3 << 20,
                       .ways = 8,
                       .line_bytes = 128,
@@ -31,8 +31,8 @@ TimingConfig config() {
                       .slices = 24,
                       .slice_interleave_bytes = 256};
   result.clock_ghz = 1.4;
-  result.latency.fill(20);
-  result.shared_memory_latency = 23;
+  result.latency.of_class.fill(20);
+  result.latency.shared_memory = 23;
   result.l1_latency = 25;
   result.l1_mshrs = 128;
   result.l1_mshr_targets = 8;
@@ -50,7 +50,7 @@ TimingConfig config() {
   return result;
 }
 
-SimulationResult simulate(const TimingConfig& config, const KernelTrace& trace,
+SimulationResult simulate(const TimingConfig& config, const trace::KernelTrace& trace,
                           const SimulationOptions& options = {}) {
   return Simulator(config).run(trace, options);
 }
@@ -73,14 +73,14 @@ std::vector<Step> independent(const std::string& opcode, std::size_t count) {
 }
 
 TEST(Latency, OfOneLoadIsExactAtEachLevel) {
-  const KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
+  const trace::KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
   Simulator simulator(config());
   EXPECT_EQ(simulator.run(load).cycles, 120 + 220);
   EXPECT_EQ(simulator.run(load).cycles, 120);  // L2 keeps the line
   simulator.flush_l2();
   EXPECT_EQ(simulator.run(load).cycles, 120 + 220);
   // The second load waits for the first one's register and hits L1.
-  const KernelTrace twice =
+  const trace::KernelTrace twice =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, first_line}});
   EXPECT_EQ(simulator.run(twice).cycles, 120 + 25);
 }
@@ -89,7 +89,7 @@ TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
   TimingConfig odd = config();
   odd.l2_latency = 121;
   odd.dram_latency = 223;
-  const KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
+  const trace::KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
   EXPECT_EQ(simulate(odd, load).cycles, 121 + 223);
   odd.dram_latency = 223.25;  // the SM sees the data in its next cycle
   EXPECT_LE(simulate(odd, load).cycles, 121 + 225);
@@ -97,7 +97,7 @@ TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
 }
 
 TEST(Latency, OwnClocksCostAtMostAPeriodAtEachCrossing) {
-  const KernelTrace load =
+  const trace::KernelTrace load =
       make_kernel(1, 32, {{"FADD", {2}, {1}, {}}, {"LDG.E", {4}, {2}, first_line}});
   TimingConfig clocks = config();
   clocks.l2_clock_ghz = 1.172;
@@ -125,7 +125,7 @@ TEST(Latency, OfDependentArithmeticIsThatOfItsClass) {
 
 TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
   // LDG.E.64 writes R4 and R5; the addition reads R5 only.
-  const KernelTrace pair =
+  const trace::KernelTrace pair =
       make_kernel(1, 32,
                   {{"LDG.E.64", {4}, {2}, [](std::uint64_t lane) { return 8 * lane; }},
                    {"FADD", {8}, {5}, {}}});
@@ -136,7 +136,7 @@ TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
 
 TEST(Latency, OfSharedMemoryGrowsWithBankConflicts) {
   for (const std::uint64_t conflicts : {1, 2, 8, 32}) {
-    const KernelTrace load = make_kernel(
+    const trace::KernelTrace load = make_kernel(
         1, 32,
         {{"LDS", {4}, {2}, [=](std::uint64_t lane) { return lane * conflicts * 4 % 4096; }}});
     EXPECT_EQ(simulate(config(), load).cycles, static_cast<Cycle>(23 + conflicts - 1));
@@ -147,14 +147,14 @@ TEST(Latency, OfAnL1HitGrowsWithItsLines) {
   // Eight lines are looked up one per cycle.
   const auto divergent = [](std::uint64_t lane) { return 0x10000 + lane / 4 * 256; };
   Simulator simulator(config());
-  const KernelTrace twice =
+  const trace::KernelTrace twice =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, divergent}, {"LDG.E", {6}, {4}, divergent}});
   EXPECT_EQ(simulator.run(twice).cycles, 340 + 7 + 25 + 7);
 }
 
 TEST(IssueRate, BoundsArithmeticKernels) {
   // Four warps of 40 independent instructions: the last slot is number 160.
-  const KernelTrace kernel = make_kernel(1, 128, independent("FADD", 40));
+  const trace::KernelTrace kernel = make_kernel(1, 128, independent("FADD", 40));
   for (const double width : {1.0, 2.0, 4.0, 0.5}) {
     TimingConfig wide = config();
     wide.issue_width = width;
@@ -174,7 +174,7 @@ TEST(IssueRate, BoundsArithmeticKernels) {
 
 TEST(IssueRate, OfAClassIsBoundByItsInterval) {
   TimingConfig slow = config();
-  slow.interval[static_cast<std::size_t>(OpClass::fp64)] = 16;
+  slow.interval[static_cast<std::size_t>(trace::OpClass::fp64)] = 16;
   EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("DADD", 5))).cycles, 9 * 16 + 20);
   EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("FADD", 5))).cycles, 9 + 20);
 }
@@ -182,7 +182,7 @@ TEST(IssueRate, OfAClassIsBoundByItsInterval) {
 TEST(Mshrs, MissesGoInBatches) {
   // One load of 32 lines, each on a slice of its own within a batch: batch b starts when the data
   // of the one before come back, one line per cycle.
-  const KernelTrace load = make_kernel(
+  const trace::KernelTrace load = make_kernel(
       1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t lane) { return 0x10000 + 256 * lane; }}});
   for (const std::uint32_t mshrs : {1u, 3u, 8u, 16u}) {
     TimingConfig few = config();
@@ -193,7 +193,7 @@ TEST(Mshrs, MissesGoInBatches) {
     EXPECT_EQ(result.cycles, 340 * batches + in_last - 1) << mshrs;
     // All wait but the first batch.
     EXPECT_EQ(result.miss_latency.misses, 32u);
-    EXPECT_GT(result.miss_latency.ticks[StackPart::mshr],
+    EXPECT_GT(result.miss_latency.ticks[StackComponent::mshr],
               std::int64_t{340 - 32} * (32 - mshrs) * ticks_per_cycle);
   }
   TimingConfig streaming = config();
@@ -204,11 +204,11 @@ TEST(Mshrs, MissesGoInBatches) {
 TEST(Mshrs, TargetsBlockLikeMshrs) {
   // Ten warps load one line. One target each is taken in cycles 0 to 7; the ninth warp's request
   // waits for the data and then hits, the tenth follows a cycle later.
-  const KernelTrace load = make_kernel(1, 320, {{"LDG.E", {4}, {2}, first_line}});
+  const trace::KernelTrace load = make_kernel(1, 320, {{"LDG.E", {4}, {2}, first_line}});
   const SimulationResult result = simulate(config(), load);
   EXPECT_EQ(result.cycles, 340 + 1 + 25);
   EXPECT_EQ(result.traffic.noc_requests, 1u);
-  EXPECT_EQ(result.totals[Total::l1_read_sector_hits], 9u * 4);
+  EXPECT_EQ(result.totals[memory::Total::l1_read_sector_hits], 9u * 4);
   EXPECT_EQ(result.traffic.l1_pending_sector_hits, 7u * 4);
 }
 
@@ -217,12 +217,13 @@ TEST(Bandwidth, OfDramIsReachedByAStream) {
   for (std::uint16_t i = 0; i < 16; ++i) {
     steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
   }
-  const KernelTrace stream = make_kernel(448, 256, steps);
+  const trace::KernelTrace stream = make_kernel(448, 256, steps);
   for (const double bandwidth : {120.0, 480.0}) {
     TimingConfig dram = config();
     dram.dram_bandwidth_gbs = bandwidth;
     const SimulationResult result = simulate(dram, stream);
-    const double bytes = 32.0 * static_cast<double>(result.totals[Total::dram_read_sectors]);
+    const double bytes =
+        32.0 * static_cast<double>(result.totals[memory::Total::dram_read_sectors]);
     EXPECT_EQ(bytes, 448.0 * 8 * 16 * 128);
     EXPECT_NEAR(bytes / static_cast<double>(result.cycles) * 1.4 / bandwidth, 1, 0.03);
   }
@@ -238,7 +239,7 @@ TEST(Bandwidth, OfTheNocIsReachedByLoadsAndByStores) {
     stores.push_back({"STG.E", {}, {2, 4}, own_lines(i, 16)});
   }
   for (const auto& steps : {loads, stores}) {
-    const KernelTrace stream = make_kernel(448, 256, steps);
+    const trace::KernelTrace stream = make_kernel(448, 256, steps);
     for (const double bandwidth : {200.0, 700.0}) {
       noc.noc_bandwidth_gbs = bandwidth;
       const SimulationResult result = simulate(noc, stream);
@@ -272,22 +273,23 @@ TEST(Bandwidth, OfL2IsOneRequestPerSliceAndCycle) {
   TimingConfig wide = config();
   wide.noc_bandwidth_gbs = 1e5;
   Simulator simulator(wide);
-  const KernelTrace kernel = make_kernel(28, 32, steps);
+  const trace::KernelTrace kernel = make_kernel(28, 32, steps);
   simulator.run(kernel);
   EXPECT_NEAR(static_cast<double>(simulator.run(kernel).cycles), 28 * 8 + 120, 3);
 }
 
 TEST(Barrier, ReleasesTheBlockWhenItsLastWarpArrives) {
   // Both warps of the block issue a barrier; warp 1 of a chain of loads arrives late.
-  TraceBuilder builder(testing::header(1, 64), testing::memory_budget());
-  const std::uint32_t load = builder.intern(make_static_instruction(
+  trace::TraceBuilder builder(testing::header(1, 64), testing::memory_budget());
+  const std::uint32_t load = builder.intern(trace::make_static_instruction(
       0, "LDG.E", std::vector<std::uint16_t>{4}, std::vector<std::uint16_t>{4}));
-  const std::uint32_t use = builder.intern(make_static_instruction(
+  const std::uint32_t use = builder.intern(trace::make_static_instruction(
       16, "FADD", std::vector<std::uint16_t>{6}, std::vector<std::uint16_t>{4}));
-  const std::uint32_t barrier = builder.intern(make_static_instruction(32, "BAR.SYNC", {}, {}));
-  const std::uint32_t end = builder.intern(make_static_instruction(48, "EXIT", {}, {}));
+  const std::uint32_t barrier =
+      builder.intern(trace::make_static_instruction(32, "BAR.SYNC", {}, {}));
+  const std::uint32_t end = builder.intern(trace::make_static_instruction(48, "EXIT", {}, {}));
   builder.begin_block(0);
-  LaneAddresses lanes;
+  trace::LaneAddresses lanes;
   lanes.mask = 0xffffffff;
   lanes.address.fill(0x10000);
   for (std::uint32_t warp = 0; warp < 2; ++warp) {
@@ -300,7 +302,7 @@ TEST(Barrier, ReleasesTheBlockWhenItsLastWarpArrives) {
     builder.append(end, lanes.mask);
   }
   builder.end_block();
-  const KernelTrace kernel = builder.finish();
+  const trace::KernelTrace kernel = builder.finish();
   // Warp 0 issues its barrier in cycle 0, warp 1 its load in cycle 1, the addition at 341, the
   // barrier at 342. Both exit 20 cycles later, one per cycle; the addition is done before that.
   EXPECT_EQ(simulate(config(), kernel).cycles, 342 + 20 + 1 + 1);
@@ -325,7 +327,7 @@ TEST(Rows, OpenOnceForNeighbours) {
   rows.dram_banks = 16;
   rows.dram_row_miss_cycles = 30;
   const auto second = [](std::uint64_t lane) { return first_line(lane) + 128; };
-  const KernelTrace two =
+  const trace::KernelTrace two =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, second}});
   const SimulationResult result = simulate(rows, two);
   EXPECT_EQ(result.cycles, 30 + 340 + 340);
@@ -333,7 +335,7 @@ TEST(Rows, OpenOnceForNeighbours) {
 }
 
 /// Loads, stores, atomics and shared memory with dependences, over all SMs.
-KernelTrace mixed_kernel() {
+trace::KernelTrace mixed_kernel() {
   const auto scattered = [](std::uint64_t thread) { return 0x10000 + thread * 7919 % 65536 * 4; };
   return make_kernel(
       60, 96,
@@ -349,31 +351,33 @@ KernelTrace mixed_kernel() {
 }
 
 TEST(Conservation, WhatLeavesALevelEntersTheNext) {
-  const KernelTrace kernel = mixed_kernel();
+  const trace::KernelTrace kernel = mixed_kernel();
   const SimulationResult result = simulate(config(), kernel);
-  const MemoryTotals& totals = result.totals;
+  const memory::MemoryTotals& totals = result.totals;
   EXPECT_EQ(result.instructions, kernel.totals().instructions);
   // Each read and each atomic is answered; stores and reductions are not.
   EXPECT_EQ(result.traffic.noc_replies, result.miss_latency.misses);
-  EXPECT_EQ(result.traffic.noc_reply_bytes, 32 * totals[Total::l2_read_sectors] + 32u * 60 * 3 * 4);
-  EXPECT_EQ(totals[Total::l2_write_sectors], totals[Total::l1_write_sectors]);
-  EXPECT_EQ(result.traffic.dram_reads * 4, totals[Total::dram_read_sectors]);
-  EXPECT_EQ(totals[Total::l2_read_sectors] - totals[Total::l2_read_sector_hits] +
-                totals[Total::l2_atomic_sectors] - totals[Total::l2_atomic_sector_hits] +
-                totals[Total::l2_write_sectors] - totals[Total::l2_write_sector_hits],
-            totals[Total::dram_read_sectors]);
+  EXPECT_EQ(result.traffic.noc_reply_bytes,
+            32 * totals[memory::Total::l2_read_sectors] + 32u * 60 * 3 * 4);
+  EXPECT_EQ(totals[memory::Total::l2_write_sectors], totals[memory::Total::l1_write_sectors]);
+  EXPECT_EQ(result.traffic.dram_reads * 4, totals[memory::Total::dram_read_sectors]);
+  EXPECT_EQ(
+      totals[memory::Total::l2_read_sectors] - totals[memory::Total::l2_read_sector_hits] +
+          totals[memory::Total::l2_atomic_sectors] - totals[memory::Total::l2_atomic_sector_hits] +
+          totals[memory::Total::l2_write_sectors] - totals[memory::Total::l2_write_sector_hits],
+      totals[memory::Total::dram_read_sectors]);
   // Every issue slot of every SM until its end is accounted for.
   EXPECT_EQ(result.slots.sum(), result.sm_cycles);
-  EXPECT_EQ(result.slots[StackPart::base], static_cast<std::int64_t>(result.instructions));
+  EXPECT_EQ(result.slots[StackComponent::base], static_cast<std::int64_t>(result.instructions));
   EXPECT_EQ(result.active_sms, 28u);
 }
 
 TEST(Simulator, IsDeterministicAndReadsFilesAlike) {
-  const KernelTrace kernel = mixed_kernel();
+  const trace::KernelTrace kernel = mixed_kernel();
   const SimulationResult first = simulate(config(), kernel);
   const SimulationResult second = simulate(config(), kernel);
   EXPECT_EQ(first.cycles, second.cycles);
-  EXPECT_EQ(first.slots[StackPart::noc], second.slots[StackPart::noc]);
+  EXPECT_EQ(first.slots[StackComponent::noc], second.slots[StackComponent::noc]);
 }
 
 TEST(Simulator, SamplesAtRegularCycles) {
@@ -493,4 +497,4 @@ TEST(Simulator, RefusesImpossibleConfigurations) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::timing

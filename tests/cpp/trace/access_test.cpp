@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 LaneAddresses lanes_of(std::uint32_t mask, std::uint64_t (*address)(std::uint64_t lane)) {
@@ -74,4 +74,4 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

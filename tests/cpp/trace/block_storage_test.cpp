@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using testing::memory_budget;
@@ -133,4 +133,4 @@ TEST(StorageBudget, AbsurdRequestsDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

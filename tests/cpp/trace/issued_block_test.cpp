@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "kernels.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 constexpr std::uint32_t none = IssuedBlock::no_access;
@@ -72,4 +72,4 @@ TEST(IssuedBlock, ContradictionsAreErrors) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

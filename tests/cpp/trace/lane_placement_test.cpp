@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using Sectors = std::vector<std::uint64_t>;
@@ -108,4 +108,4 @@ TEST(PlaceGenericLanes, LanesOfThreeSpaces) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

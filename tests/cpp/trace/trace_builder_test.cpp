@@ -7,7 +7,7 @@
 #include "trace/column_batch.h"
 #include "trace/program.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using testing::header;
@@ -112,4 +112,4 @@ TEST(Program, ArraysMustFitTheLaunch) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

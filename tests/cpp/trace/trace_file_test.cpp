@@ -12,7 +12,7 @@
 #include "kernels.h"
 #include "trace/column_batch.h"
 
-namespace warpstack {
+namespace warpstack::trace {
 namespace {
 
 using testing::header;
@@ -136,4 +136,4 @@ TEST_F(TraceFile, PlacesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace warpstack
+}  // namespace warpstack::trace

@@ -475,7 +475,7 @@ class PlainSm:
             if entry["wavefronts"]:
                 return
             if entry["load"]:
-                latency = math.ceil(self.config["shared_memory_latency"])
+                latency = math.ceil(self.config["latency"]["shared_memory"])
                 before = self.time_before(entry, now)
                 before["dep"] = before.pop("l1") + latency * TICKS
                 self.arrive(entry["load"], now + latency, before)

@@ -1,4 +1,6 @@
-"""MWP-CWP, the model that needs no trace (Hong and Kim, ISCA 2009). ``docs/mwp-cwp.md`` explains it.
+"""MWP-CWP, the model that needs no trace (Hong and Kim, ISCA 2009).
+
+``docs/explanation/mwp-cwp.md`` explains it.
 
 Examples
 --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -89,6 +88,8 @@ class Machine:
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
+                import difflib
+
                 near = difflib.get_close_matches(name, known, 1)
                 hint = (
                     f"; did you mean {near[0]}?" if near else f"; the fields are {', '.join(known)}"

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-
 from warpstack import _core
 from warpstack._util.arguments import printable
 from warpstack._util.files import file_digest, is_sound, new_folder, sealed
 from warpstack._util.input_file import open_input, read_input
+from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError, TraceWarning, warn
 from warpstack.traces.io.common import LoadOptions, block_ranges

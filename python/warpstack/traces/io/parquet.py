@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from warpstack import _core
 from warpstack._util.arguments import as_integer, printable
 from warpstack._util.files import file_digest, is_sound, new_folder, sealed
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
+from warpstack._util.lazy import pyarrow as pa
+from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import LoadOptions, block_ranges
@@ -31,34 +30,36 @@ _READ_VERSIONS = (1, 2)
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
 
-#: Columns of each file of a kernel. Row group i of every file holds the same thread blocks.
+_LIST = "list of uint16"
+#: Columns of each file of a kernel, with their types in Arrow. Row group i of every file holds the
+#: same thread blocks.
 _FILES = {
     "warps": {
-        "block": pa.uint64(),
-        "warp": pa.uint32(),
-        "instructions": pa.uint32(),
-        "memory": pa.uint32(),
-        "sectors": pa.uint32(),
-        "stores": pa.uint32(),
+        "block": "uint64",
+        "warp": "uint32",
+        "instructions": "uint32",
+        "memory": "uint32",
+        "sectors": "uint32",
+        "stores": "uint32",
     },
-    "instructions": {"instruction": pa.uint32(), "active_mask": pa.uint32()},
-    "memory": {"memory_static": pa.uint32(), "memory_count": pa.uint16()},
-    "sectors": {"sector": pa.uint64()},
-    "stores": {"store_bytes": pa.uint32()},
+    "instructions": {"instruction": "uint32", "active_mask": "uint32"},
+    "memory": {"memory_static": "uint32", "memory_count": "uint16"},
+    "sectors": {"sector": "uint64"},
+    "stores": {"store_bytes": "uint32"},
 }
 _FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
 _TABLE = {
-    "pc": pa.uint32(),
-    "source_line": pa.uint32(),
-    "opcode": pa.string(),
-    "known_opcode": pa.bool_(),
-    "op_class": pa.string(),
-    "space": pa.string(),
-    "kind": pa.string(),
-    "cache_operator": pa.string(),
-    "width": pa.uint32(),
-    "destinations": pa.list_(pa.uint16()),
-    "sources": pa.list_(pa.uint16()),
+    "pc": "uint32",
+    "source_line": "uint32",
+    "opcode": "string",
+    "known_opcode": "bool",
+    "op_class": "string",
+    "space": "string",
+    "kind": "string",
+    "cache_operator": "string",
+    "width": "uint32",
+    "destinations": _LIST,
+    "sources": _LIST,
 }
 _HEADER_NUMBERS = (
     "launch_id",
@@ -131,8 +132,8 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
     core = kernel._core
     table = core.instruction_table()
     columns = {
-        name: pa.array(table[name] if dtype != pa.bool_() else table[name].astype(bool), dtype)
-        for name, dtype in _TABLE.items()
+        name: pa.array(table[name] if kind != "bool" else table[name].astype(bool), _type(kind))
+        for name, kind in _TABLE.items()
     }
     # Files are opened here, because Arrow takes no names that are not UTF-8.
     with (folder / "table.parquet").open("wb") as file:
@@ -141,12 +142,14 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         writers = {}
         for name, fields in _FILES.items():
             file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
-            schema = pa.schema(list(fields.items()))
+            schema = pa.schema([(field, _type(kind)) for field, kind in fields.items()])
             writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
         for first, last in block_ranges(core, _BATCH_BYTES):
             batch = core.read_batch(first, last)
             for name, fields in _FILES.items():
-                arrays = {field: pa.array(batch[field], dtype) for field, dtype in fields.items()}
+                arrays = {
+                    field: pa.array(batch[field], _type(kind)) for field, kind in fields.items()
+                }
                 part = pa.table(arrays)
                 writers[name].write_table(part, row_group_size=max(len(part), 1))
 
@@ -302,9 +305,10 @@ def _build(
     return builder.finish()
 
 
-def _columns(name: str, part: pa.Table, fields: dict[str, pa.DataType]) -> dict[str, Any]:
+def _columns(name: str, part: pa.Table, fields: dict[str, str]) -> dict[str, Any]:
     """Return the columns of a file, checked to be there, of their types and without gaps."""
-    for field, dtype in fields.items():
+    for field, kind in fields.items():
+        dtype = _type(kind)
         if field not in part.column_names:
             raise InputError(f"{name}.parquet: there is no column {field}")
         if part.column(field).type != dtype:
@@ -312,3 +316,7 @@ def _columns(name: str, part: pa.Table, fields: dict[str, pa.DataType]) -> dict[
         if part.column(field).null_count:
             raise InputError(f"{name}.parquet: {field} has empty entries")
     return {field: part.column(field) for field in fields}
+
+
+def _type(kind: str) -> pa.DataType:
+    return pa.list_(pa.uint16()) if kind == _LIST else pa.type_for_alias(kind)

@@ -71,7 +71,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         What ``ncu --csv`` wrote (details, ``--page raw`` or ``--print-summary per-kernel``), what
         ``nvprof --csv`` wrote (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), or a
         table with a column ``kernel``: of Accel-Sim results, of counters of several machines, or
-        one that `warpstack` printed. ``docs/validate.md`` describes each.
+        one that `warpstack` printed. ``docs/how-to/validate.md`` describes each.
 
     Returns
     -------

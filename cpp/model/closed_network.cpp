@@ -1,0 +1,272 @@
+#include "model/closed_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace warpstack::model {
+namespace {
+
+/// Share of a mean queue that a customer who joins it does not make up itself.
+double share_of_others(const Station& station) {
+  return 1 - 1 / std::max(station.competitors, 1.0);
+}
+
+/// Cycles of a visit, waiting included, at a rate.
+double residence(const Station& station, double rate) {
+  const double free = 1 - share_of_others(station) * station.capacity_cycles * rate;
+  return station.demand == 0 ? 0 : station.demand / free;
+}
+
+/// What the stations of an SM's memory system are in the network.
+enum Resource : std::size_t {
+  issue,
+  lsu,
+  send_port,
+  receive_port,
+  request_network,
+  reply_network,
+  l2,
+  dram
+};
+constexpr std::size_t num_resources = 8;
+using Stations = std::array<Station, num_resources>;
+
+/// Where the time at a station shows in the stack.
+constexpr std::array<StackComponent, num_resources> shown_as = {
+    StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
+    StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
+
+/// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
+/// many the GPU.
+Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
+                     const ModelParameters& gpu) {
+  const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
+  const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
+  const auto own = [&](double cycles) { return Station{cycles, cycles, warps}; };
+  const auto shared = [&](double cycles) { return Station{cycles, cycles * sms, warps * sms}; };
+  Stations stations;
+  stations[issue] = own(1 / gpu.issue_rate);
+  stations[lsu] = own(demands.lsu_cycles);
+  const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
+  if (gpu.noc_sm_bytes_per_cycle > 0) {
+    stations[send_port] = own(sent / gpu.noc_sm_bytes_per_cycle);
+    stations[receive_port] = own(demands.read_bytes / gpu.noc_sm_bytes_per_cycle);
+  }
+  stations[request_network] = shared(sent * noc_cycles_per_byte);
+  stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
+  stations[l2] = shared((demands.read_misses + demands.write_requests) / gpu.l2_requests_per_cycle);
+  stations[dram] = shared(demands.dram_bytes * dram_cycles_per_byte);
+  return stations;
+}
+
+/// The round trips of misses, each of which holds an MSHR.
+struct RoundTrips {
+  double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
+  CpiStack<double> time;                                  ///< of a trip, by cause
+};
+
+RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations& stations,
+                       const ModelParameters& gpu) {
+  RoundTrips result;
+  if (demands.read_misses == 0) return result;
+  const double latency =
+      gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
+  // A miss takes its share of what an instruction takes, writes included: they pass the same
+  // queues.
+  std::array<Station, num_resources> of_miss{};
+  for (std::size_t k = send_port; k < num_resources; ++k) {
+    const double sms =
+        stations[k].demand > 0 ? stations[k].capacity_cycles / stations[k].demand : 1;
+    of_miss[k] = {stations[k].demand / demands.read_misses,
+                  stations[k].capacity_cycles / demands.read_misses, gpu.l1_mshrs * sms};
+  }
+  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
+  result.rate = misses / demands.read_misses;
+  result.time[StackComponent::mshr] = latency;
+  for (std::size_t k = send_port; k < num_resources; ++k) {
+    result.time[shown_as[k]] += residence(of_miss[k], misses);
+  }
+  return result;
+}
+
+/// The warps of a launch start together, so that their first accesses meet; how long the station
+/// that these keep busy longest needs for them. Then its service has spread the warps.
+struct Burst {
+  double cycles = 0;
+  StackComponent shown = StackComponent::base;
+};
+
+Burst first_burst(const interval::ResourceDemands& demands, const interval::PhaseList& launch,
+                  const ModelParameters& gpu) {
+  Burst burst;
+  if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
+  const Stations stations =
+      stations_of(demands, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    const double cycles =
+        launch.first_warps * stations[k].capacity_cycles / demands.memory_instructions;
+    if (cycles > burst.cycles) burst = {cycles, shown_as[k]};
+  }
+  return burst;
+}
+
+/// Adds `cycles` to the parts of a stack as `shares` are.
+void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
+  const double total = shares.sum();
+  if (total <= 0) {
+    stack[StackComponent::dep] += cycles;
+    return;
+  }
+  for (const StackComponent c : values_of<StackComponent>) {
+    stack[c] += cycles * shares[c] / total;
+  }
+}
+
+}  // namespace
+
+double closed_network_rate(double customers, double think, std::span<const Station> stations) {
+  // What has a part: a station's demand, and the rate at which its queue would have no end.
+  constexpr std::size_t most_stations = 16;
+  std::array<double, most_stations> demands;
+  std::array<double, most_stations> poles;
+  std::size_t count = 0;
+  std::size_t first = 0;  // of the highest pole
+  double bound = std::numeric_limits<double>::infinity();
+  double alone = think;
+  for (const Station& station : stations) {
+    if (station.capacity_cycles > 0) bound = std::min(bound, 1 / station.capacity_cycles);
+    if (station.demand == 0) continue;
+    demands[count] = station.demand;
+    poles[count] = share_of_others(station) * station.capacity_cycles;
+    if (poles[count] > poles[first]) first = count;
+    alone += station.demand;
+    ++count;
+  }
+  if (!(alone > 0)) return bound;
+  if (count == 0) return std::min(customers / alone, bound);
+  // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole. With
+  // a queue at that station only the equation is quadratic; its root lies above the root of h, so
+  // that Newton's method comes down to that without a step too far.
+  const double queued = customers * poles[first];
+  const double apart = alone - queued;
+  double rate =
+      2 * customers / (alone + queued + std::sqrt(apart * apart + 4 * demands[first] * queued));
+  constexpr int most_steps = 64;
+  for (int step = 0; step < most_steps; ++step) {
+    double time = think;
+    double slope = think;
+    for (std::size_t k = 0; k < count; ++k) {
+      const double over_free = 1 / (1 - poles[k] * rate);
+      const double here = demands[k] * over_free;
+      time += here;
+      slope += here * over_free;
+    }
+    const double next = rate - (rate * time - customers) / slope;
+    if (!(next < rate * (1 - 1e-12))) break;
+    rate = next;
+  }
+  return std::min(rate, bound);
+}
+
+ModelResult evaluate_closed_network(
+    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+    const std::array<double, interval::num_stall_causes>& stall_shares,
+    const ModelParameters& parameters) {
+  const double issue_cycles = 1 / parameters.issue_rate;
+  const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
+  CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
+  {
+    double other = 0;
+    for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
+      stalls[interval::stall_causes[c]] = think * stall_shares[c];
+      other += stall_shares[c];
+    }
+    stalls[StackComponent::dep] += think * std::max(1 - other, 0.0);
+  }
+
+  struct Solution {
+    double sms = 0;
+    Stations stations;
+    double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
+    double rate = 0;
+    RoundTrips trips;
+  };
+  std::vector<Solution> solutions(launch.phases.size());
+  for (std::size_t p = 0; p < launch.phases.size(); ++p) {
+    const double warps = std::max(launch.phases[p].warps, 1.0);
+    const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
+    Solution& solution = solutions[p];
+    solution.stations = stations_of(demands, warps, sms, parameters);
+    solution.unbounded = closed_network_rate(warps, think, solution.stations);
+    // They depend on the SMs alone, which several phases have in common.
+    solution.sms = sms;
+    const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
+    solution.trips =
+        known != &solution ? known->trips : round_trips(demands, solution.stations, parameters);
+    solution.rate = std::min(solution.unbounded, solution.trips.rate);
+  }
+
+  // The launch ends with its last SM.
+  const interval::SmWork* last = nullptr;
+  double in_phases = 0;
+  double draining = 0;
+  for (const interval::SmWork& sm : launch.sms) {
+    double cycles = 0;
+    for (std::size_t p = 0; p < solutions.size(); ++p) {
+      cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+    }
+    if (!last || cycles > in_phases) {
+      last = &sm;
+      in_phases = cycles;
+    }
+    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles);
+  }
+  ModelResult result;
+  if (!last) return result;
+  double cycles = std::max(in_phases, launch.span);
+  if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
+
+  for (std::size_t p = 0; p < solutions.size(); ++p) {
+    const double warps = std::max(launch.phases[p].warps, 1.0);
+    const double instructions = last->depth[p] * warps;
+    if (instructions == 0) continue;
+    const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
+    // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
+    CpiStack<double> shares = stalls;
+    double time = think;
+    double busiest = 0;
+    StackComponent bottleneck = StackComponent::base;
+    for (std::size_t k = 0; k < num_resources; ++k) {
+      const double here = residence(stations[k], rate);
+      time += here;
+      if (k != issue) shares[shown_as[k]] += here;
+      if (stations[k].capacity_cycles > busiest) {
+        busiest = stations[k].capacity_cycles;
+        bottleneck = shown_as[k];
+      }
+    }
+    const double waiting = std::max(warps / rate - time, 0.0);
+    // Both may be the capacity of one station; rounding does not decide what shows then.
+    if (trips.rate < unbounded * (1 - 1e-9)) {
+      divide(waiting, trips.time, shares);
+    } else if (bottleneck != StackComponent::base) {
+      shares[bottleneck] += waiting;
+    }
+    result.stack[StackComponent::base] += instructions * issue_cycles;
+    divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
+    result.sm_instructions += instructions;
+  }
+  // Warps that are alone wait for their own results.
+  divide(cycles - in_phases, stalls, result.stack);
+  const Burst burst = first_burst(demands, launch, parameters);
+  result.stack[burst.shown] += burst.cycles;
+  result.cycles = cycles + burst.cycles;
+  result.warp_instructions = launch.instructions;
+  for (double& component : result.stack) component /= result.sm_instructions;
+  result.cpi = result.cycles / result.sm_instructions;
+  return result;
+}
+
+}  // namespace warpstack::model

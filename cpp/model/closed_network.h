@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "model/model.h"
+
+namespace warpstack::model {
+
+/// A station of a closed queueing network as one customer sees it.
+struct Station {
+  double demand = 0;  ///< its own cycles of service per visit to all stations
+  /// Cycles of service per visit that the station spends on it and all its competitors; they are
+  /// alike, so that 1 / capacity_cycles bounds the rate of the customer's class.
+  double capacity_cycles = 0;
+  double competitors = 1;  ///< customers that share the station, this one included
+};
+
+/// Rate of a class of customers in a closed network: x with
+///   customers / x = think + sum of demand / (1 - (1 - 1 / competitors) capacity_cycles x),
+/// Schweitzer's approximation of mean-value analysis in one unknown: a customer that arrives finds
+/// the queue that the others leave, (1 - 1 / competitors) of the mean. Never above
+/// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
+double closed_network_rate(double customers, double think, std::span<const Station> stations);
+
+/// The `warpstack` model (docs/explanation/warpstack-model.md): the warps of each phase as
+/// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
+/// inner network with a customer per MSHR bounds; before them the burst in which all warps make
+/// their first access.
+ModelResult evaluate_closed_network(
+    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+    const std::array<double, interval::num_stall_causes>& stall_shares,
+    const ModelParameters& parameters);
+
+}  // namespace warpstack::model

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "simt/execution.h"
+#include "simt/faults.h"
+#include "trace/access.h"
+
+namespace warpstack::simt {
+
+/// Whether a generic address lies in the window of shared or local memory.
+[[nodiscard]] constexpr bool in_window(std::uint64_t address, std::uint64_t window) {
+  return address - window < trace::window_bytes;
+}
+
+/// "load", "atomic operation", …
+[[nodiscard]] const char* verb_of(const Step& step);
+/// "misaligned load of 4 bytes at 0x7001"
+[[nodiscard]] std::string access_text(const Step& step, const char* problem, std::uint64_t address,
+                                      std::uint64_t bytes);
+/// "12 bytes into the shared variable tile"
+[[nodiscard]] std::string describe_shared(const KernelProgram& program, std::uint64_t address);
+
+/// What an access does with the bytes at an address.
+struct AccessUse {
+  bool reads = true;
+  bool writes = false;
+};
+
+/// Finds what lies at an address of a launch: checks bounds and alignment, and whether bytes have
+/// been written before they are read. Addresses become those of the host.
+class AddressSpaces {
+ public:
+  AddressSpaces(Execution& execution, Faults& faults)
+      : program_(execution.program),
+        options_(execution.options),
+        memory_(execution.device.memory),
+        block_(execution.block),
+        faults_(faults) {}
+
+  std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
+                     std::uint64_t address, std::uint32_t bytes, AccessUse use);
+  /// Host address of a read through a generic address.
+  std::byte* generic(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                     std::uint32_t bytes);
+  /// Host address of a global access, after all checks.
+  std::byte* global(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                    std::uint32_t bytes, bool reads, bool writes);
+  std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                    std::uint32_t bytes, AccessUse use);
+  void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
+                       std::uint32_t bytes) const;
+  /// Host address that corresponds to device address 0, when all active lanes of a global access
+  /// fall into one allocation whose bytes need no bookkeeping; null otherwise.
+  std::byte* common_base(const LaneAddresses& lanes, std::uint32_t bytes);
+  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load);
+  /// Allocations have come or gone.
+  void forget_allocation() { cached_ = nullptr; }
+
+ private:
+  std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                   std::uint32_t bytes, AccessUse use);
+  /// Host address for an access that may go on outside memory: it reads zeros, what it writes is
+  /// lost.
+  std::byte* out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,
+                           std::uint64_t address, std::uint64_t bytes, const std::string& where);
+  /// Finds reads of shared or local memory that nobody has written, and notes writes. `place` is in
+  /// the map, `address` in messages.
+  /// One byte that was written is enough, also of a vector: the others may be the padding of a
+  /// structure, which is copied with what surrounds it. A read of local memory is noted and stops
+  /// nothing: compilers load variables ahead of the branch that decides whether they are needed.
+  void check_written(Warp& warp, const Step& step, std::uint32_t lane, WrittenBytes& written,
+                     std::uint64_t place, std::uint64_t address, std::uint32_t bytes, AccessUse use,
+                     bool is_shared);
+
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  DeviceMemory& memory_;
+  Block& block_;
+  Faults& faults_;
+  Allocation* cached_ = nullptr;         ///< of the last global access
+  std::array<std::byte, 64> outside_{};  ///< in place of memory that is not there
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "simt/address_spaces.h"
+#include "simt/execution.h"
+#include "simt/faults.h"
+
+namespace warpstack::simt {
+
+/// Functions of the device that the engine itself provides: printf, malloc, free, assert.
+class BuiltIns {
+ public:
+  BuiltIns(Execution& execution, Faults& faults, AddressSpaces& spaces)
+      : execution_(execution),
+        memory_(execution.device.memory),
+        block_(execution.block),
+        faults_(faults),
+        spaces_(spaces) {}
+
+  void call(Warp& warp, const Step& step, const Call& call, std::uint32_t mask);
+
+ private:
+  /// Zero-terminated text at a generic address.
+  std::string text_at(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address);
+
+  Execution& execution_;
+  DeviceMemory& memory_;
+  Block& block_;
+  Faults& faults_;
+  AddressSpaces& spaces_;
+};
+
+}  // namespace warpstack::simt

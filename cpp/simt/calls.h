@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/built_ins.h"
+#include "simt/execution.h"
+#include "simt/faults.h"
+
+namespace warpstack::simt {
+
+/// Calls of functions and returns from them: a frame of registers per call.
+class Calls {
+ public:
+  Calls(Execution& execution, Faults& faults, BuiltIns& built_ins)
+      : program_(execution.program), faults_(faults), built_ins_(built_ins) {}
+
+  void call(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  void finish_call(Warp& warp);
+
+ private:
+  void enter(Warp& warp, const Step& step, const Call& call, std::uint32_t function,
+             std::uint32_t mask);
+
+  const KernelProgram& program_;
+  Faults& faults_;
+  BuiltIns& built_ins_;
+};
+
+}  // namespace warpstack::simt

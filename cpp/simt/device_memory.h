@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/lazy_bytes.h"
+
+namespace warpstack::simt {
+
+/// First byte of device memory. Addresses start here in every run, so traces do too.
+inline constexpr std::uint64_t device_base = 0x0000'7000'0000'0000;
+/// Windows of generic addresses, outside device memory (see KernelHeader).
+inline constexpr std::uint64_t shared_window = 0x0000'6f00'0000'0000;
+inline constexpr std::uint64_t local_window = 0x0000'6f00'0100'0000;
+
+/// A piece of device memory that one allocation, variable or parameter buffer owns.
+struct Allocation {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  ///< as asked for; an access beyond is out of bounds
+  std::string name;         ///< of a variable; empty for an allocation
+  /// One entry per byte, 0 until it is written; null once all of it is known to be written.
+  LazyBytes written;
+};
+
+/// The memory of the simulated device: one arena with a fixed base, first-fit allocation, and
+/// bounds. Device address a lies at host address data(a). Not safe to use from several threads.
+class DeviceMemory {
+ public:
+  /// Reserves address space for `capacity` bytes; pages are committed when touched.
+  /// Throws std::bad_alloc.
+  explicit DeviceMemory(std::uint64_t capacity);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  /// Allocates uninitialised memory at a multiple of 256 (as cudaMalloc does). 0 bytes are allowed
+  /// and have an address of their own. Throws InputError, with what is free, when none fits.
+  std::uint64_t allocate(std::uint64_t bytes, std::string name = {});
+  /// Throws InputError when no allocation starts at `address`.
+  void free(std::uint64_t address);
+  /// Bytes in allocations, and the arena's size.
+  [[nodiscard]] std::uint64_t used() const { return used_; }
+  [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
+
+  /// The allocation that holds `address`, or null.
+  [[nodiscard]] Allocation* find(std::uint64_t address);
+  [[nodiscard]] const Allocation* find(std::uint64_t address) const;
+  /// Whether a GPU lets a kernel access `address`: it lies in a page of 2 MiB that an allocation
+  /// uses.
+  [[nodiscard]] bool is_mapped(std::uint64_t address) const;
+  /// "12 bytes past the end of the 400-byte allocation at 0x7000…", for messages.
+  [[nodiscard]] std::string describe(std::uint64_t address) const;
+
+  /// Copies in and out, within one allocation; they throw InputError beyond it.
+  void write(std::uint64_t address, const void* source, std::uint64_t bytes);
+  void read(std::uint64_t address, void* target, std::uint64_t bytes) const;
+  void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
+  /// Bytes that nobody has written stay so in the copy.
+  void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
+
+  /// Notes that bytes of an allocation have been written.
+  static void mark(Allocation& allocation, std::uint64_t address, std::uint64_t bytes);
+
+  [[nodiscard]] std::byte* data(std::uint64_t address) { return arena_ + (address - device_base); }
+  [[nodiscard]] const std::byte* data(std::uint64_t address) const {
+    return arena_ + (address - device_base);
+  }
+
+ private:
+  Allocation& checked(std::uint64_t address, std::uint64_t bytes, const char* what);
+
+  std::byte* arena_ = nullptr;
+  std::uint64_t capacity_ = 0;
+  std::uint64_t used_ = 0;
+  std::map<std::uint64_t, Allocation> allocations_;  ///< by address
+  std::map<std::uint64_t, std::uint64_t> free_;      ///< free ranges: address to bytes
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "simt/launch.h"
+#include "simt/program.h"
+#include "simt/races.h"
+#include "simt/warp.h"
+#include "simt/written_bytes.h"
+
+namespace warpstack::simt {
+
+inline constexpr std::size_t num_barriers = 16;
+
+/// A barrier of a block: who has come.
+struct BarrierState {
+  std::uint32_t warps = 0;    ///< that have arrived
+  std::uint32_t threads = 0;  ///< needed; 0: all of the block
+  std::uint32_t count = 0;    ///< lanes whose predicate holds
+  bool all = true;
+
+  /// What a bar.red gives.
+  [[nodiscard]] std::uint64_t value(BarrierKind kind) const {
+    if (kind == BarrierKind::all) return all ? ~std::uint64_t{0} : 0;
+    if (kind == BarrierKind::any) return count > 0 ? ~std::uint64_t{0} : 0;
+    return count;
+  }
+};
+
+/// A thread block with all that is its own.
+struct Block {
+  std::uint64_t number = 0;
+  Dim3 index{};
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  WrittenBytes shared_written;
+  std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
+  std::array<BarrierState, num_barriers> barriers{};
+  bool done = false;
+
+  /// "(0, 1, 0)"
+  [[nodiscard]] std::string text() const;
+};
+
+/// A launch that runs: what the parts of the engine share.
+struct Execution {
+  Execution(Device& device, const KernelProgram& program, std::span<const std::byte> parameters,
+            const LaunchOptions& options, std::span<const std::uint64_t> bound_textures)
+      : device(device),
+        program(program),
+        options(options),
+        parameters(parameters.begin(), parameters.end()),
+        bound_textures(bound_textures),
+        num_threads(
+            static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
+        num_warps((num_threads + warp_size - 1) / warp_size) {}
+
+  /// Of a lane, in its block.
+  [[nodiscard]] std::array<std::uint64_t, 3> thread_index(const Warp& warp,
+                                                          std::uint32_t lane) const {
+    const std::uint64_t thread = warp.number * warp_size + lane;
+    return {thread % options.block[0], thread / options.block[0] % options.block[1],
+            thread / options.block[0] / options.block[1]};
+  }
+
+  Device& device;
+  const KernelProgram& program;
+  const LaunchOptions& options;
+  const std::vector<std::byte> parameters;
+  const std::span<const std::uint64_t> bound_textures;
+  const std::uint32_t num_threads;      ///< of a block
+  const std::uint32_t num_warps;        ///< of a block
+  std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
+  std::uint64_t warp_instructions = 0;
+  std::uint64_t thread_instructions = 0;
+  RaceBudget race_budget;
+  Block block;  ///< that runs
+};
+
+}  // namespace warpstack::simt

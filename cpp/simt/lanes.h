@@ -1,0 +1,147 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/rounding.h"
+#include "simt/type.h"
+
+namespace warpstack::simt {
+
+// A warp's registers lie in slots of 32 lanes. Values of up to 32 bits take 4 bytes per lane,
+// zero-extended; wider ones take 8. A predicate is 0 or ~0 in 4 bytes.
+
+/// Byte offsets of an instruction's operands in the register file.
+struct LaneOperands {
+  std::uint32_t target = 0;
+  std::uint32_t target2 = 0;  ///< second result: a carry
+  std::array<std::uint32_t, 4> source{};
+  std::uint32_t immediate = 0;  ///< lop3's table, or a Rounding other than `nearest`
+};
+
+/// The lanes that an instruction changes.
+struct LaneMask {
+  std::uint32_t bits = 0;
+  /// Lanes outside `bits` may be overwritten: nobody reads them.
+  bool all = false;
+  alignas(64) std::array<std::uint32_t, 32> lanes{};  ///< ~0 for the lanes of `bits`
+
+  void set(std::uint32_t mask) {
+    bits = mask;
+    for (std::uint32_t lane = 0; lane < 32; ++lane) lanes[lane] = 0u - ((mask >> lane) & 1u);
+  }
+};
+
+/// Computes one instruction for a warp.
+using LaneFunction = void (*)(std::byte* registers, const LaneOperands& operands,
+                              const LaneMask& mask);
+
+/// The operations of the arithmetic units, by their mnemonics in PTX. C++ keeps the words and, or,
+/// xor and not for itself.
+enum class Operation : std::uint8_t {
+  abs,
+  add,
+  addc,  ///< source[2] is the carry in, target2 the carry out (0 or 1)
+  bfe,
+  bfi,
+  bfind,  ///< `high`: .shiftamt
+  bit_and,
+  bit_not,
+  bit_or,
+  bit_xor,
+  bmsk,
+  brev,
+  clz,
+  cnot,
+  copysign,
+  cos,
+  cvt,  ///< from `source` to `type`
+  div,
+  dp2a,  ///< `high`
+  dp4a,
+  ex2,
+  fma,
+  fns,
+  lg2,
+  lop3,
+  mad24,  ///< `high`: .hi
+  mad_hi,
+  mad_lo,
+  mad_wide,
+  max,
+  min,
+  mov,
+  mul24,  ///< `high`: .hi
+  mul_hi,
+  mul_lo,
+  mul_wide,
+  neg,
+  popc,
+  prmt,  ///< `mode`
+  rcp,
+  rem,
+  rsqrt,
+  sad,
+  selp,
+  setp,  ///< without a second predicate
+  shf_l,
+  shf_r,
+  shl,
+  shr,
+  sin,
+  slct,  ///< by the sign of `source`
+  sqrt,
+  sub,
+  subc,
+  szext,
+  tanh,
+  testp,  ///< `mode`
+};
+
+enum class Comparison : std::uint8_t {
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,  // ordered; signed, unsigned or float by type
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,  // true when an operand is NaN
+  num,
+  nan,
+};
+
+/// prmt
+enum class Permute : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
+
+/// testp
+enum class Property : std::uint8_t { finite, infinite, number, not_a_number, normal, subnormal };
+
+/// An instruction form of the arithmetic units: all that chooses its function.
+struct LaneForm {
+  Operation operation = Operation::mov;
+  Type type = Type::none;    ///< of the operands; cvt: of the result
+  Type source = Type::none;  ///< cvt: of the source; dp4a: of b; slct: of the selector
+  Rounding rounding = Rounding::nearest;
+  Comparison comparison = Comparison::eq;
+  std::uint8_t mode = 0;          ///< Permute or Property
+  bool integer_rounding = false;  ///< cvt .rni .rzi .rmi .rpi, to a float
+  bool flush = false;             ///< .ftz
+  bool saturate = false;          ///< .sat
+  bool clamp = false;             ///< .clamp (else .wrap) of shf, bmsk, szext
+  bool high = false;
+  bool propagate_nan = false;  ///< min.NaN, max.NaN
+  bool xor_sign = false;       ///< .xorsign.abs
+  bool relu = false;           ///< .relu
+};
+
+/// The function of a form, or null when it does not exist. The results are those of the PTX ISA;
+/// approximate instructions give the correctly rounded value or the nearest that the C library has.
+LaneFunction find_lane_function(const LaneForm& form);
+
+}  // namespace warpstack::simt

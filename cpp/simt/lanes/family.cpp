@@ -1,0 +1,29 @@
+// Compiled once per instruction set of the host, see lanes/family.h.
+
+#include "simt/lanes/family.h"
+
+namespace warpstack::simt::WARPSTACK_ISA {
+
+LaneFunction find_lane_function(const LaneForm& form) {
+  switch (form.operation) {
+    case Operation::setp:
+      return comparison_function(form);
+    case Operation::cvt:
+      return conversion_function(form);
+    case Operation::addc:
+    case Operation::dp2a:
+    case Operation::dp4a:
+    case Operation::mul24:
+    case Operation::mad24:
+    case Operation::subc:
+      return integer_function(form);
+    default:
+      break;
+  }
+  if (const LaneFunction function = bit_function(form)) return function;
+  if (!is_float(form.type)) return integer_function(form);
+  if (form.type == Type::f32 || form.type == Type::f64) return real_function(form);
+  return half_function(form);
+}
+
+}  // namespace warpstack::simt::WARPSTACK_ISA

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <bit>
+#include <cfenv>
+#include <cstddef>
+#include <utility>
+
+#include "simt/lanes/values.h"
+
+namespace warpstack::simt::WARPSTACK_ISA {
+
+// Lanes are independent, also when the target is a source: `ivdep`.
+
+/// Loops of cheap functions compute every lane and keep what the mask says; the compiler makes
+/// vector code of them. Others compute the active lanes alone.
+enum class Cost : u8 { cheap, high };
+
+template <class F, class D, Cost cost, class... S>
+void run(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
+  static_assert(sizeof...(S) >= 1 && sizeof...(S) <= 4);
+  auto* const d = reinterpret_cast<Stored<D>*>(registers + operands.target);
+  const auto source = [registers, &operands]<class T>(std::size_t i, std::type_identity<T>) {
+    return reinterpret_cast<const Stored<T>*>(registers + operands.source[i]);
+  };
+  const auto loop = [&](const auto&... s) {
+    if constexpr (cost == Cost::high) {
+      for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        d[lane] = stored<D>(F::apply(load<S>(s[lane])...));
+      }
+    } else if (mask.all) {
+#pragma GCC ivdep
+      for (u32 lane = 0; lane < 32; ++lane) d[lane] = stored<D>(F::apply(load<S>(s[lane])...));
+    } else {
+      const u32* const active = mask.lanes.data();
+#pragma GCC ivdep
+      for (u32 lane = 0; lane < 32; ++lane) {
+        const Stored<D> value = stored<D>(F::apply(load<S>(s[lane])...));
+        d[lane] = active[lane] != 0 ? value : d[lane];
+      }
+    }
+  };
+  const auto call = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    loop(source(i, std::type_identity<S>{})...);
+  };
+  call(std::index_sequence_for<S...>{});
+}
+
+template <class F, class D, class... S>
+constexpr LaneFunction cheap() {
+  return &run<F, D, Cost::cheap, S...>;
+}
+template <class F, class D, class... S>
+constexpr LaneFunction costly() {
+  return &run<F, D, Cost::high, S...>;
+}
+
+/// Functions that also want `operands.immediate`; active lanes alone.
+template <class F, class D, class... S>
+void run_with_immediate(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
+  auto* const d = reinterpret_cast<Stored<D>*>(registers + operands.target);
+  const auto call = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      d[lane] = stored<D>(F::apply(
+          operands.immediate,
+          load<S>(reinterpret_cast<const Stored<S>*>(registers + operands.source[i])[lane])...));
+    }
+  };
+  call(std::index_sequence_for<S...>{});
+}
+
+/// Float functions in a rounding mode other than to nearest, `operands.immediate`.
+template <class F, class D, class... S>
+void run_directed(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
+  static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  std::fesetround(modes[operands.immediate & 3]);
+  run<F, D, Cost::high, S...>(registers, operands, mask);
+  std::fesetround(FE_TONEAREST);
+}
+
+}  // namespace warpstack::simt::WARPSTACK_ISA

@@ -1,0 +1,251 @@
+// Compiled once per instruction set of the host, see lanes/family.h.
+
+#include "simt/lanes/real.h"
+
+#include <bit>
+#include <cmath>
+#include <tuple>
+
+#include "simt/lanes/loops.h"
+
+namespace warpstack::simt::WARPSTACK_ISA {
+namespace {
+
+/// An operation on f32 or f64 with .ftz and .sat. The hardware has one f32 NaN, 0x7fffffff.
+template <class F, bool flush, bool saturate>
+struct Real {
+  template <class T, class... Rest>
+  static T apply(T a, Rest... rest) {
+    T value;
+    if constexpr (flush) {
+      value = flushed(F::apply(flushed(a), flushed(rest)...));
+    } else {
+      value = F::apply(a, rest...);
+    }
+    if constexpr (saturate) value = saturated(value);
+    return value == value ? value : not_a_number<T>();
+  }
+};
+
+struct RealAdd {
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+};
+struct RealSub {
+  template <class T>
+  static T apply(T a, T b) {
+    return a - b;
+  }
+};
+struct RealFma {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    if constexpr (std::is_same_v<T, f32>) return __builtin_fmaf(a, b, c);
+    return __builtin_fma(a, b, c);
+  }
+};
+struct RealDiv {
+  template <class T>
+  static T apply(T a, T b) {
+    return a / b;
+  }
+};
+struct RealRcp {
+  template <class T>
+  static T apply(T a) {
+    return T{1} / a;
+  }
+};
+struct RealSqrt {
+  template <class T>
+  static T apply(T a) {
+    return std::sqrt(a);
+  }
+};
+/// Sign operations leave NaNs as they are but for f32's flush.
+template <bool flush>
+struct RealAbs {
+  template <class T>
+  static T apply(T a) {
+    return std::fabs(flush ? flushed(a) : a);
+  }
+};
+template <bool flush>
+struct RealNeg {
+  template <class T>
+  static T apply(T a) {
+    return -(flush ? flushed(a) : a);
+  }
+};
+struct RealCopySign {
+  template <class T>
+  static T apply(T a, T b) {
+    using Bits = Stored<T>;
+    constexpr Bits sign = Bits{1} << (sizeof(T) * 8 - 1);
+    return std::bit_cast<T>((std::bit_cast<Bits>(a) & sign) | (std::bit_cast<Bits>(b) & ~sign));
+  }
+};
+template <class T, Property property>
+struct Testp {
+  static predicate apply(T a) {
+    bool holds = false;
+    switch (property) {
+      case Property::finite:
+        holds = std::isfinite(a);
+        break;
+      case Property::infinite:
+        holds = std::isinf(a);
+        break;
+      case Property::number:
+        holds = !std::isnan(a);
+        break;
+      case Property::not_a_number:
+        holds = std::isnan(a);
+        break;
+      case Property::normal:
+        holds = std::isnormal(a);
+        break;
+      case Property::subnormal:
+        holds = std::fpclassify(a) == FP_SUBNORMAL;
+        break;
+    }
+    return {holds ? ~0u : 0u};
+  }
+};
+
+template <class F, class... T>
+LaneFunction function_of(const LaneForm& form) {
+  if (form.relu) return nullptr;
+  using First = std::tuple_element_t<0, std::tuple<T...>>;
+  if (form.rounding != Rounding::nearest) {
+    if (form.flush) {
+      return form.saturate ? &run_directed<Real<F, true, true>, First, T...>
+                           : &run_directed<Real<F, true, false>, First, T...>;
+    }
+    return form.saturate ? &run_directed<Real<F, false, true>, First, T...>
+                         : &run_directed<Real<F, false, false>, First, T...>;
+  }
+  if (form.flush) {
+    return form.saturate ? cheap<Real<F, true, true>, First, T...>()
+                         : cheap<Real<F, true, false>, First, T...>();
+  }
+  return form.saturate ? cheap<Real<F, false, true>, First, T...>()
+                       : cheap<Real<F, false, false>, First, T...>();
+}
+
+/// Functions of the C library: active lanes alone, no directed rounding.
+template <class F, class T>
+LaneFunction library_function(const LaneForm& form) {
+  if (form.saturate || form.relu || form.rounding != Rounding::nearest) return nullptr;
+  return form.flush ? costly<Real<F, true, false>, T, T>() : costly<Real<F, false, false>, T, T>();
+}
+
+/// A function that the processor rounds correctly, of some operands.
+template <class F, int operands>
+LaneFunction rounded_function(const LaneForm& form) {
+  const auto choose = [&]<class T>(T) -> LaneFunction {
+    if constexpr (operands == 1) return function_of<F, T>(form);
+    if constexpr (operands == 2) return function_of<F, T, T>(form);
+    if constexpr (operands == 3) return function_of<F, T, T, T>(form);
+  };
+  return form.type == Type::f32 ? choose(f32{}) : choose(f64{});
+}
+
+template <bool is_min>
+LaneFunction extreme(const LaneForm& form) {
+  if (form.type == Type::f64) {
+    return function_of<RealExtreme<is_min, false, false>, f64, f64>(form);
+  }
+  if (form.xor_sign) {
+    return form.propagate_nan ? function_of<RealExtreme<is_min, true, true>, f32, f32>(form)
+                              : function_of<RealExtreme<is_min, false, true>, f32, f32>(form);
+  }
+  return form.propagate_nan ? function_of<RealExtreme<is_min, true, false>, f32, f32>(form)
+                            : function_of<RealExtreme<is_min, false, false>, f32, f32>(form);
+}
+
+/// Sign operations.
+template <template <bool> class F>
+LaneFunction sign_function(const LaneForm& form) {
+  if (form.type == Type::f64) return cheap<F<false>, f64, f64>();
+  return form.flush ? cheap<F<true>, f32, f32>() : cheap<F<false>, f32, f32>();
+}
+
+template <class T>
+LaneFunction testp(const LaneForm& form) {
+  switch (static_cast<Property>(form.mode)) {
+#define WARPSTACK_CASE(name) \
+  case Property::name:       \
+    return costly<Testp<T, Property::name>, predicate, T>();
+    WARPSTACK_CASE(finite)
+    WARPSTACK_CASE(infinite)
+    WARPSTACK_CASE(number)
+    WARPSTACK_CASE(not_a_number)
+    WARPSTACK_CASE(normal)
+    WARPSTACK_CASE(subnormal)
+#undef WARPSTACK_CASE
+  }
+  return nullptr;
+}
+
+/// Functions that exist for f32 alone.
+LaneFunction approximation(const LaneForm& form) {
+  switch (form.operation) {
+    case Operation::sin:
+      return library_function<RealSin, f32>(form);
+    case Operation::cos:
+      return library_function<RealCos, f32>(form);
+    case Operation::ex2:
+      return library_function<RealEx2, f32>(form);
+    case Operation::lg2:
+      return library_function<RealLg2, f32>(form);
+    case Operation::tanh:
+      return library_function<RealTanh, f32>(form);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+LaneFunction real_function(const LaneForm& form) {
+  const bool is_f32 = form.type == Type::f32;
+  if (!is_f32 && form.type != Type::f64) return nullptr;
+  switch (form.operation) {
+    case Operation::add:
+      return rounded_function<RealAdd, 2>(form);
+    case Operation::sub:
+      return rounded_function<RealSub, 2>(form);
+    case Operation::mul_lo:
+      return rounded_function<RealMul, 2>(form);
+    case Operation::fma:
+      return rounded_function<RealFma, 3>(form);
+    case Operation::div:
+      return rounded_function<RealDiv, 2>(form);
+    case Operation::rcp:
+      return rounded_function<RealRcp, 1>(form);
+    case Operation::sqrt:
+      return rounded_function<RealSqrt, 1>(form);
+    case Operation::min:
+      return extreme<true>(form);
+    case Operation::max:
+      return extreme<false>(form);
+    case Operation::abs:
+      return sign_function<RealAbs>(form);
+    case Operation::neg:
+      return sign_function<RealNeg>(form);
+    case Operation::copysign:
+      return is_f32 ? cheap<RealCopySign, f32, f32, f32>() : cheap<RealCopySign, f64, f64, f64>();
+    case Operation::testp:
+      return is_f32 ? testp<f32>(form) : testp<f64>(form);
+    case Operation::rsqrt:
+      return is_f32 ? library_function<RealRsqrt, f32>(form)
+                    : library_function<RealRsqrt, f64>(form);
+    default:
+      return is_f32 ? approximation(form) : nullptr;
+  }
+}
+
+}  // namespace warpstack::simt::WARPSTACK_ISA

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/interrupt.h"
+#include "simt/device.h"
+#include "simt/diagnosis.h"
+#include "simt/program.h"
+#include "trace/block_storage.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack::simt {
+
+using trace::Dim3;
+using trace::KernelTrace;
+using trace::StorageBudget;
+
+struct LaunchOptions {
+  Dim3 grid{1, 1, 1};
+  Dim3 block{1, 1, 1};
+  std::uint64_t dynamic_shared_bytes = 0;
+  bool trace = true;
+  /// All blocks are resident and take turns, so that the grid can synchronize.
+  bool cooperative = false;
+  /// Warp instructions after which the launch is abandoned as endless.
+  std::uint64_t step_limit = 10'000'000'000;
+  /// A load of bytes that nobody wrote is an error.
+  bool check_uninitialized = true;
+  /// At out-of-bounds and uninitialised accesses, divergent barriers, wrong member masks.
+  OnFault on_fault = OnFault::stop;
+  /// Two accesses of different warps of a block to one address, one of them a write, without a
+  /// barrier between them are a fault.
+  bool check_races = false;
+  /// What limits occupancy; 0: what the program's live registers need.
+  std::uint64_t registers_per_thread = 0;
+  std::uint64_t launch_id = 0;
+  std::uint64_t stream = 0;
+  std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
+  InterruptCheck interrupt;
+  /// Called now and then with the blocks done and the blocks of the grid; may be empty.
+  std::function<void(std::uint64_t, std::uint64_t)> progress;
+  /// Receives the faults that OnFault::proceed let pass, when the launch ends, also by an error;
+  /// may be empty.
+  std::function<void(const Note&)> note;
+};
+
+/// What ran.
+struct LaunchResult {
+  std::optional<KernelTrace> trace;
+  std::uint64_t warp_instructions = 0;    ///< executed ones, also those the trace folds
+  std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
+};
+
+/// Blocks that a cooperative launch may have here; no GPU holds more at once.
+inline constexpr std::uint64_t max_resident_blocks = 8192;
+
+/// Bytes of local memory of the blocks that are there at once. The launch must be possible
+/// otherwise.
+std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
+
+/// Runs a kernel to its end, block after block; those of a cooperative launch take turns at places
+/// where they may wait for each other. `parameters` is the parameter buffer; `bound_textures` are
+/// the handles that texture references are bound to, by number. Memory of the device changes as the
+/// kernel writes it.
+///
+/// Throws InputError: impossible launch (too many threads or too much shared memory, wrong
+/// parameter size), or a fault of the kernel (out-of-bounds, misaligned or uninitialised access,
+/// divergent barrier, deadlock, step limit, failed assertion, trap): it names kernel, source line,
+/// block, thread and address. What the kernel wrote before a fault stays. LaunchOptions::on_fault
+/// turns some of the faults into notes.
+LaunchResult launch(Device& device, const KernelProgram& program,
+                    std::span<const std::byte> parameters, const LaunchOptions& options,
+                    std::span<const std::uint64_t> bound_textures = {});
+
+}  // namespace warpstack::simt

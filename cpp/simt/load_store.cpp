@@ -1,0 +1,230 @@
+#include "simt/load_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "simt/registers.h"
+
+namespace warpstack::simt {
+namespace {
+
+template <class T>
+void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_t element,
+                  const LaneAddresses& lanes, const std::byte* base) {
+  const std::uint32_t slot = access.values[element];
+  const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
+  const std::uint32_t bytes = access.value_bytes[element];
+  // The plain case: the register is as wide as the value.
+  if (bytes == sizeof(T) && sizeof(T) >= 4) {
+    T* const target = reinterpret_cast<T*>(registers + slot);
+    if (lanes.mask == all_lanes) {
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+      }
+    } else {
+      for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+      }
+    }
+    return;
+  }
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    T value;
+    std::memcpy(&value, base + lanes.address[lane] + offset, sizeof(T));
+    write_lane(registers, slot, bytes, lane, extended(value, sizeof(T), access.sign_extend));
+  }
+}
+
+template <class T>
+void store_element(const std::byte* registers, const MemoryAccess& access, std::uint32_t element,
+                   const LaneAddresses& lanes, std::byte* base) {
+  const std::uint32_t slot = access.values[element];
+  const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
+  const std::uint32_t stride = access.value_bytes[element] == 8 ? 8 : 4;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    T value;
+    std::memcpy(&value, registers + slot + stride * static_cast<std::uint32_t>(lane), sizeof(T));
+    std::memcpy(base + lanes.address[lane] + offset, &value, sizeof(T));
+  }
+}
+
+template <class F>
+void for_width(std::uint32_t bytes, F f) {
+  switch (bytes) {
+    case 1:
+      f(std::uint8_t{});
+      break;
+    case 2:
+      f(std::uint16_t{});
+      break;
+    case 4:
+      f(std::uint32_t{});
+      break;
+    default:
+      f(std::uint64_t{});
+      break;
+  }
+}
+
+/// Loads or stores when one host base serves all lanes.
+void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
+                   std::byte* base, bool is_load) {
+  for (std::uint32_t e = 0; e < access.elements; ++e) {
+    for_width(access.bytes, [&]<class T>(T) {
+      if (is_load) {
+        load_element<T>(registers, access, e, lanes, base);
+      } else {
+        store_element<T>(registers, access, e, lanes, base);
+      }
+    });
+  }
+}
+
+}  // namespace
+
+void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+  const MemoryAccess& access = program_.memory[step.detail];
+  LaneAddresses& lanes = addresses_;
+  read_addresses(registers, access.address, access.address_is_64_bits, access.offset, mask, lanes);
+  if (step.action == Action::async_copy) {
+    copy_async(warp, step, access, registers, lanes);
+    return;
+  }
+  const std::uint32_t bytes = std::uint32_t{access.bytes} * access.elements;
+  if (step.action == Action::atomic) {
+    spaces_.check_alignment(warp, step, lanes, bytes);
+    update(warp, step, access, registers, lanes);
+  } else {
+    const bool is_load = step.action == Action::load;
+    std::byte* base = nullptr;
+    if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
+      base = spaces_.common_base(lanes, bytes);
+    } else if (access.space == AddressSpace::shared) {
+      base = spaces_.common_shared_base(lanes, bytes, is_load);
+    }
+    const bool notes_changes = races_.is_on() && !is_load;
+    if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
+    if (base != nullptr) {
+      move_elements(registers, access, lanes, base, is_load);
+    } else {
+      spaces_.check_alignment(warp, step, lanes, bytes);
+      LaneAddresses one;
+      for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        one.mask = 1u << lane;
+        one.address[lane] = 0;
+        std::byte* const place =
+            spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                            lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
+        move_elements(registers, access, one, place, is_load);
+      }
+    }
+    if (notes_changes) races_.find_changes(access.space, lanes, bytes);
+  }
+  if (races_.is_on() && !access.constant) {
+    const bool is_load = step.action == Action::load;
+    races_.check(warp, step, access.space, lanes, bytes,
+                 is_load         ? access.strong ? RaceKind::strong_load : RaceKind::load
+                 : access.strong ? RaceKind::strong_store
+                                 : RaceKind::store,
+                 &access);
+  }
+  if (access.strong && step.action == Action::load) warp.may_wait = options_.cooperative;
+  if (access.constant) {
+    recorder_.record(warp, step, mask);
+  } else {
+    recorder_.record_access(warp, step, mask, &lanes);
+  }
+}
+
+void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
+                       std::byte* registers, const LaneAddresses& lanes) {
+  const std::uint32_t register_bytes = access.bytes;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    std::byte* const place =
+        spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
+                        lanes.address[lane], access.bytes, {.writes = true});
+    std::uint64_t old = 0;
+    std::memcpy(&old, place, access.bytes);
+    const std::uint64_t b = read_lane(registers, access.operand_b, register_bytes, lane);
+    const std::uint64_t c =
+        access.operand_c == none ? 0 : read_lane(registers, access.operand_c, register_bytes, lane);
+    const std::uint64_t value = access.atomic(old, b, c);
+    std::memcpy(place, &value, access.bytes);
+    if (access.result != none) write_lane(registers, access.result, register_bytes, lane, old);
+  }
+  if (access.takes_locks) ++warp.spins;
+  if (access.result != none) warp.may_wait = options_.cooperative;
+}
+
+void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& access,
+                           std::byte* registers, const LaneAddresses& to) {
+  LaneAddresses from;
+  read_addresses(registers, access.second_address, access.second_is_64_bits, access.second_offset,
+                 to.mask, from);
+  spaces_.check_alignment(warp, step, to, access.bytes);
+  spaces_.check_alignment(warp, step, from, access.bytes);
+  for (std::uint32_t rest = to.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    std::uint32_t bytes = access.bytes;
+    if (access.source_bytes != none) {
+      bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
+    }
+    std::byte* const target =
+        spaces_.shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes,
+                       {.reads = false, .writes = true});
+    std::memset(target, 0, access.bytes);
+    if (bytes == 0) continue;
+    const std::byte* const source = spaces_.global(warp, step, static_cast<std::uint32_t>(lane),
+                                                   from.address[lane], bytes, true, false);
+    std::memcpy(target, source, bytes);
+    if (races_.is_on()) {
+      LaneAddresses one = from;
+      one.mask = 1u << lane;
+      races_.check(warp, step, AddressSpace::global, one, bytes, RaceKind::load);
+    }
+  }
+  if (races_.is_on()) {
+    races_.check(warp, step, AddressSpace::shared, to, access.bytes, RaceKind::store);
+  }
+  recorder_.record_access(warp, step, to.mask, &from);
+}
+
+void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
+                    std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes) {
+  lanes.mask = mask;
+  const auto addend = static_cast<std::uint64_t>(offset);
+  if (slot == none) {
+    lanes.address.fill(addend);
+  } else if (is_64_bits) {
+    std::memcpy(lanes.address.data(), registers + slot, sizeof lanes.address);
+    for (std::uint64_t& address : lanes.address) address += addend;
+  } else {
+    std::array<std::uint32_t, warp_size> narrow;
+    std::memcpy(narrow.data(), registers + slot, sizeof narrow);
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      lanes.address[lane] = (narrow[lane] + addend) & 0xffffffffu;
+    }
+  }
+}
+
+void query_address(const Step& step, std::byte* registers, std::uint32_t mask) {
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
+    const bool in_shared = in_window(address, shared_window);
+    const bool in_local = in_window(address, local_window);
+    bool holds = !in_shared && !in_local;  // global and const share one range
+    if (step.operands.immediate == 2) holds = in_shared;
+    if (step.operands.immediate == 3) holds = in_local;
+    write_lane(registers, step.operands.target, 4, lane, holds ? ~std::uint64_t{0} : 0);
+  }
+}
+
+}  // namespace warpstack::simt

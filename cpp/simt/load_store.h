@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+
+#include "simt/address_spaces.h"
+#include "simt/execution.h"
+#include "simt/race_monitor.h"
+#include "simt/recorder.h"
+#include "trace/access.h"
+
+namespace warpstack::simt {
+
+/// The addresses that the lanes of `mask` have in a slot, with an offset; slot none: the offset.
+void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
+                    std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes);
+
+/// isspacep
+void query_address(const Step& step, std::byte* registers, std::uint32_t mask);
+
+/// Loads, stores, atomics and asynchronous copies.
+class LoadStore {
+ public:
+  LoadStore(Execution& execution, Recorder& recorder, AddressSpaces& spaces, RaceMonitor& races)
+      : program_(execution.program),
+        options_(execution.options),
+        recorder_(recorder),
+        spaces_(spaces),
+        races_(races) {}
+
+  void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+
+ private:
+  void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+              const LaneAddresses& lanes);
+  void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+                  const LaneAddresses& to);
+
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  Recorder& recorder_;
+  AddressSpaces& spaces_;
+  RaceMonitor& races_;
+  LaneAddresses addresses_;  ///< of the access at hand
+};
+
+}  // namespace warpstack::simt

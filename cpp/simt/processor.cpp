@@ -1,0 +1,45 @@
+#include "simt/lanes.h"
+#include "simt/matrix.h"
+
+namespace warpstack::simt {
+
+namespace baseline {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+}  // namespace baseline
+
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+namespace avx2 {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+}  // namespace avx2
+
+namespace {
+
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                          __builtin_cpu_supports("bmi2");
+  return has;
+}
+
+}  // namespace
+#endif
+
+LaneFunction find_lane_function(const LaneForm& form) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) return avx2::find_lane_function(form);
+#endif
+  return baseline::find_lane_function(form);
+}
+
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) {
+    avx2::multiply_matrices(registers, multiply);
+    return;
+  }
+#endif
+  baseline::multiply_matrices(registers, multiply);
+}
+
+}  // namespace warpstack::simt

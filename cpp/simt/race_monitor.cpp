@@ -1,0 +1,127 @@
+#include "simt/race_monitor.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/text.h"
+#include "simt/address_spaces.h"
+
+namespace warpstack::simt {
+namespace {
+
+bool writes(RaceKind kind) { return kind == RaceKind::store || kind == RaceKind::strong_store; }
+
+}  // namespace
+
+void RaceMonitor::keep_bytes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes) {
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+    const std::byte* const place = peek(space, lanes.address[lane], bytes);
+    if (place != nullptr) std::memcpy(kept_[lane].data(), place, bytes);
+  }
+}
+
+void RaceMonitor::find_changes(AddressSpace space, const LaneAddresses& lanes,
+                               std::uint32_t bytes) {
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+    const std::byte* const place = peek(space, lanes.address[lane], bytes);
+    std::uint32_t changes = 0;
+    for (std::uint32_t b = 0; place != nullptr && b < bytes; ++b) {
+      changes |= std::uint32_t{place[b] != kept_[lane][b]} << b;
+    }
+    changes_[lane] = changes;
+  }
+}
+
+void RaceMonitor::check(const Warp& warp, const Step& step, AddressSpace space,
+                        const LaneAddresses& lanes, std::uint32_t bytes, RaceKind kind,
+                        const MemoryAccess* access) {
+  if (space == AddressSpace::local) return;
+  const ProgramFunction& function = *warp.frames.back().function;
+  RaceAccess one{
+      .bytes = bytes,
+      .kind = kind,
+      .atomic = step.action == Action::atomic,
+      .acquires = access != nullptr && access->acquires,
+      .releases = access != nullptr && access->releases,
+      .warp = warp.number,
+      .site = first_site(function) + static_cast<std::uint32_t>(&step - function.steps.data())};
+  if (one.site >= max_race_sites) {
+    faults_.stop(warp, step, static_cast<std::uint32_t>(std::countr_zero(lanes.mask)),
+                 "the kernel is too large for the check for races: launch it with check_races off");
+  }
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    one.lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    one.address = lanes.address[one.lane];
+    if (space == AddressSpace::shared) one.address += shared_window;
+    if (in_window(one.address, local_window)) continue;
+    if (access != nullptr && step.action == Action::store) one.changes = changes_[one.lane];
+    for (const Race& race : block_.races->access(one)) report_race(warp, step, one, race);
+  }
+}
+
+const std::byte* RaceMonitor::peek(AddressSpace space, std::uint64_t address, std::uint32_t bytes) {
+  if (space == AddressSpace::local || in_window(address, local_window)) return nullptr;
+  if (space == AddressSpace::generic && in_window(address, shared_window)) {
+    address -= shared_window;
+    space = AddressSpace::shared;
+  }
+  if (space == AddressSpace::shared) {
+    const std::uint64_t size = block_.shared.size();
+    return address <= size && bytes <= size - address ? block_.shared.data() + address : nullptr;
+  }
+  const Allocation* const owner = memory_.find(address);
+  if (owner == nullptr || bytes > owner->bytes - (address - owner->address)) return nullptr;
+  return memory_.data(address);
+}
+
+std::uint32_t RaceMonitor::first_site(const ProgramFunction& function) const {
+  std::size_t first = 0;
+  for (const ProgramFunction* other = program_.functions.data(); other != &function; ++other) {
+    first += other->steps.size();
+  }
+  return static_cast<std::uint32_t>(std::min<std::size_t>(first, max_race_sites));
+}
+
+const SourceInstruction& RaceMonitor::text_of_site(std::uint32_t site) const {
+  std::size_t index = site;
+  const ProgramFunction* function = program_.functions.data();
+  for (; index >= function->steps.size(); ++function) index -= function->steps.size();
+  return function->instructions[function->steps[index].instruction];
+}
+
+void RaceMonitor::report_race(const Warp& warp, const Step& step, const RaceAccess& later,
+                              const Race& earlier) {
+  const SourceInstruction& text = warp.text_of(step);
+  const SourceInstruction& other = text_of_site(earlier.site);
+  const auto what = [&] {
+    const bool is_shared = in_window(earlier.address, shared_window);
+    const std::uint64_t address = is_shared ? earlier.address - shared_window : earlier.address;
+    const auto thread = execution_.thread_index(block_.warps[earlier.warp], earlier.lane);
+    const bool both_write = writes(later.kind) && writes(earlier.kind);
+    return std::string(both_write ? "write-write" : "read-write") + " race between warps " +
+           std::to_string(warp.number) + " and " + std::to_string(earlier.warp) + " at " +
+           hexadecimal(address) + " of " + (is_shared ? "shared" : "global") + " memory, " +
+           (is_shared ? describe_shared(program_, address) : memory_.describe(address)) +
+           ": this " + verb_of(step) + " and the " + (writes(earlier.kind) ? "write" : "read") +
+           " at " + Faults::place_of(other) + ", thread (" + std::to_string(thread[0]) + ", " +
+           std::to_string(thread[1]) + ", " + std::to_string(thread[2]) +
+           "), have no barrier between them (add __syncthreads(), or make both atomic)";
+  };
+  if (options_.on_fault == OnFault::stop) faults_.stop(warp, step, later.lane, what());
+  // One note per pair of lines, whichever comes first.
+  const auto pair = pairs_.insert(std::minmax({&text, &other})).first;
+  Note& note = faults_.book().note("race", &*pair, [&] {
+    std::string first = Faults::line_of(text);
+    std::string second = Faults::line_of(other);
+    if (second < first) std::swap(first, second);
+    return first + " " + second;
+  });
+  if (note.count++ > 0) return;
+  note.place = faults_.place_of(warp, step, later.lane);
+  note.what = what();
+}
+
+}  // namespace warpstack::simt

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "simt/execution.h"
+#include "simt/faults.h"
+#include "simt/races.h"
+#include "trace/access.h"
+
+namespace warpstack::simt {
+
+/// Tells the check for races what a launch does, and reports the races that it finds.
+class RaceMonitor {
+ public:
+  RaceMonitor(Execution& execution, Faults& faults)
+      : execution_(execution),
+        program_(execution.program),
+        options_(execution.options),
+        memory_(execution.device.memory),
+        block_(execution.block),
+        faults_(faults) {}
+
+  /// The launch checks for races.
+  [[nodiscard]] bool is_on() const { return block_.races != nullptr; }
+  /// Keeps what a store is about to overwrite.
+  void keep_bytes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes);
+  /// Finds the bytes that the store has changed.
+  void find_changes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes);
+  /// Notes an access of a warp, and reports the races that it makes. `access` is that of a load,
+  /// store or atomic; of a store, find_changes() has been called.
+  void check(const Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
+             std::uint32_t bytes, RaceKind kind, const MemoryAccess* access = nullptr);
+
+ private:
+  /// Host address of bytes that a store may change, or null.
+  const std::byte* peek(AddressSpace space, std::uint64_t address, std::uint32_t bytes);
+  std::uint32_t first_site(const ProgramFunction& function) const;
+  const SourceInstruction& text_of_site(std::uint32_t site) const;
+  void report_race(const Warp& warp, const Step& step, const RaceAccess& later,
+                   const Race& earlier);
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  DeviceMemory& memory_;
+  Block& block_;
+  Faults& faults_;
+  std::set<std::pair<const SourceInstruction*, const SourceInstruction*>> pairs_;  ///< noted
+  std::array<std::array<std::byte, 32>, warp_size> kept_{};  ///< what a store overwrites
+  std::array<std::uint32_t, warp_size> changes_{};           ///< which bytes of it differ now
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "simt/execution.h"
+#include "trace/trace_builder.h"
+
+namespace warpstack::simt {
+
+[[nodiscard]] constexpr bool is_matrix_access(Action action) {
+  return action == Action::matrix_load || action == Action::matrix_store ||
+         action == Action::fragment_load || action == Action::fragment_store;
+}
+
+[[nodiscard]] constexpr bool is_access(Action action) {
+  return action == Action::load || action == Action::store || action == Action::atomic ||
+         action == Action::async_copy || is_matrix_access(action);
+}
+
+/// Records what a launch does in its trace, if it makes one.
+class Recorder {
+ public:
+  explicit Recorder(const Execution& execution);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// A step without memory accesses of the memory stage: all of its rows.
+  void record(Warp& warp, const Step& step, std::uint32_t mask) {
+    if (!builder_) return;
+    for (std::uint32_t i = 0; i < step.num_rows; ++i) {
+      builder_->append_plain(warp.columns, rows_[step.first_row + i], mask);
+    }
+  }
+
+  /// One of the rows of a step, its first as a rule, with the addresses of an access.
+  void record_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
+                     std::uint32_t row = 0) {
+    if (!builder_ || step.num_rows == 0) return;
+    builder_->append_to(warp.columns, execution_.block.number * execution_.num_warps + warp.number,
+                        rows_[step.first_row + row], mask, lanes);
+  }
+
+  /// An access without an active lane is issued all the same.
+  void record_idle_access(Warp& warp, const Step& step);
+
+  /// The block that runs has ended.
+  void store_block();
+  /// The trace, when the launch has ended.
+  std::optional<KernelTrace> finish();
+
+ private:
+  const Execution& execution_;
+  std::optional<trace::TraceBuilder> builder_;
+  std::vector<std::uint32_t> rows_;  ///< of the program, in the trace's table
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "trace/access.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace warpstack::simt {
+
+using trace::LaneAddresses;
+using trace::warp_size;
+
+// Values of single lanes in the registers of a warp, whose layout lanes.h explains.
+
+inline constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
+
+inline std::uint32_t lane_u32(const std::byte* registers, std::uint32_t slot, int lane) {
+  std::uint32_t value;
+  std::memcpy(&value, registers + slot + 4 * lane, 4);
+  return value;
+}
+
+inline std::uint64_t lane_u64(const std::byte* registers, std::uint32_t slot, int lane) {
+  std::uint64_t value;
+  std::memcpy(&value, registers + slot + 8 * lane, 8);
+  return value;
+}
+
+/// Values of registers of 2, 4 or 8 bytes, zero-extended.
+inline std::uint64_t read_lane(const std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
+                               int lane) {
+  return bytes == 8 ? lane_u64(registers, slot, lane) : lane_u32(registers, slot, lane);
+}
+
+inline void write_lane(std::byte* registers, std::uint32_t slot, std::uint32_t bytes, int lane,
+                       std::uint64_t value) {
+  if (bytes == 8) {
+    std::memcpy(registers + slot + 8 * lane, &value, 8);
+  } else {
+    const auto low = static_cast<std::uint32_t>(bytes == 2 ? value & 0xffff : value);
+    std::memcpy(registers + slot + 4 * lane, &low, 4);
+  }
+}
+
+/// Gives the lanes of `mask` one value.
+inline void broadcast(std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
+                      std::uint32_t mask, std::uint64_t value) {
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    write_lane(registers, slot, bytes, std::countr_zero(rest), value);
+  }
+}
+
+/// A value of `bytes` as it stands in a register.
+inline std::uint64_t extended(std::uint64_t value, std::uint32_t bytes, bool sign_extend) {
+  if (!sign_extend || bytes == 8) return value;
+  const std::uint32_t shift = 64 - 8 * bytes;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << shift) >> shift);
+}
+
+/// Bits of the lanes whose predicate holds.
+inline std::uint32_t predicate_bits(const std::byte* predicate) {
+  std::uint32_t bits = 0;
+#if defined(__SSE2__)
+  for (int group = 0; group < 8; ++group) {
+    const __m128 lanes = _mm_loadu_ps(reinterpret_cast<const float*>(predicate + group * 16));
+    bits |= static_cast<std::uint32_t>(_mm_movemask_ps(lanes)) << (4 * group);
+  }
+#else
+  for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+    std::uint32_t value;
+    std::memcpy(&value, predicate + 4 * lane, 4);
+    bits |= (value & 1) << lane;
+  }
+#endif
+  return bits;
+}
+
+/// Lanes of `lanes` that hold the same 32-bit value in a slot as the first of them.
+inline std::uint32_t alike(const std::byte* registers, std::uint32_t slot, std::uint32_t lanes) {
+  const std::uint32_t value = lane_u32(registers, slot, std::countr_zero(lanes));
+  std::uint32_t same = 0;
+  for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+    same |= std::uint32_t{lane_u32(registers, slot, static_cast<int>(lane)) == value} << lane;
+  }
+  return same & lanes;
+}
+
+}  // namespace warpstack::simt

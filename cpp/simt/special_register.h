@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+namespace warpstack::simt {
+
+/// The values of the machine that a thread can read, with the names of PTX (PTX ISA, Section 10).
+/// Those of several dimensions are read by component: `%tid.x` is {tid, 0}.
+enum class Special : std::uint8_t {
+  tid,
+  ntid,
+  ctaid,
+  nctaid,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  dynamic_smem_size,
+  total_smem_size,
+  clusterid,
+  nclusterid,
+  cluster_ctaid,
+  cluster_nctaid,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  envreg,
+  pm,
+};
+
+}  // namespace warpstack::simt

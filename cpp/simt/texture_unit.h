@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/address_spaces.h"
+#include "simt/execution.h"
+#include "simt/faults.h"
+#include "simt/race_monitor.h"
+
+namespace warpstack::simt {
+
+/// Texture and surface instructions.
+class TextureUnit {
+ public:
+  TextureUnit(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races)
+      : execution_(execution),
+        program_(execution.program),
+        memory_(execution.device.memory),
+        faults_(faults),
+        spaces_(spaces),
+        races_(races) {}
+
+  void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+
+ private:
+  const Texture& texture_of(Warp& warp, const Step& step, const TextureAccess& access,
+                            const std::byte* registers, int lane) const;
+  void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
+                   int lane) const;
+  void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
+                      const Texture& texture, std::byte* registers, int lane);
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  DeviceMemory& memory_;
+  Faults& faults_;
+  AddressSpaces& spaces_;
+  RaceMonitor& races_;
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/lazy_bytes.h"
+#include "simt/program.h"
+#include "simt/written_bytes.h"
+#include "trace/trace_builder.h"
+
+namespace warpstack::simt {
+
+/// The `pc` of lanes that wait for others of their warp: behind the end of every function.
+inline constexpr std::uint32_t parked = none - 1;
+
+/// Lanes that go on at `pc` until they meet the others at `reconvergence`.
+struct PathEntry {
+  std::uint32_t pc = 0;
+  std::uint32_t reconvergence = none;
+  std::uint32_t mask = 0;
+  std::uint32_t resume = none;  ///< of parked lanes: the step where they wait
+  std::uint32_t members = 0;    ///< of parked lanes: whom their operation names; 0 at a barrier
+};
+
+/// A function that a warp is in.
+struct Frame {
+  const ProgramFunction* function = nullptr;
+  std::size_t base = 0;        ///< of its registers in the warp's register file
+  std::size_t first_path = 0;  ///< of its entries in the warp's stack
+  std::uint32_t mask = 0;      ///< lanes that entered
+  std::uint64_t local_base = 0;
+  const Call* call = nullptr;
+
+  /// Bytes of a function's registers and parameters in the register file.
+  static std::size_t bytes_of(const ProgramFunction& function) {
+    return function.register_bytes + std::size_t{function.parameter_bytes} * warp_size;
+  }
+};
+
+/// The state of a warp: its registers, the functions that it is in, and the stack of paths on which
+/// its lanes have come apart. The top path runs.
+struct Warp {
+  enum class State : std::uint8_t { ready, paused, waiting, done };
+
+  std::uint32_t number = 0;  ///< in its block
+  State state = State::ready;
+  std::uint32_t live = 0;  ///< lanes that exist and have not exited
+  std::uint32_t barrier = 0;
+  std::uint32_t barrier_result = none;  ///< frame offset of a bar.red's result
+  BarrierKind barrier_kind = BarrierKind::sync;
+  std::uint32_t spins = 0;
+  std::uint32_t turns = 0;    ///< since the warp last waited, or since lanes last went ahead
+  bool is_parted = false;     ///< its lanes came to the barrier on several paths
+  bool out_of_order = false;  ///< lanes have gone ahead of others that wait for them
+  bool may_wait = false;      ///< for another block: it has looked at what that one may change
+  std::vector<std::byte> file;
+  std::vector<Frame> frames;
+  std::vector<PathEntry> paths;
+  LazyBytes local;  ///< of all lanes, one after the other
+  WrittenBytes local_written;
+  trace::ColumnBuffers columns;
+
+  /// Registers of the function that the warp is in.
+  [[nodiscard]] std::byte* registers() { return file.data() + frames.back().base; }
+
+  /// The step that the top path executes, or the function's last.
+  [[nodiscard]] const Step& next_step() const {
+    const auto& steps = frames.back().function->steps;
+    return steps[std::min<std::size_t>(paths.back().pc, steps.size() - 1)];
+  }
+  /// The step at which parked lanes wait.
+  [[nodiscard]] const Step& step_of(const PathEntry& path) const {
+    return frames.back().function->steps[path.resume];
+  }
+  [[nodiscard]] const SourceInstruction& text_of(const Step& step) const {
+    return frames.back().function->instructions[step.instruction];
+  }
+
+  /// Lanes of the function that may still come to its other steps.
+  [[nodiscard]] std::uint32_t reachable() const;
+  /// Live lanes of `members` that are not in the function: they have returned from it or have not
+  /// called it.
+  [[nodiscard]] std::uint32_t elsewhere(std::uint32_t members) const;
+
+  /// Splits the top path into ways, each a target and its lanes; the last runs first. The entry of
+  /// the lanes that wait at the reconvergence point stays below; it is left out when the path
+  /// itself ends there, or when the ways meet nowhere.
+  void diverge(std::uint32_t reconvergence,
+               std::span<const std::pair<std::uint32_t, std::uint32_t>> ways);
+  /// Sends lanes of the top path to wait at its step, those with one value of the slot `members`
+  /// together.
+  void park(std::uint32_t mask, std::uint32_t members);
+  /// Lets lanes that wait for a spinning path, or siblings of it, go ahead (a lock's holder may be
+  /// among them).
+  void rotate();
+  /// Puts other lanes than the top path's on top: a path that is not parked, or lanes that wait for
+  /// others at a reconvergence point, which they leave without them. False: there are none.
+  bool let_others_go();
+  /// Joins paths of lanes that have waited for each other and go on at the same step.
+  void join_paths(std::uint32_t lanes);
+  void drop_empty_paths();
+};
+
+}  // namespace warpstack::simt

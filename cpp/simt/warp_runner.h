@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/address_spaces.h"
+#include "simt/barriers.h"
+#include "simt/branches.h"
+#include "simt/built_ins.h"
+#include "simt/calls.h"
+#include "simt/exchange.h"
+#include "simt/execution.h"
+#include "simt/faults.h"
+#include "simt/lanes.h"
+#include "simt/load_store.h"
+#include "simt/matrix_unit.h"
+#include "simt/parameters.h"
+#include "simt/race_monitor.h"
+#include "simt/recorder.h"
+#include "simt/texture_unit.h"
+#include "simt/warp_operations.h"
+
+namespace warpstack::simt {
+
+/// Steps of a warp before the others of its block get a turn. Warps stay about as close together as
+/// on a GPU, so that a race shows here what it shows there as a rule.
+inline constexpr std::uint64_t turn_steps = 16;
+/// Turns of a warp without a wait after which its lanes that wait for spinning ones go ahead, and
+/// after which a block of a cooperative launch makes room for the others.
+inline constexpr std::uint32_t turns_in_a_row = (1u << 20) / turn_steps;
+
+/// Runs warps: fetches their steps and hands them to the units of the engine.
+class WarpRunner {
+ public:
+  WarpRunner(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces);
+
+  /// Runs a warp until it waits, is done, or has had its turn.
+  void run(Warp& warp);
+
+ private:
+  /// All actions but arithmetic. Moves the warp on.
+  void act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  void set_mask(std::uint32_t mask, std::uint32_t live);
+  [[noreturn]] void report_step_limit(const Warp& warp) const;
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  Block& block_;
+  Faults& faults_;
+  Recorder& recorder_;
+
+  RaceMonitor races_;
+  LoadStore load_store_;
+  MatrixUnit matrices_;
+  TextureUnit textures_;
+  Parameters parameters_;
+  BuiltIns built_ins_;
+  Calls calls_;
+  Barriers barriers_;
+  Branches branches_;
+  WarpExchange exchange_;
+  WarpOperations operations_;
+
+  LaneMask lanes_;
+  std::uint64_t next_check_ = 0;
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/error.h"
+#include "trace/trace_builder.h"
+
+namespace warpstack::trace {
+
+/// Reads one kernel of an Accel-Sim (NVBit) trace from text that arrives in pieces: tracer versions
+/// before 3, 3 to 6 and later, grouped by thread block (.traceg) or raw (.trace). Every error
+/// names file and line; nothing of a malformed file is kept.
+class AccelSimReader {
+ public:
+  AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget);
+
+  /// Parses the next piece of the file. Pieces may end anywhere.
+  void feed(std::string_view text);
+  /// Declares the end of the file and returns the kernel.
+  KernelTrace finish();
+
+  /// Lines that end in fields which the reader does not know, and the first of them.
+  struct UnknownFields {
+    std::uint64_t lines = 0;
+    std::uint64_t first_line = 0;
+    std::string first_field;
+  };
+  [[nodiscard]] const UnknownFields& unknown_fields() const { return unknown_fields_; }
+  /// Executed bulk copies (UTMALDG and the like), whose addresses are not kept.
+  [[nodiscard]] std::uint64_t num_bulk_copies() const { return num_bulk_copies_; }
+
+ private:
+  /// A position in the current line.
+  struct Cursor {
+    const char* next;
+    const char* end;
+  };
+
+  /// What the text between mask and addresses means; the same for each execution of an instruction.
+  struct LineForm {
+    std::uint32_t pc;
+    std::string text;
+    std::uint32_t row;
+    bool has_addresses;
+    bool is_memory;
+    bool is_async_copy;
+    bool is_bulk_copy;
+  };
+
+  /// The register files that a trace line can name.
+  enum class RegisterFile : std::uint8_t { vector, uniform, predicate, uniform_predicate, barrier };
+
+  /// A register that a trace line names.
+  struct Operand {
+    RegisterFile file = RegisterFile::vector;
+    std::uint16_t number = 0;
+    bool constant = false;  ///< reads a constant and ignores writes: RZ, URZ, PT, SR_TID.X
+  };
+
+  /// Warp of a raw trace, whose lines interleave with those of other warps.
+  struct RawWarp {
+    ColumnBuffers columns;
+    std::uint32_t last_row = 0;
+    bool expects_global_half = false;  ///< the shared-memory half of an LDGSTS has just been seen
+  };
+
+  void parse_line(std::string_view line);
+  void count_idle_line();
+  void parse_header_line(std::string_view line);
+  void parse_register_line(std::string_view form, std::string_view value);
+  void parse_hash_line(std::string_view line);
+  void parse_key_line(std::string_view line);
+  void parse_instruction(std::string_view line);
+  void parse_thread_block(std::string_view value);
+  void start_body();
+  void end_warp();
+  void skip_prefix(Cursor& cursor);
+  void measure_raw_prefix(std::string_view line);
+  RawWarp& raw_warp(Cursor& cursor);
+  const LineForm& line_form(Cursor& cursor, std::uint32_t pc, std::uint32_t source_line);
+  [[nodiscard]] StaticInstruction instruction_of(std::uint32_t pc, const std::string& opcode,
+                                                 const std::vector<Operand>& destinations,
+                                                 const std::vector<Operand>& sources,
+                                                 std::uint32_t source_line,
+                                                 std::uint32_t width) const;
+  void append_scalar_registers(std::vector<std::uint16_t>& registers, const Operand& operand,
+                               std::uint32_t width) const;
+  void parse_addresses(Cursor& cursor, LaneAddresses& lanes);
+  void skip_bulk_copy(Cursor& cursor);
+  void skip_tail(Cursor& cursor);
+  void check_memory();
+  void finish_raw();
+  [[nodiscard]] std::uint64_t linear_block_index() const;
+
+  // Tokens of the current line. Each throws when the token is absent or malformed.
+  std::string_view token(Cursor& cursor, const char* field);
+  std::uint64_t decimal(Cursor& cursor, const char* field);
+  std::int64_t signed_decimal(Cursor& cursor, const char* field);
+  std::uint64_t hexadecimal(Cursor& cursor, const char* field);
+  std::uint64_t address(Cursor& cursor);
+  std::uint16_t vector_register(Cursor& cursor, const char* field);
+  /// Any register that a line names.
+  Operand operand(Cursor& cursor, const char* field);
+  void skip_decimal(Cursor& cursor, const char* field);
+  void skip_hexadecimal(Cursor& cursor, const char* field);
+  std::uint64_t header_number(std::string_view key, std::string_view value);
+  Dim3 header_dimensions(std::string_view key, std::string_view value);
+
+  /// Runs a call to the builder and adds file and line to its errors.
+  template <typename Call>
+  void located(Call call) const {
+    try {
+      call();
+    } catch (const InputError& error) {
+      fail(error.what());
+    }
+  }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::string file_name_;
+  std::shared_ptr<StorageBudget> budget_;
+  std::string partial_line_;
+  std::uint64_t line_number_ = 0;
+  std::uint64_t idle_lines_ = 0;  ///< in a row: neither header nor structure nor instruction
+  UnknownFields unknown_fields_;
+  std::uint64_t num_bulk_copies_ = 0;
+
+  KernelHeader header_;
+  std::map<std::string, std::uint64_t, std::less<>> header_lines_;  ///< key -> line number
+  std::uint32_t version_ = 0;
+  bool has_line_info_ = false;
+
+  /// Registers that AccelSimWriter lists because no tuples stand for them, by PC and text.
+  struct ListedRegisters {
+    std::vector<std::uint16_t> destinations;
+    std::vector<std::uint16_t> sources;
+  };
+  std::unordered_map<std::string, ListedRegisters> listed_registers_;
+  std::uint64_t max_register_ = zero_register;
+
+  std::optional<TraceBuilder> builder_;
+  bool grouped_ = false;
+  bool in_block_ = false;
+  bool in_warp_ = false;
+  Dim3 block_index_{};
+  std::uint32_t warp_index_ = 0;
+  std::optional<std::uint64_t> announced_instructions_;
+
+  std::size_t raw_prefix_tokens_ = 0;
+  std::map<std::uint64_t, std::map<std::uint32_t, RawWarp>> raw_blocks_;
+  std::uint64_t raw_bytes_ = 0;  ///< of the columns of all raw blocks
+
+  std::vector<LineForm> forms_;
+  std::unordered_map<std::string, std::uint32_t> form_by_text_;
+  std::vector<std::uint32_t> form_by_pc_;  ///< the form last seen at pc / 8, plus one
+};
+
+}  // namespace warpstack::trace

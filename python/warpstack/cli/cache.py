@@ -1,0 +1,40 @@
+"""``warpstack cache``."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpstack._util.arguments import printable
+from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.output import add_output, print_table
+
+SUMMARY = "stage results that sweeps keep on disk"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--folder", help="another folder than the user's")
+    parser.add_argument("--clear", action="store_true", help="remove all entries")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print what the cache holds, or empty it."""
+    from warpstack.exploration.stage_cache import StageCache, default_folder, is_off
+
+    cache = StageCache(arguments.folder or default_folder())
+    if arguments.clear:
+        size = cache.size_bytes
+        print(f"{printable(cache.folder)}: {cache.clear()} entries removed, {size / 2**20:.2f} MiB")
+        return
+    table = pd.DataFrame(cache.summary(), columns=["stage", "entries", "bytes"])
+    if not (arguments.json or arguments.csv):
+        state = "off (WARPSTACK_CACHE)" if is_off() and not arguments.folder else "on"
+        print(
+            f"{printable(cache.folder)}: {state}, {table['bytes'].sum() / 2**20:.2f} of "
+            f"{cache.limit_bytes / 2**20:g} MiB"
+        )
+        if table.empty:
+            return
+        print()
+    print_table(arguments, table)

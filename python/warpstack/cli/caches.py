@@ -1,0 +1,67 @@
+"""``warpstack caches``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "hits and traffic of L1, L2 and DRAM"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    parser.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
+    add_access_order(parser)
+    add_flush_l2(parser)
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the counters of the caches by kernel, or by memory instruction."""
+    from warpstack.memory.caches import cache_fields
+
+    target = read_gpu(arguments)
+    report_unused(arguments, target, cache_fields(arguments.access_order), "cache simulation")
+    app = load_trace(arguments)
+    profiles = ws.simulate_caches(
+        app,
+        target,
+        access_order=arguments.access_order,
+        flush_l2=arguments.flush_l2,
+        progress=True,
+    )
+    if arguments.per_pc:
+        tables = []
+        for profile in profiles:
+            table = profile.per_pc
+            table.insert(0, "kernel", profile.kernel.launch_id)
+            tables.append(table)
+        formats = dict.fromkeys(("l1_hit", "l2_hit", "dram"), "{:.3f}")
+        print_table(arguments, pd.concat(tables), formats)
+        return
+    rows = [
+        {"kernel": p.kernel.launch_id, "name": p.kernel.short_name, **p.totals, **p.occupancy}
+        for p in profiles
+    ]
+    table = pd.DataFrame(rows)
+    if arguments.json or arguments.csv:
+        print_table(arguments, table)
+        return
+    levels = ("l1_read", "l1_write", "l2_read", "l2_write")
+    for name in levels:
+        hits, all_sectors = table[f"{name}_sector_hits"], table[f"{name}_sectors"]
+        table[f"{name}_hits_%"] = (100 * hits / all_sectors.where(all_sectors > 0)).astype(float)
+    shown = ["kernel", "name"]
+    for name in levels:
+        shown += [f"{name}_sectors", f"{name}_hits_%"]
+    shown += ["dram_read_sectors", "dram_write_sectors"]
+    print(f"{app.name} on {target.title}: 32-byte sectors\n")
+    print_table(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})

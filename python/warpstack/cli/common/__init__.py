@@ -1,0 +1,1 @@
+"""What the commands share: options and how they are read, output, messages."""

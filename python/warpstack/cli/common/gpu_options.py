@@ -1,0 +1,87 @@
+"""``--gpu`` and ``--set``: which GPU, and what of it is changed."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+import warpstack as ws
+from warpstack.cli.common.messages import say
+
+if TYPE_CHECKING:
+    from warpstack.hardware.description import Gpu
+
+__all__ = ["add_gpu", "read_gpu", "report_unused"]
+
+_DEFAULT = "pascal-mdm"
+
+
+def add_gpu(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a GPU and change its fields."""
+    parser.add_argument(
+        "--gpu",
+        default=_DEFAULT,
+        help=f"name (see warpstack gpus), .yaml file or gpgpusim.config (default: {_DEFAULT})",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the GPU (see warpstack gpus --fields); may be repeated",
+    )
+
+
+def read_gpu(arguments: argparse.Namespace) -> Gpu:
+    """Return the GPU that the options describe."""
+    return _with_settings(ws.gpu(arguments.gpu), arguments.set)
+
+
+def report_unused(
+    arguments: argparse.Namespace, target: Gpu, used: AbstractSet[str], what: str
+) -> None:
+    """Say which settings change nothing that is used, neither themselves nor through others.
+
+    Parameters
+    ----------
+    arguments
+        ``gpu`` and ``set``.
+    target
+        What they describe.
+    used
+        Names of the fields that are used.
+    what
+        What uses them, for the note.
+    """
+    if not arguments.set:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ws.UnusedOptionWarning)  # shown when target was made
+        base = ws.gpu(arguments.gpu)
+    for setting in arguments.set:
+        field = setting.partition("=")[0].strip()
+        if field in used or field in ("name", "description"):
+            continue
+        try:
+            without = _with_settings(base, [s for s in arguments.set if s != setting])
+        except ws.InputError:
+            continue  # the other settings need it
+        if all(getattr(without, name) == getattr(target, name) for name in used):
+            say("note", f"--set {setting} has no effect on {what}")
+
+
+def _with_settings(description: Gpu, settings: Sequence[str]) -> Gpu:
+    from warpstack.hardware.description import check_field_names, value_of_text
+
+    changes: dict[str, Any] = {}
+    for setting in settings:
+        field, equals, text = setting.partition("=")
+        field, text = field.strip(), text.strip()
+        if not equals:
+            raise ws.InputError(f"--set {setting}: expected field=value")
+        check_field_names([field], f"--set {setting}")
+        changes[field] = value_of_text(field, text)
+    return description.replace(**changes) if changes else description

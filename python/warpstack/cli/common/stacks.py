@@ -1,0 +1,49 @@
+"""CPI stacks of kernels as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from warpstack.cli.common.output import text_table
+
+if TYPE_CHECKING:
+    from warpstack.hardware.description import Gpu
+    from warpstack.traces.trace import App
+
+__all__ = ["print_stacks"]
+
+
+def print_stacks(
+    app: App, target: Gpu, rows: Sequence[Mapping[Any, Any]], by: Sequence[str]
+) -> None:
+    """Print the CPI stacks of kernels and their sum.
+
+    Rows of a kernel differ in the columns of `by`: the model, say.
+    """
+    from warpstack.models.prediction import rows_total
+
+    about = f": {target.description}" if target.description else ""
+    print(f"{app.name} on {target.title}{about}\n")
+    print(_stack_table(rows, ["kernel", "name", *by]))
+    if len(app) > 1:
+        groups: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in by), []).append(row)
+        totals = [
+            {**dict(zip(by, key, strict=True)), **rows_total(group)}
+            for key, group in groups.items()
+        ]
+        print("\nAll kernels: sum of instructions / sum of cycles\n")
+        print(_stack_table(totals, [*by, "kernels"]))
+
+
+def _stack_table(rows: Sequence[Mapping[Any, Any]], of: Sequence[str]) -> str:
+    """Return predictions as text: what they are of, and the stack under short names."""
+    from warpstack.models.prediction import STACK_COMPONENTS as parts
+
+    shown = [*of, "instructions", "cycles", "ipc", "cpi"]
+    formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *parts], "{:.3f}")}
+    columns = [*shown, *(f"cpi_{part}" for part in parts)]
+    values = [[row[name] for name in columns] for row in rows]
+    return text_table([*shown, *parts], values, formats, ("name", "model"))

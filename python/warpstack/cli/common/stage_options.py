@@ -1,0 +1,49 @@
+"""Options of the stages: the order of accesses, L2 between kernels, and the models."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+__all__ = ["DEFAULT_MODELS", "add_access_order", "add_flush_l2", "add_models", "split"]
+
+#: The models that MDM compares (Table V).
+DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
+
+
+def add_access_order(parser: argparse.ArgumentParser) -> None:
+    """Add ``--access-order``."""
+    from warpstack.memory.caches import ACCESS_ORDERS
+
+    parser.add_argument(
+        "--access-order",
+        choices=ACCESS_ORDERS,
+        default=ACCESS_ORDERS[0],
+        help="in which order the warps of an SM access memory (default: round_robin)",
+    )
+
+
+def add_flush_l2(parser: argparse.ArgumentParser) -> None:
+    """Add ``--flush-l2``."""
+    parser.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+
+
+def add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides: str = "") -> None:
+    """Add ``--models``; `besides`: what there is besides the models."""
+    from warpstack.models import prediction
+
+    parser.add_argument(
+        "--models",
+        "--model",
+        "-m",
+        action="extend",
+        nargs="+",
+        default=None,
+        metavar="MODEL",
+        help=f"{', '.join(prediction.names())}, {besides}or all (default: {' '.join(default)})",
+    )
+
+
+def split(values: Sequence[str]) -> list[str]:
+    """Return names that are separated by commas, by spaces, or by both."""
+    return [name for value in values for name in value.split(",") if name]

@@ -1,0 +1,44 @@
+"""``warpstack convert``."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpstack.cli.common.trace_options import add_trace, load_trace, save_trace
+
+SUMMARY = "save a trace in another format"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from warpstack.traces.io import WRITABLE
+
+    add_trace(parser)
+    parser.add_argument("output", help="folder to write")
+    parser.add_argument(
+        "--to",
+        choices=WRITABLE,
+        default=WRITABLE[0],
+        help="parquet: quick to load; accelsim: runs in Accel-Sim (default: parquet)",
+    )
+    parser.add_argument(
+        "--binary-version",
+        type=int,
+        metavar="VERSION",
+        help="with --to accelsim: SM version whose SASS names PTX operations get (default: the "
+        "trace's, or 80)",
+    )
+    parser.add_argument("--xz", action="store_true", help="with --to accelsim: compress")
+    parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load a trace and save it."""
+    save_trace(
+        load_trace(arguments),
+        arguments.output,
+        overwrite=arguments.overwrite,
+        kind=arguments.to,
+        binary_version=arguments.binary_version,
+        xz=arguments.xz,
+    )

@@ -1,0 +1,49 @@
+"""``warpstack dvfs``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.output import add_output, print_table, short_floats
+from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.stage_options import add_models, split
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "time of kernels against the clock of the SMs"
+
+_DEFAULT_MODELS = ("gpumech", "mdm")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    parser.add_argument(
+        "--clocks",
+        nargs="+",
+        type=float,
+        required=True,
+        metavar="GHZ",
+        help="besides that of the GPU",
+    )
+    add_models(parser, _DEFAULT_MODELS, "crisp, simulation, ")
+    parser.add_argument("--plot", metavar="FILE", help="draw the times (.png, .pdf, .svg)")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print cycles and time of each kernel at each clock."""
+    wanted = split(arguments.models or _DEFAULT_MODELS)
+    target = read_gpu(arguments)
+    check_picture(arguments.plot)
+    app = load_trace(arguments)
+    table = ws.dvfs(app, target, arguments.clocks, wanted, progress=True)
+    shown = table
+    if not (arguments.json or arguments.csv):
+        columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]
+        shown = table[[*columns, "relative_time"]]
+    print_table(arguments, shown, short_floats(shown))
+    if arguments.plot:
+        save_picture(ws.plot.dvfs(table).figure, arguments.plot, "time against clock")

@@ -1,0 +1,92 @@
+"""The commands, and the parser made of them.
+
+A command is a module of this folder with a ``SUMMARY``, the function ``add_arguments``, which adds the
+arguments of the command to its parser, and the function ``run``, which does what they ask for. What
+takes long to load is imported in these functions, since every call of the program imports the modules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import NoReturn, Protocol, cast
+
+from warpstack import __version__
+from warpstack.cli.common.messages import say
+
+__all__ = ["COMMANDS", "make_parser"]
+
+#: In the order of the help. A new command is a line here, and a module of this name.
+COMMANDS = (
+    "info",
+    "predict",
+    "roofline",
+    "dvfs",
+    "caches",
+    "simulate",
+    "trace",
+    "convert",
+    "validate",
+    "sweep",
+    "figure",
+    "cache",
+    "gpus",
+    "workloads",
+)
+
+
+class Command(Protocol):
+    """What the module of a command has."""
+
+    #: What the command is for, in a few words that begin with a small letter.
+    SUMMARY: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of the command."""
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Do what the arguments ask for.
+
+        Raises
+        ------
+        InputError
+            If something is wrong with them or with what they name; `main` prints it.
+        """
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        say("error", f"{message} (see {self.prog} --help)")
+        self.exit(2)
+
+
+def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Parameters
+    ----------
+    given
+        The arguments that it will parse: only the command that they name gets its own arguments, for
+        which it may have to load much. None: all commands get theirs.
+    """
+    parser = _Parser(
+        prog="warpstack",
+        description="Predict how fast a traced GPU kernel runs on a GPU, and why.",
+    )
+    parser.add_argument("--version", action="version", version=f"warpstack {__version__}")
+    parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # No option before the command takes a value, so that the command is what comes first.
+    named = next((text for text in given or () if not text.startswith("-")), None)
+    for name in COMMANDS:
+        command = cast(Command, importlib.import_module(f"warpstack.cli.{name}"))
+        summary = command.SUMMARY
+        own = parsers.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + "."
+        )
+        own.set_defaults(run=command.run)
+        if given is None or name == named:
+            command.add_arguments(own)
+    return parser

@@ -1,0 +1,42 @@
+"""``warpstack roofline``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.output import add_output, print_table, short_floats
+from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, split
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "kernels under the roofs of L1, L2 and DRAM"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    add_models(parser, DEFAULT_MODELS)
+    parser.add_argument("--simulate", action="store_true", help="add the simulation")
+    parser.add_argument("--plot", metavar="FILE", help="draw the roofline (.png, .pdf, .svg)")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print intensity, performance and roof of each kernel at each level."""
+    from warpstack.models import prediction
+
+    wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
+    target = read_gpu(arguments)
+    check_picture(arguments.plot)
+    app = load_trace(arguments)
+    table = ws.roofline(app, target, wanted, simulate=arguments.simulate, progress=True)
+    shown = table
+    if not (arguments.json or arguments.csv):
+        columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
+        shown = table[[*columns, "roof_fraction", "limit"]]
+    print_table(arguments, shown, short_floats(shown))
+    if arguments.plot:
+        save_picture(ws.plot.roofline(table).figure, arguments.plot, "roofline")

@@ -1,0 +1,75 @@
+"""``warpstack simulate``."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
+from warpstack.cli.common.stacks import print_stacks
+from warpstack.cli.common.stage_options import add_flush_l2
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "cycles of kernels, cycle by cycle, and what they are lost to"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    add_flush_l2(parser)
+    parser.add_argument(
+        "--sample-cycles",
+        type=int,
+        metavar="CYCLES",
+        help="print the state of MSHRs and queues every so many cycles instead",
+    )
+    parser.add_argument(
+        "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
+    )
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print cycles and CPI stacks of kernels, and the parts of the latency of their loads."""
+    from warpstack.timing import simulation
+
+    target = read_gpu(arguments)
+    report_unused(arguments, target, simulation.fields_used(target), "the simulation")
+    app = load_trace(arguments)
+    results = simulation.simulate(
+        app,
+        target,
+        flush_l2=arguments.flush_l2,
+        sample_cycles=arguments.sample_cycles,
+        max_cycles=arguments.max_cycles,
+        progress=True,
+    )
+    if arguments.sample_cycles is not None:
+        tables = []
+        for result in results:
+            samples = result.timeline
+            samples.insert(0, "kernel", result.kernel.launch_id)
+            tables.append(samples)
+        print_table(arguments, pd.concat(tables, ignore_index=True))
+        return
+    table = simulation.as_table(results)
+    if arguments.json:
+        print_json(simulation.as_records(results))
+    elif arguments.csv:
+        print_csv(table)
+    else:
+        print_stacks(app, target, table.to_dict("records"), [])
+        print("\nLatency of the loads' L1 misses, mean cycles by part\n")
+        rows = [
+            {
+                "kernel": result.kernel.launch_id,
+                "misses": result.misses,
+                **result.miss_latency["mean"].to_dict(),
+                "sum": result.miss_latency["mean"].sum(skipna=False),
+            }
+            for result in results
+        ]
+        formats = dict.fromkeys([*simulation.LATENCY_PARTS, "sum"], "{:.1f}")
+        print_table(arguments, pd.DataFrame(rows), formats, ())

@@ -1,0 +1,106 @@
+"""``warpstack sweep``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+
+import warpstack as ws
+from warpstack._util.arguments import printable
+from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.output import add_output, print_table, text_table
+
+SUMMARY = "predictions over a design space that a file describes"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("design", help="a .yaml file; see docs/how-to/sweep.md")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")
+    parser.add_argument("--store", metavar="FOLDER", help="write results as they come")
+    parser.add_argument(
+        "--resume", action="store_true", help="compute only what the store does not hold"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="threads (default: one per core)")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Predict all points, draw what the file asks for, and print the fastest points."""
+    from warpstack.exploration.design import SweepFile
+
+    design = SweepFile.read(arguments.design)
+    output = Path(arguments.output) if arguments.output else design.output
+    if output is not None and output.suffix not in (".csv", ".parquet"):
+        raise ws.InputError(f"--output {printable(output)}: does not end in .csv or .parquet")
+    store = arguments.store or design.store
+    if arguments.resume and store is None:
+        raise ws.InputError(
+            "--resume: there is no store; add a line `store: FOLDER` or give --store"
+        )
+    workers = arguments.workers or design.workers
+    apps = design.load(progress=True)
+    start = time.perf_counter()
+    table = ws.sweep(
+        apps,
+        design.gpu,
+        design.axes,
+        design.models,
+        workers=workers,
+        store=store,
+        resume=arguments.resume,
+        cache=True if design.cache is None else design.cache,
+        progress=True,
+        **dataclasses.asdict(design.options),
+    )
+    seconds = time.perf_counter() - start
+    if output is not None:
+        _write_table(table, output)
+    for request in design.plots:
+        request.draw(table, design.gpu)
+        print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
+    if arguments.json or arguments.csv:
+        print_table(arguments, table)
+        return
+    points, failed = table["point"].nunique(), table.loc[table["error"] != "", "point"].nunique()
+    print(
+        f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps)} applications, "
+        f"{len(table):,} predictions in {seconds:.1f} s ({len(table) / seconds:,.0f} per s)"
+    )
+    if failed:
+        first = table.loc[table["error"] != ""].iloc[0]
+        print(f"{failed:,} points have errors; point {first['point']}: {first['error']}")
+    _print_best(table)
+    if output is not None:
+        print(f"\nAll rows: {printable(output)}", file=sys.stderr)
+
+
+def _print_best(table: pd.DataFrame) -> None:
+    """Print the fastest points of each application and model: fewest cycles of all kernels."""
+    good = table[table["error"] == ""]
+    keys = ["app", "model", "point", *table.attrs["axes"]]
+    totals = good.groupby(keys, sort=False)[["instructions", "cycles"]].sum().reset_index()
+    totals["ipc"] = totals.pop("instructions") / totals["cycles"]
+    best = totals.sort_values("cycles", kind="stable").groupby(["app", "model"], sort=False).head(3)
+    best = best.sort_values(["app", "model", "cycles"], kind="stable")
+    print("\nFewest cycles of all kernels\n")
+    columns = [str(column) for column in best.columns]
+    rows = best.itertuples(index=False, name=None)
+    print(text_table(columns, rows, {"cycles": "{:.0f}", "ipc": "{:.3f}"}, ("app", "model")))
+
+
+def _write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table, complete or not at all."""
+    from warpstack._util.files import remove_leftovers, write_file
+
+    write = table.to_csv if path.suffix == ".csv" else table.to_parquet
+    try:
+        remove_leftovers(path.parent)
+        write_file(path, lambda partial: write(partial, index=False))
+    except OSError as error:
+        raise ws.InputError(
+            f"--output {printable(path)}: cannot be written: {error.strerror or error}"
+        ) from None

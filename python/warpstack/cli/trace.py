@@ -1,0 +1,111 @@
+"""``warpstack trace``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack._util.arguments import as_path, printable
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.messages import say
+from warpstack.cli.common.trace_options import save_trace
+
+SUMMARY = "run a workload or a CUDA program, without a GPU"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
+    parser.add_argument(
+        "--size", default="small", help="small (seconds) or paper (near the original's input)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+    parser.add_argument("--output", "-o", required=True, help="folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+    _add_program(parser)
+    add_gpu(parser)
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="-- PROGRAM ARGUMENT",
+        help="a CUDA program, built with nvcc -cudart shared and with PTX in it, and its arguments",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="trace only kernels whose name matches (as grep -E does); the others run untraced",
+    )
+    parser.add_argument(
+        "--limit-launches",
+        type=int,
+        metavar="N",
+        help="trace the first N launches (that match); later ones run untraced",
+    )
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="MIB",
+        help="memory of the simulated device (default: 16384)",
+    )
+    parser.add_argument(
+        "--allow-uninitialized",
+        action="store_true",
+        help="let kernels read device memory that nobody has written",
+    )
+    parser.add_argument(
+        "--on-fault",
+        choices=("stop", "continue"),
+        default="stop",
+        help="continue: note faults that a GPU may let pass, once per line, and go on (default: stop)",
+    )
+    parser.add_argument(
+        "--check-races",
+        action="store_true",
+        help="find accesses of the warps of a block that no barrier orders",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Trace a program, or a workload."""
+    if bool(arguments.command) == (arguments.workload is not None):
+        raise ws.InputError(
+            "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
+            "--workload NAME"
+        )
+    if arguments.command:
+        _trace_program(arguments)
+        return
+    target = as_path("--output", arguments.output)
+    if target.exists() and not arguments.overwrite:  # said before the work, not after it
+        raise ws.InputError(
+            f"{printable(target)}: exists already; choose another name or give --overwrite"
+        )
+    app = ws.workloads.load(arguments.workload, arguments.size, arguments.seed)
+    save_trace(app, arguments.output, overwrite=arguments.overwrite)
+
+
+def _trace_program(arguments: argparse.Namespace) -> None:
+    traced = ws.host.trace_program(
+        arguments.command,
+        arguments.output,
+        gpu=read_gpu(arguments),
+        kernel=arguments.kernel,
+        limit_launches=arguments.limit_launches,
+        device_memory_mib=arguments.device_memory,
+        allow_uninitialized=arguments.allow_uninitialized,
+        on_fault=arguments.on_fault,
+        check_races=arguments.check_races,
+        overwrite=arguments.overwrite,
+        progress=True,
+    )
+    # Standard output is the program's.
+    output = printable(arguments.output)
+    what = (
+        f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
+    )
+    say("note", f"{output}: {what}")
+    if traced.problem():
+        raise ws.InputError(f"{traced.problem()}; {output} has what was traced")

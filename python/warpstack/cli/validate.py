@@ -1,0 +1,168 @@
+"""``warpstack validate``."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from collections.abc import Sequence
+
+import warpstack as ws
+from warpstack._util.arguments import as_path, printable
+from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
+from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.pictures import check_picture, save_picture
+
+SUMMARY = "errors of predictions against references"
+
+#: Columns of text in what predict and simulate print.
+_TEXT_COLUMNS = ("gpu_changes", "name", "gpu", "app", "change", "model")
+#: Columns of text in what this command prints.
+_LEFT = ("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "predictions", nargs="+", help="what predict or simulate printed with --csv or --json"
+    )
+    parser.add_argument(
+        "reference", help="a table of results, or what ncu --csv or nvprof --csv wrote"
+    )
+    parser.add_argument("--metric", default="cycles", help="column to compare (default: cycles)")
+    parser.add_argument(
+        "--by",
+        choices=("model", "kernel", "app", "suite", "class"),
+        default="model",
+        help="a row per this, for each model (default: model)",
+    )
+    parser.add_argument(
+        "--pairs",
+        choices=("kernel", "app"),
+        default="kernel",
+        help="what an error is of: a kernel, or the sum of an application (default: kernel)",
+    )
+    parser.add_argument(
+        "--match",
+        choices=("auto", "number", "order"),
+        default="auto",
+        help="match launches by number, or by name and order (default: what fits)",
+    )
+    parser.add_argument("--app", help="the application that the predictions are of")
+    parser.add_argument(
+        "--suite", action="append", default=[], metavar="APP=SUITE", help="may be repeated"
+    )
+    parser.add_argument(
+        "--class",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="APP=CLASS",
+        help="such as bfs=MD; may be repeated",
+    )
+    parser.add_argument(
+        "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw errors and values (.png, .pdf)")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the errors of predictions, by what ``--by`` says."""
+    check_picture(arguments.plot)
+    predictions = pd.concat(
+        [read_predictions(path, arguments.metric) for path in arguments.predictions]
+    )
+    if arguments.app is not None:
+        predictions["app"] = arguments.app
+    table = ws.validate(
+        predictions,
+        arguments.reference,
+        metric=arguments.metric,
+        match=arguments.match,
+        clock_ghz=arguments.clock_ghz,
+        suites=_pairs("--suite", arguments.suite),
+        classes=_pairs("--class", arguments.classes),
+    )
+    fractions = ["error", "mape", "max_error"]
+    formats = {
+        **dict.fromkeys(["predicted", "measured", "mae"], "{:.6g}"),
+        **dict.fromkeys([f"{name}_%" for name in fractions], "{:.1f}"),
+        **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:.3f}"),
+    }
+    shown = table
+    if arguments.by != "kernel":
+        by = None if arguments.by == "model" else arguments.by
+        shown = ws.validation_errors(table, by, pairs=arguments.pairs)
+    if not (arguments.json or arguments.csv):
+        # What is empty or the same everywhere goes to a line above.
+        constant = ["gpu", "gpu_changes", "source", "suite", "class", "app", "metric"]
+        dull = [c for c in constant if c in shown and len(shown[c].unique()) == 1]
+        about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
+        print(f"{arguments.metric}, predicted against reference: {', '.join(about)}\n")
+        shown = shown.drop(columns=dull)
+        for name in [name for name in fractions if name in shown]:
+            shown[name] = 100 * shown[name]
+        shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
+    print_table(arguments, shown, formats, _LEFT)
+    if arguments.plot:
+        _draw(table, arguments.plot)
+
+
+def read_predictions(path: str, metric: str) -> pd.DataFrame:
+    """Read what ``predict`` or ``simulate`` printed with ``--csv`` or ``--json``.
+
+    Raises
+    ------
+    InputError
+        If the file is something else; the message names the file and the place in it.
+    """
+    from warpstack.tables import check_csv_numbers, checked_table
+    from warpstack.traces.io.common import reading
+
+    place = as_path("predictions", path)
+    where = printable(place)
+    with reading(place):
+        text = read_input(place, "table", MAX_TABLE_BYTES)
+    try:
+        if text.lstrip()[:1] == b"[":
+            records = json.loads(text)
+            if not all(isinstance(record, dict) for record in records):
+                raise ValueError("not a list of objects")
+            table = pd.DataFrame(
+                [{k: v for k, v in r.items() if not isinstance(v, dict)} for r in records]
+            )
+        else:
+            table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
+    except (ValueError, RecursionError) as error:
+        raise ws.InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
+    if "kernel" not in table:
+        raise ws.InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
+    numbers = [name for name in ("kernel", metric, "cycles", "instructions") if name in table]
+    check_csv_numbers(where, table, numbers, lines=text.lstrip()[:1] != b"[")
+    return checked_table(where, table, texts=_TEXT_COLUMNS)
+
+
+def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
+    """Read ``APP=VALUE``."""
+    pairs = {}
+    for text in values:
+        app, equals, value = text.rpartition("=")
+        if not equals or not app:
+            raise ws.InputError(f"{option} {text}: expected APP=VALUE")
+        pairs[app] = value
+    return pairs or None
+
+
+def _draw(table: pd.DataFrame, path: str) -> None:
+    import matplotlib.pyplot as plt
+
+    from warpstack.plot.validation import errors, scatter
+
+    figure, axes = plt.subplots(
+        2, 1, figsize=(9, 9), layout="constrained", gridspec_kw={"height_ratios": [1, 1.2]}
+    )
+    errors(table, axes[0])
+    scatter(table, axes[1], title="")
+    save_picture(figure, path, "Errors")

@@ -1,0 +1,21 @@
+"""``warpstack workloads``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack.cli.common.output import add_output, print_table
+
+SUMMARY = "the workloads that can be traced"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print one row per workload."""
+    formats = {"launches": "{:.0f}", "dpki": "{:.1f}"}
+    print_table(arguments, ws.workloads.table(), formats, ("name", "suite", "class", "title"))
