@@ -484,12 +484,6 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def rows_total(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Any]:
-    """Return what `application_totals` says of the rows of one model on one GPU."""
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return {"kernels": len(rows), **add_up(columns)}
-
-
 #: Fields of `Gpu` that the stages before the models read, whatever the model.
 _STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 

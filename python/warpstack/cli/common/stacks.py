@@ -21,7 +21,7 @@ def print_stacks(
 
     Rows of a kernel differ in the columns of `by`: the model, say.
     """
-    from warpstack.models.prediction import rows_total
+    from warpstack.tables import PERFORMANCE, STACK, add_up
 
     about = f": {target.description}" if target.description else ""
     print(f"{app.name} on {target.title}{about}\n")
@@ -30,17 +30,18 @@ def print_stacks(
         groups: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
         for row in rows:
             groups.setdefault(tuple(row[name] for name in by), []).append(row)
-        totals = [
-            {**dict(zip(by, key, strict=True)), **rows_total(group)}
-            for key, group in groups.items()
-        ]
+        totals = []
+        for key, group in groups.items():
+            columns = {name: [row[name] for row in group] for name in (*PERFORMANCE, *STACK)}
+            identity = dict(zip(by, key, strict=True))
+            totals.append({**identity, "kernels": len(group), **add_up(columns)})
         print("\nAll kernels: sum of instructions / sum of cycles\n")
         print(_stack_table(totals, [*by, "kernels"]))
 
 
 def _stack_table(rows: Sequence[Mapping[Any, Any]], of: Sequence[str]) -> str:
     """Return predictions as text: what they are of, and the stack under short names."""
-    from warpstack.models.prediction import STACK_COMPONENTS as parts
+    from warpstack.tables import STACK_COMPONENTS as parts
 
     shown = [*of, "instructions", "cycles", "ipc", "cpi"]
     formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *parts], "{:.3f}")}
