@@ -374,7 +374,6 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
         "latency": class_values(read["latency"]),
         "interval": class_values(read["interval"]),
-        "shared_memory_latency": gpu.shared_memory_latency,
         # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
         "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,
         "noc_queue_entries": gpu.noc_queue_entries or gpu.l1_miss_queue_entries,
