@@ -8,7 +8,7 @@ import pytest
 import warpstack as ws
 from warpstack import cli
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 KINDS = ("tutorial", "how-to", "explanation", "reference", "quality")
 OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob(f"{kind}/*.md"))])

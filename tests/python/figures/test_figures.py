@@ -23,7 +23,7 @@ from warpstack.figures.gpumech import common as gpumech
 from warpstack.figures.mdm import fig5 as mdm_fig5
 from warpstack.figures.mdm import latency
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 #: What must be there; MDM's Figure 10 needs a GPU.
 WANTED = [
     *("mdm-table1", "mdm-table2"),

@@ -11,7 +11,7 @@ import yaml
 from warpstack import InputError
 from warpstack.hardware.description import Gpu, as_gpu, gpu, gpus, value_of_text
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpus"
+FOLDER = Path(__file__).resolve().parents[3] / "data" / "gpus"
 FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
 REQUIRED = [name for name, f in FIELDS.items() if f.default is dataclasses.MISSING]
 

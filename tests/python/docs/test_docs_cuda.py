@@ -8,7 +8,7 @@ import pytest
 
 from warpstack.cuda import compiler
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "cuda.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "cuda.md"
 
 
 def test_examples():

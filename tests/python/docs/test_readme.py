@@ -11,7 +11,7 @@ import pytest
 import warpstack as ws
 from warpstack.cli import main
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (REPOSITORY / "docs/tutorial/first-prediction.md").read_text(encoding="utf-8")
 

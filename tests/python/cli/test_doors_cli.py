@@ -17,9 +17,9 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
+from test_doors import CHOICE, LIMIT, SEED, TooSlow, _too_slow, report
 
 import warpstack as ws
-from test_doors import CHOICE, LIMIT, SEED, TooSlow, _too_slow, report
 from warpstack import cli
 
 SAMPLE = 250

@@ -15,7 +15,7 @@ LIMIT_MIB = 16
 #: What the interpreter, the libraries and the metadata of 6000 blocks may take beyond the limit.
 SLACK_MIB = 40
 
-STRIDED = str(Path(__file__).resolve().parents[2] / "data" / "traces" / "strided")
+STRIDED = str(Path(__file__).resolve().parents[3] / "data" / "traces" / "strided")
 
 PREDICT = """
 import json, re, sys

@@ -13,7 +13,7 @@ import warpstack as ws
 from warpstack._util.folders import data_folder
 from warpstack.cli import make_parser, registry
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TRACE = ROOT / "data" / "traces" / "strided"
 #: Packages and modules that take long to load and that few commands need.
 SLOW = {"matplotlib", "pandas", "PIL", "pyarrow", "scipy", "tqdm"}

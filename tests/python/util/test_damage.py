@@ -1,6 +1,6 @@
 """Damaged files: an error, a warning or the same result, and never another result or a traceback.
 
-``WARPSTACK_DAMAGES=5000 pytest tests/python/test_damage.py`` tries more than the default run. A failure
+``WARPSTACK_DAMAGES=5000 pytest tests/python/util/test_damage.py`` tries more than the default run. A failure
 names the seed; ``WARPSTACK_DAMAGE_SEED`` sets it.
 """
 

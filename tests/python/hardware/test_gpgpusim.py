@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from warpstack import InputError, UnusedOptionWarning
 from warpstack.hardware.description import Gpu, gpu
 
-CONFIGURATIONS = Path(__file__).resolve().parents[3] / "shared" / "gpgpusim-configs"
+CONFIGURATIONS = Path(__file__).resolve().parents[4] / "shared" / "gpgpusim-configs"
 
 #: Everything that the reader needs, without adaptive L1 and without machine latencies.
 MINIMAL = {

@@ -12,9 +12,9 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from test_reference import NCU_LONG, NVPROF_METRICS, NVPROF_TRACE
 
 import warpstack as ws
-from test_reference import NCU_LONG, NVPROF_METRICS, NVPROF_TRACE
 
 positive = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9)), min_size=1, max_size=30)
 

@@ -7,7 +7,7 @@ import pytest
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "reuse.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "explanation" / "reuse.md"
 
 
 def test_examples():

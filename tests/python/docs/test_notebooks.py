@@ -7,7 +7,7 @@ import pytest
 
 import warpstack as ws
 
-FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+FOLDER = Path(__file__).resolve().parents[3] / "notebooks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 

@@ -11,7 +11,7 @@ import pytest
 import warpstack as ws
 from warpstack.exploration.sliders import MAIN_FIELDS, Explorer
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "explore.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks" / "explore.ipynb"
 COLUMNS = ["model", "gpu_changes", "kernels", "instructions", "cycles", "ipc", "cpi"]
 COLUMNS += [f"cpi_{part}" for part in ws.models.STACK_COMPONENTS]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "exploring.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "exploring.md"
 
 
 def test_examples():

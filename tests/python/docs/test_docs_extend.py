@@ -14,7 +14,7 @@ import pytest
 import warpstack as ws
 from warpstack import _core, io, models
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOW_TO = ROOT / "docs" / "how-to"
 
 
