@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 import warpstack as ws
-import warpstack.traces.io
 from ptx_forms import HEADER
 
 PTX = HEADER + (
@@ -53,7 +52,7 @@ class Call:
 
 def public_modules() -> list[types.ModuleType]:
     """Return the package, its public modules, and those below, each once."""
-    found: list[types.ModuleType] = [ws, warpstack.io]
+    found: list[types.ModuleType] = [ws]
     for module in found:
         for name in module.__all__:
             member = getattr(module, name)

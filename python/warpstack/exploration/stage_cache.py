@@ -257,10 +257,8 @@ def key_of(digests: Sequence[str], settings: Mapping[str, Any]) -> str:
 @cache
 def program() -> str:
     """Return a digest that tells this build of the stages from another one of the same version."""
-    import scipy
-
     built = Path(_core.__file__).stat()
-    parts = [_core.__version__, built.st_size, built.st_mtime_ns, scipy.__version__]
+    parts = [_core.__version__, built.st_size, built.st_mtime_ns, np.__version__]
     digest = hashlib.sha256(json.dumps(parts).encode())
     for name in _SOURCES:
         digest.update((Path(__file__).parents[1] / name).read_bytes())

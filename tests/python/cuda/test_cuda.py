@@ -142,7 +142,7 @@ def test_what_compile_refuses(device, monkeypatch, tmp_path):
         cuda.compile(SAXPY, arch="turing", device=device)
     with pytest.raises(InputError, match="compiler = 'gcc' is not one of nvrtc, nvcc"):
         cuda.compile(SAXPY, compiler="gcc", device=device)
-    monkeypatch.setattr(cuda, "_find_nvrtc", lambda: None)
+    monkeypatch.setattr(cuda_compiler, "_find_nvrtc", lambda: None)
     with pytest.raises(InputError, match=r"NVRTC is found|pip install 'warpstack\[cuda\]'"):
         cuda.compile(SAXPY, compiler="nvrtc", device=device)
     monkeypatch.setattr(shutil, "which", lambda _: None)

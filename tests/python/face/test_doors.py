@@ -117,15 +117,15 @@ def test_everything_public_has_a_call(calls):
 
 #: Calls that end in an error even so, and what it says.
 REFUSED = {
-    "warpstack.cuda.Module.symbol": "variable",
-    "warpstack.cuda.Module.bind_texture": "texture",
-    "warpstack.gpu.Gpu.from_gpgpusim": "option",
-    "warpstack.host.trace_program": "",
-    "warpstack.patterns.KernelBuilder.build": "no instruction",
-    "warpstack.models.unregister": "registered",
-    "warpstack.io.unregister": "registered",
+    "warpstack.cuda.kernel.Module.symbol": "variable",
+    "warpstack.cuda.kernel.Module.bind_texture": "texture",
+    "warpstack.hardware.description.Gpu.from_gpgpusim": "option",
+    "warpstack.cuda.host.trace_program": "",
+    "warpstack.traces.patterns.KernelBuilder.build": "no instruction",
+    "warpstack.models.prediction.unregister": "registered",
+    "warpstack.traces.io.unregister": "registered",
     "warpstack.workloads.Session.symbol": "variable",
-    "warpstack.explore.explore": "ipywidgets",
+    "warpstack.exploration.sliders.explore": "ipywidgets",
 }
 
 
@@ -147,7 +147,7 @@ def test_the_calls_are_valid(calls):
 
 #: Work that was asked for; and the messages of several lines, which say what each warp waits for and what
 #: a compiler said.
-ASKED_FOR = ("warpstack.patterns.", "warpstack.samples.")
+ASKED_FOR = ("warpstack.traces.patterns.", "warpstack.exploration.samples.")
 OF_SEVERAL_LINES = ("is not done after max_cycles", "the CUDA source does not compile:")
 
 
