@@ -178,6 +178,7 @@ def test_gpus(run):
     assert [row["field"] for row in fields] == list(ws.Gpu.fields())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_picture(run, small, tmp_path, ending):
     _, err = run("predict", small, "--plot", tmp_path / f"stack.{ending}")
@@ -185,6 +186,7 @@ def test_picture(run, small, tmp_path, ending):
     assert f"stack.{ending}" in err
 
 
+@pytest.mark.slow
 def test_picture_of_many_kernels_adds_them_up(run, tmp_path):
     kernels = [ws.patterns.stream(blocks=1)] * 20
     ws.save(ws.App(kernels), tmp_path / "many")
@@ -213,6 +215,7 @@ def test_settings_with_effect_through_others_are_not_reported(run, small):
         assert err == f"warpstack: note: --set {setting} has no effect on cache simulation\n"
 
 
+@pytest.mark.slow
 def test_headings_name_the_changes(run, small, tmp_path):
     out, _ = run("caches", small, "--set", "num_sms=3")
     assert out.startswith("small on pascal-mdm with num_sms=3: ")
@@ -364,6 +367,7 @@ def command(*arguments, **options):
     return child("-m", "warpstack", *arguments, **options)
 
 
+@pytest.mark.slow
 def test_as_a_module(small):
     with command("gpus", "--json") as process:
         out, err = process.communicate(timeout=120)
@@ -377,6 +381,7 @@ def test_version():
         assert process.communicate(timeout=120)[0] == f"warpstack {ws.__version__}\n"
 
 
+@pytest.mark.slow
 def test_closed_pipe_is_no_error(small):
     with command("gpus", "--fields") as process:
         process.stdout.close()
@@ -384,6 +389,7 @@ def test_closed_pipe_is_no_error(small):
         assert process.wait(timeout=120) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_full_disk_is_one_line():
     with open("/dev/full", "w") as full, command("gpus", "--fields", stdout=full) as process:
@@ -392,6 +398,7 @@ def test_full_disk_is_one_line():
     assert err == "warpstack: error: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_names_that_the_terminal_cannot_show(tmp_path):
     """File names that are not UTF-8, and an encoding without the letters of a name."""
     app = ws.App([ws.patterns.stream(blocks=1)], "gr\u00f6\u00dfe")
@@ -411,6 +418,7 @@ def test_names_that_the_terminal_cannot_show(tmp_path):
     assert err == f"warpstack: error: {tmp_path}/no\\xff: no such file or folder\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["simulate_caches", "simulate"])
 def test_interrupt_ends_a_long_run(tmp_path, call):
     """Ctrl-C stops the compiled loops too."""
@@ -434,6 +442,7 @@ while True:
     assert process.returncode != 0
 
 
+@pytest.mark.slow
 def test_no_progress_bar_without_a_terminal(small, tmp_path):
     environment = {**os.environ, "COLUMNS": "80"}
     with command("predict", small, "--csv", env=environment) as process:

@@ -65,6 +65,7 @@ def test_help_loads_no_package(arguments):
     assert names & (SLOW | BASIC | RARE) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_predict_loads_what_it_computes_with(form):
     names = loaded(PROGRAM, "predict", TRACE, *form)
@@ -72,6 +73,7 @@ def test_predict_loads_what_it_computes_with(form):
     assert names & (SLOW | RARE) == set()
 
 
+@pytest.mark.slow
 def test_a_table_loads_pandas():
     """The tests above see what is loaded."""
     assert "pandas" in loaded(PROGRAM, "predict", TRACE, "--csv")
@@ -112,6 +114,7 @@ def diffs(page, heading):
                 yield file, "".join(old), "".join(line[1:] for line in lines if line[0] in " +")
 
 
+@pytest.mark.slow
 def test_adding_a_command_as_the_page_shows(tmp_path):
     """The diff of the page, in a copy of the package: help, output and errors of the new command."""
     package = Path(ws.__file__).parent

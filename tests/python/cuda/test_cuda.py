@@ -39,6 +39,7 @@ def compiler(request):
 # ---- compiling ----
 
 
+@pytest.mark.slow
 def test_saxpy_from_source(compiler, device):
     module = cuda.compile(SAXPY, compiler=compiler, device=device)
     assert module.kernels == ("saxpy",)

@@ -219,6 +219,7 @@ def test_interrupt_leaves_nothing(tmp_path):
     assert not list(spool.iterdir())
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(kernels())
 def test_trace_files_keep_everything(tmp_path_factory, kernel):
@@ -247,6 +248,7 @@ def test_damaged_trace_files(tmp_path):
 # --- with nvcc ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_vector_add(run):
     result, app, out, _ = run("vector_add")
     assert out == ["wrong 0"]
@@ -327,6 +329,7 @@ def test_mistakes_of_the_host(run):
     assert "warpstack: note: cudaMalloc: " in err
 
 
+@pytest.mark.slow
 def test_wrong_arguments_of_every_function(build, tmp_path, capfd):
     result = host.trace_program([build("mistakes", *PTX_ONLY)], tmp_path / "out")
     out, err = capfd.readouterr()
@@ -379,6 +382,7 @@ def cooperative(build, tmp_path, capfd):
     return call
 
 
+@pytest.mark.slow
 def test_grid_synchronization(cooperative, tmp_path):
     result, out, err = cooperative("grid_sync")
     assert out == [
@@ -407,6 +411,7 @@ def test_layered_and_cubemap_arrays(cooperative):
     assert cooperative("layers")[1] == ["201 511", "cudaErrorInvalidValue"]
 
 
+@pytest.mark.slow
 def test_textures_and_arrays(build, tmp_path, capfd):
     host.trace_program([build("texture", *PTX_ONLY)], tmp_path / "out")
     assert capfd.readouterr().out.splitlines() == [
@@ -425,6 +430,7 @@ def test_exit_status_of_the_command_line_after_a_fault(build, tmp_path, capfd):
     assert last.endswith(f"{tmp_path / 'out'} has what was traced")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["none", "size", "speed", "balance"])
 def test_compression_of_fat_binaries(build, nvcc, mode, tmp_path, capfd):
     options = subprocess.run([nvcc, "--help"], capture_output=True, text=True, check=True).stdout
@@ -435,18 +441,21 @@ def test_compression_of_fat_binaries(build, nvcc, mode, tmp_path, capfd):
     assert capfd.readouterr().out.startswith("21 399\n")
 
 
+@pytest.mark.slow
 def test_machine_code_only(build, tmp_path):
     options = ("-gencode", "arch=compute_75,code=sm_75")
     with pytest.raises(ws.InputError, match="no PTX but machine code for sm_75"):
         host.trace_program([build("texture", *options, name="machine-code")], tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_static_cudart(build, tmp_path):
     program = build("texture", *PTX_ONLY, "-cudart", "static", name="static")
     with pytest.raises(ws.InputError, match="-cudart shared"):
         host.trace_program([program], tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_program_with_wrong_masks(build, tmp_path, capfd):
     program = build("masks", *PTX_ONLY)
     line = "masks.cu:8, sm_30_intrinsics.hpp"

@@ -247,6 +247,7 @@ def check_program(text):
     assert lanes.tolist() == [executed.get((name, n), 0) for name, n, _, _ in listed], text
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(programs)
 def test_random_programs(program):
@@ -346,6 +347,7 @@ def test_lanes_break_in_the_program_of_the_reference_material(shared):
     check_least('extern "C" ' + kernel, "find")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_random_programs_of_many_values(part):
     """Further ones, by hand: python tests/python/ptx_programs.py --count 1000000 --seed 100000."""

@@ -789,6 +789,7 @@ def test_float_arithmetic(kind, name):
     check(forms, 384)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_short_float_arithmetic(kind):
     forms = {}
@@ -818,6 +819,7 @@ def test_short_float_arithmetic(kind):
     check(forms, 384)
 
 
+@pytest.mark.slow
 def test_minimum_and_maximum_of_floats():
     forms = {}
     for kind in ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2"):
@@ -935,6 +937,7 @@ def test_cvt_between_integers():
     check(forms, 128)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", list(FORMATS))
 def test_cvt_from_float_to_integer(source):
     forms = {}
@@ -960,6 +963,7 @@ def test_cvt_from_float_to_integer(source):
     check(forms, 256)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", list(FORMATS))
 def test_cvt_from_integer_to_float(target):
     forms = {}
@@ -977,6 +981,7 @@ def test_cvt_from_integer_to_float(target):
     check(forms, 256)
 
 
+@pytest.mark.slow
 def test_cvt_between_floats():
     forms = {}
 

@@ -94,6 +94,7 @@ def run_mma(opcode, shape, kinds, fragments):
     return out.reshape(warps, 32, count), trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kinds"), FORMS, ids=lambda v: v if v[0] == "m" else ".".join(v))
 def test_mma(name, kinds):
     shape = shape_of(name)
@@ -279,6 +280,7 @@ def from_memory(data, kind, layout, stride, rows, columns):
     return [[element(r, c) for c in range(columns)] for r in range(rows)]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     form=st.sampled_from(WMMA),
@@ -439,6 +441,7 @@ def written_as_sass(trace, folder):
     return kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "tile", "block"), [(WMMA_GEMM, (32, 32), 128), (MMA_GEMM, (16, 8), 32)]
 )

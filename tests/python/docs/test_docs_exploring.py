@@ -4,11 +4,14 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 import warpstack as ws
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "exploring.md"
 
 
+@pytest.mark.slow
 def test_examples():
     result = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
     assert result.attempted > 8

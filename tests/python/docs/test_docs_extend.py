@@ -178,6 +178,7 @@ def run_in(copy, code):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_extended_python(copy, tmp_path):
     """The field is swept over, the policy's name is taken, the reader reads."""
     (tmp_path / "log.accesslog").write_text("4096\n8192\n")
@@ -210,6 +211,7 @@ except ws.InputError as error:
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
 def test_extended_core(copy, tmp_path):
     """The model's row compiles; the policy hits as often as the page on policies counts by hand."""

@@ -46,6 +46,7 @@ def test_pair(name):
 
 
 # The kernel's sockets and its event loop warn of matters of their own.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "explore"])
 def test_runs(name):

@@ -25,12 +25,14 @@ def strided(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_table_of_the_tutorial_is_the_real_output(strided, capsys):
     shown = re.search(r"```\n(strided on pascal-mdm.*?)\n```", TUTORIAL, re.DOTALL)[1]
     assert main(["predict", str(strided)]) == 0
     assert capsys.readouterr().out.strip() == shown
 
 
+@pytest.mark.slow
 def test_answer_of_the_readme_is_what_the_command_says(strided, tmp_path, capsys):
     """Each row has the model's IPC, and names the largest part of its CPI stack."""
     command = re.search(r"\.venv/bin/warpstack (predict build/strided .*)", README)[1].split()
@@ -51,6 +53,7 @@ def test_answer_of_the_readme_is_what_the_command_says(strided, tmp_path, capsys
     assert round(divergent["gpumech"] / divergent["mdm"]) == 9  # "differ ninefold"
 
 
+@pytest.mark.slow
 def test_python_of_the_readme():
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names = {}

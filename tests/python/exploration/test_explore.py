@@ -29,6 +29,7 @@ def check(found, app, gpu):
     pd.testing.assert_frame_equal(found[COLUMNS], expected(app, gpu)[COLUMNS], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_explorer_predicts_as_predict(app, pascal):
     """Whatever was asked for before, in any order."""
     explorer = Explorer(app, pascal)
@@ -78,6 +79,7 @@ def pixels(view):
     return np.asarray(Image.open(io.BytesIO(view.picture.value)).convert("RGB"))
 
 
+@pytest.mark.slow
 def test_sliders_move_the_picture(view, app, pascal):
     assert list(view.sliders) == list(MAIN_FIELDS)
     check(view.table, app, pascal)
@@ -166,6 +168,7 @@ def test_without_ipywidgets(app, monkeypatch):
 
 
 # The kernel's sockets and its event loop warn of matters of their own.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_notebook():
     """The notebook runs, and shows sliders, a table and a picture."""

@@ -61,6 +61,7 @@ def test_equal_to_python(text):
     np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(conditions)
 def test_conditions_equal_to_python(text):
     expected = [python(text, row) for row in range(3)]

@@ -29,6 +29,7 @@ def of(points, function, **columns):
     return rows.assign(ipc=rows["instructions"] / rows["cycles"])
 
 
+@pytest.mark.slow
 def test_point_totals_are_application_totals(app, table, pascal):
     totals = ws.point_totals(table)
     assert len(totals) == 6 * 2
@@ -204,6 +205,7 @@ def ishigami(points):
     return np.sin(x1) + 7 * np.sin(x2) ** 2 + 0.1 * x3**4 * np.sin(x1)
 
 
+@pytest.mark.slow
 def test_sobol_indices_of_the_ishigami_function():
     """Variance V = a^2/8 + b pi^4/5 + b^2 pi^8/18 + 1/2 (Ishigami and Homma 1990)."""
     a, b = 7, 0.1
@@ -244,6 +246,7 @@ def test_sobol_indices_by_hand():
     assert row["first"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_sobol_indices_of_a_sweep(app, pascal):
     ranges = {"num_sms": (14, 80), "dram_bandwidth_gbs": (240.0, 960.0), "l1_mshrs": [512, 1024]}
     table = ws.sweep(app, pascal, ws.samples.saltelli(ranges, 16, seed=1), ["gpumech", "mdm"])

@@ -14,6 +14,7 @@ RANGES = {"num_sms": (4, 80), "noc_bandwidth_gbs": (100, 1600, "log"), "schedule
 SAMPLERS = [ws.samples.latin_hypercube, ws.samples.sobol, ws.samples.random, ws.samples.saltelli]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @given(n=st.integers(1, 40), seed=st.integers(0, 2**40))
 def test_points_are_in_their_ranges(sampler, n, seed):

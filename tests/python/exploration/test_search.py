@@ -71,6 +71,7 @@ def test_impossible_configurations_are_rows(kernel, pascal):
     assert np.isnan(found["objective"].iloc[-1])
 
 
+@pytest.mark.slow
 def test_evolution_finds_what_exhaustion_finds(kernel, pascal):
     """In a tenth of the evaluations: within 1 % of the optimum of 1,600 configurations."""
     space = {
@@ -93,6 +94,7 @@ def test_evolution_finds_what_exhaustion_finds(kernel, pascal):
         assert ws.predict(kernel, gpu)["cycles"].sum() == pytest.approx(first["cycles"])
 
 
+@pytest.mark.slow
 def test_mixed_ranges_and_determinism(kernel, pascal):
     space = {
         "num_sms": (14, 56),

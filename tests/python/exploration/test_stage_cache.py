@@ -88,6 +88,7 @@ def test_renamed_entries_are_none(tmp_path):
     assert cache.get("memory", "a") is not None
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=300), st.integers(0, 2**32))
 def test_forged_entries_are_arrays_or_none(tmp_path_factory, noise, where):
     """Entries with a right digest whose content is not an archive, or a damaged one."""
@@ -127,6 +128,7 @@ for _ in range(300):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_share_a_cache(tmp_path):
     processes = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(seed)])

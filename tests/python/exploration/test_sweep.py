@@ -63,6 +63,7 @@ def designs(draw):
     return draw(st.lists(points, min_size=1, max_size=6))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
 @settings(max_examples=60)
 @given(
@@ -131,6 +132,7 @@ def replaced(gpu, field):
     return gpu.replace(**{**kept, field: another(gpu, field)})
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(kernels(), gpus())
 def test_the_memory_stage_reads_what_it_declares(kernel, gpu):
@@ -140,6 +142,7 @@ def test_the_memory_stage_reads_what_it_declares(kernel, gpu):
         assert np.array_equal(words, changed), field
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(kernels(), gpus())
 def test_the_interval_stage_reads_what_it_declares(kernel, gpu):
@@ -152,6 +155,7 @@ def test_the_interval_stage_reads_what_it_declares(kernel, gpu):
         assert profile.waves(gpu) == changed.waves(target)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(kernels(), gpus())
 def test_the_models_read_what_they_declare(kernel, gpu):
@@ -203,6 +207,7 @@ def test_every_field_belongs_to_a_stage_or_is_reported(pascal):
         assert table["error"].tolist() == [""]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(kernels(), gpus(), st.data())
 def test_the_batch_equals_each_evaluation(kernel, gpu, data):
@@ -356,6 +361,7 @@ def test_stage_results_are_kept(kernel, pascal, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(same, plain[PREDICTED], check_exact=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.lists(kernels(), min_size=1, max_size=3), gpus(), st.booleans())
 def test_kept_results_are_the_results(tmp_path_factory, launches, gpu, observing):
@@ -549,6 +555,7 @@ ws.sweep(kernel, "pascal-mdm", axes, store=sys.argv[1], workers=1)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_resumes(kernel, pascal, tmp_path, monkeypatch):
     store = tmp_path / "store"
     process = subprocess.Popen(
@@ -588,6 +595,7 @@ def test_results_reach_the_store_when_the_sweep_is_interrupted(pascal, tmp_path,
     assert len(runs) == 8
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_sweep_on_threads(tmp_path):
     code = KILLED.replace("workers=1", "workers=2")
     process = subprocess.Popen(

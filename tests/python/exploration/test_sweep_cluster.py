@@ -49,6 +49,7 @@ def test_packed_traces_are_the_traces(app):
     assert PackedKernels.of(app.kernels).unpack() is again
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same(client, app, pascal):
     axes = [*({"num_sms": n} for n in range(1, 5)), {"l1_size_kib": 17}]
     expected = ws.sweep({"x": app, "y": app[0]}, pascal, axes, ["mt", "mdm"])
@@ -56,6 +57,7 @@ def test_a_cluster_gives_the_same(client, app, pascal):
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing(client, app, pascal, tmp_path):
     expected = ws.sweep(app, pascal, AXES)
     before = set(client.run(os.getpid).values())
@@ -98,6 +100,7 @@ def _reset(kernels, description):
     raise ConnectionResetError(104, "Connection reset by peer")
 
 
+@pytest.mark.slow
 def test_only_lost_connections_are_lost_workers(client, app):
     tasks = [(0, 0, None)]
     with pytest.raises(OSError, match="No space left"):

@@ -185,6 +185,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXTS, VALUES, max_size=6))
 def test_any_file_is_a_design_or_an_error(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("designs") / "design.yaml"

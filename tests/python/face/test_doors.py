@@ -129,6 +129,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_the_calls_are_valid(calls):
     problems = []
     for name, call in calls.items():
@@ -166,6 +167,7 @@ def positions(call: doors.Call) -> Iterator[str]:
     yield from (name for name in call.arguments if name not in parameters)
 
 
+@pytest.mark.slow
 def test_wrong_values(calls, folder):
     values = doors.wrong_values(folder)
     combinations = [
@@ -183,6 +185,7 @@ def test_wrong_values(calls, folder):
     report(problems)
 
 
+@pytest.mark.slow
 def test_damaged_tables(calls):
     arguments = [
         (call, argument, given)

@@ -70,6 +70,7 @@ def test_every_figure_of_the_issue_is_there():
         figures.get("mdm-fig55")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in WANTED if n != "mdm-table2"])
 def test_a_figure_computes_draws_and_judges(tiny, tmp_path, monkeypatch, name):
     # A thread of its own would trace a workload twice: the fixture has no locks.
@@ -89,6 +90,7 @@ def test_a_figure_computes_draws_and_judges(tiny, tmp_path, monkeypatch, name):
     assert written.picture.stat().st_size < 60_000
 
 
+@pytest.mark.slow
 def test_sizes_of_design_spaces_multiply_what_was_measured(tmp_path):
     one = figures.Study(only=["hotspot"], cache=tmp_path)
     table = figures.get("mdm-table2").compute(one).set_index("configurations")
@@ -100,6 +102,7 @@ def test_sizes_of_design_spaces_multiply_what_was_measured(tmp_path):
     assert table["mdm_one_time_s"].std() == 0
 
 
+@pytest.mark.slow
 def test_stages_have_the_columns_that_they_declare():
     app = ws.App([ws.patterns.stream(blocks=1)])
     settings = {
@@ -371,6 +374,7 @@ class TestPublished:
             verdict = "yes" if claim.holds else "**no**"
             assert f"| {claim.text} | {claim.paper} | {claim.ours} | {verdict} |" in text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", [name for name in WANTED if name.startswith("mwp-")])
     def test_the_data_is_what_the_models_give_now(self, name, tmp_path):
         """Only figures that no simulation takes part in: the others cost minutes."""
@@ -379,6 +383,7 @@ class TestPublished:
         new, old = pd.read_csv(again), pd.read_csv(PUBLISHED / again.name)
         pd.testing.assert_frame_equal(new, old, rtol=1e-4)
 
+    @pytest.mark.slow
     def test_staleness_is_found(self, tmp_path):
         one = figures.Study(only=["hotspot"], cache=False)
         figure = figures.get("mwp-table2")
@@ -483,6 +488,7 @@ class TestHardware:
         assert "cycles.csv" in said
         assert not (tmp_path / "out").exists()
 
+    @pytest.mark.slow
     @given(st.binary(max_size=80) | st.text('app,cycles\nhotspot1.e"\r', max_size=80))
     @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_any_table_is_read_or_refused(self, tmp_path, content):
@@ -506,6 +512,7 @@ class TestCommand:
         assert [name for name in listed if name not in figures.MEASURED] == WANTED
         assert "mdm-fig10" in listed
 
+    @pytest.mark.slow
     def test_one(self, capsys, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert main(["figure", "mwp-table2", "--csv"]) == 0
@@ -517,6 +524,7 @@ class TestCommand:
             "mwp-table2.png",
         ]
 
+    @pytest.mark.slow
     def test_all(self, capsys, tmp_path, monkeypatch):
         monkeypatch.setattr(figures, "names", lambda measured: ["mwp-table2", "mwp-fig22"])
         assert main(["figure", "--all", "-o", str(tmp_path)]) == 0
@@ -541,6 +549,7 @@ class TestCommand:
         assert len(said.splitlines()) == 1
         assert not (tmp_path / "out").exists()
 
+    @pytest.mark.slow
     def test_redraw(self, capsys, tmp_path):
         assert main(["figure", "mwp-table2", "--redraw", "-o", str(tmp_path)]) == 2
         said = capsys.readouterr().err

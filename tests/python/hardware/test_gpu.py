@@ -585,6 +585,7 @@ class TestFromFile:
     def test_lists_of_a_command_line(self, text, value):
         assert value_of_text("shared_memory_carve_outs_kib", text) == value
 
+    @pytest.mark.slow
     def test_deep_nesting(self, tmp_path):
         path = tmp_path / "mine.yaml"
         path.write_text("[" * 100_000)

@@ -139,6 +139,7 @@ def problems_of(gpu: ws.Gpu, kernels: list[ws.KernelTrace]) -> list[str]:
     return [text for text in found if text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", NUMBERS)
 def test_ends_of_the_range_of_a_field(field, base, kernels):
     for value in corners(field):
@@ -147,6 +148,7 @@ def test_ends_of_the_range_of_a_field(field, base, kernels):
             assert not problems_of(gpu, kernels), (field, value)
 
 
+@pytest.mark.slow
 def test_random_corners(base, kernels):
     seed = random.SystemRandom().randrange(2**32)
     problems = []

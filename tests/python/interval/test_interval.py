@@ -25,6 +25,7 @@ def warp_program(kernel, block, warp, latencies):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(kernels(), st.sampled_from([1.0, 2.0, 4.0, 3.0]), st.integers(0, 2**32 - 1))
 def test_warp_groups_equal_plain_definition(kernel, rate, seed):
@@ -49,6 +50,7 @@ def test_warp_groups_equal_plain_definition(kernel, rate, seed):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(kernels(), gpus(), st.sampled_from([0.0, 0.0, 10.0, 1000.0]))
 def test_intervals_equal_plain_definition(kernel, gpu, threshold):
@@ -144,6 +146,7 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(kernels(), gpus())
 def test_cycles_are_conserved(kernel, gpu):
@@ -250,6 +253,7 @@ def test_representative_warp_is_of_the_majority():
     assert ws.representative_warp(long_and_short(5, 0)) == (0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=30))
 def test_clustering_equals_plain_definition(warps):

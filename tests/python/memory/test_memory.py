@@ -41,12 +41,14 @@ def assert_same(profile, plain):
             assert per_row[name][row] == rows.get(row, {}).get(name, 0), (row, name)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(kernels(), gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate_caches(kernel, gpu), plain_system(gpu).run(kernel))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), gpus())
 def test_l2_persists_between_kernels(launches, gpu):
@@ -55,6 +57,7 @@ def test_l2_persists_between_kernels(launches, gpu):
         assert_same(profile, plain.run(profile.kernel))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(kernels(), gpus())
 def test_observed_warp_equals_plain_definition(kernel, gpu):
@@ -76,6 +79,7 @@ def test_observed_warp_equals_plain_definition(kernel, gpu):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(kernels(), gpus())
 def test_conservation(kernel, gpu):
@@ -141,6 +145,7 @@ def cache_configs(draw):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(cache_configs(), st.integers(0, 2**32 - 1), st.integers(1, 300))
 def test_cache_equals_plain_definition(config, seed, num_accesses):
@@ -178,6 +183,7 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
     assert core.dirty_sectors == core.read(1, 1)[0] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(
     kernels(),
@@ -202,6 +208,7 @@ def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filt
         assert profile.totals["load_instructions"] <= kernel.num_memory_instructions
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(kernels(), gpus(), st.integers(1, 40))
 def test_greedy_order_equals_plain_definition(kernel, gpu, mshrs):
@@ -674,6 +681,7 @@ def test_bfs_l2_traffic_equals_the_counters_of_a_gtx_1080(bfs, bfs_reference):
     assert sum(equal) >= 14
 
 
+@pytest.mark.slow
 def test_bfs_equals_plain_definition(bfs, pascal):
     plain = plain_system(pascal)
     for profile in ws.simulate_caches(bfs.select([1, 2, 3, 5]), pascal):

@@ -108,6 +108,7 @@ class TestDvfs:
         found = relative(kernel, own, [1.0], ["mt", "crisp", "simulation"])
         assert (found[1.0] < 1.05).all()
 
+    @pytest.mark.slow
     def test_rows(self, strided_path):
         app = ws.load(strided_path, kernels=[1, 2])
         table = ws.dvfs(app, FAST, [1.4, 2.0, 1.4], "mdm")

@@ -245,6 +245,7 @@ def plain_inputs(arrays, reads_to_dram):
     return ws.IntervalProfile(core, tuple(profile.waves(ws.gpu("pascal-mdm")))), columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [model for model in MODELS if model != "warpstack"])
 @settings(max_examples=100)
 @given(profiles(), machines(), st.floats(0, 2))
@@ -262,6 +263,7 @@ def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):
         assert found.cpi_stack[part] == pytest.approx(stack[part], rel=1e-8, abs=1e-9 * found.cpi)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @settings(max_examples=100)
 @given(profiles(), machines())
@@ -278,6 +280,7 @@ def test_stack_sums_and_bounds(model, arrays, gpu):
     assert found.ipc * found.cpi == pytest.approx(arrays["active_sms"])
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(profiles(), machines())
 def test_models_refine_each_other(arrays, gpu):
@@ -294,6 +297,7 @@ def test_models_refine_each_other(arrays, gpu):
         assert cycles[less] <= cycles[more] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10), st.floats(0.01, 1), st.floats(0.01, 1))
 def test_markov_chain_equals_plain_definition(warps, suspend, wake):
     instructions = 1 / suspend
@@ -394,6 +398,7 @@ def test_strided_kernel(strided_path, pascal):
     assert divergent.loc["gpumech", "cpi_noc"] == 0
 
 
+@pytest.mark.slow
 def test_bandwidth_and_mshrs_move_the_prediction_the_right_way(strided_path, pascal):
     kernel = ws.load(strided_path, kernels=[2]).kernels[0]
     ipc = [
@@ -408,6 +413,7 @@ def test_bandwidth_and_mshrs_move_the_prediction_the_right_way(strided_path, pas
     assert ipc == sorted(ipc)
 
 
+@pytest.mark.slow
 def test_streaming_l1_is_bounded_by_the_noc_queue(strided_path, pascal):
     """MDM, footnote 2: the entries of the NoC queue take the place of the MSHRs."""
     kernel = ws.load(strided_path, kernels=[2]).kernels[0]
@@ -568,6 +574,7 @@ class TestMwpCwp:
         assert found.cycles == 160
 
 
+@pytest.mark.slow
 def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
     """A field that a model is said not to read changes nothing; those it is said to read may."""
     kernel = ws.load(strided_path, kernels=[2]).kernels[0]

@@ -225,6 +225,7 @@ def test_divergent_paths_add_up():
         mwp_cwp.KernelDescription.of_paths([])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_vectorised_is_one_by_one(data):
@@ -520,6 +521,7 @@ def microbenchmark_trace(name, coalesced, threads, blocks, iterations=10):
     return k.build()
 
 
+@pytest.mark.slow
 def test_fit_finds_what_the_simulator_was_given():
     """Mb1 to Mb7 on a GPU whose latency and departures are known (Section 5.1)."""
     gpu = ws.gpu("pascal-mdm").replace(

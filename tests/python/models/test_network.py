@@ -97,6 +97,7 @@ def machines():
 # --- against the plain definition ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(kernels(), gpus(), st.sampled_from(["gto", "lrr"]), st.sampled_from([1, 2, 7]))
 def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
@@ -157,6 +158,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
             assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(profiles(), machines())
 def test_hand_made_profiles_equal_plain_definition(profile, gpu):
@@ -257,6 +259,7 @@ def test_few_mshrs_serve_one_batch_per_round_trip():
 # --- physical bounds, continuity, monotony -------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(profiles(), machines())
 def test_never_above_a_physical_bound(profile, gpu):
@@ -281,6 +284,7 @@ def test_never_above_a_physical_bound(profile, gpu):
     assert ipc * reads / n * latency <= gpu.l1_mshrs * sms * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     profiles(),
@@ -300,6 +304,7 @@ def test_monotone(profile, gpu, field, factor):
     assert after >= before * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     profiles(),

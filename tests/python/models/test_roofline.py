@@ -85,6 +85,7 @@ def test_picture():
         ws.plot.roofline(pd.concat([table, other]))
 
 
+@pytest.mark.slow
 def test_commands(strided_path, capsys, tmp_path):
     picture = tmp_path / "roof.png"
     arguments = [str(strided_path), "--kernels", "1", "--models", "mdm"]

@@ -84,6 +84,7 @@ def test_several_gpus_share_the_panel_of_a_launch(predictions, pascal):
     assert [len(ax.containers[0]) for ax in figure.axes] == [4, 4]
 
 
+@pytest.mark.slow
 def test_changes_of_the_gpu_are_named(predictions):
     changed = predictions.assign(gpu_changes="num_sms=56")
     assert ws.plot.cpi_stack(changed).get_title().startswith("pascal-mdm with num_sms=56 (")

@@ -253,6 +253,7 @@ DRAWING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWING)
 def test_draws_on_given_axes(name, table, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda *a, **k: pytest.fail("a plot was shown"))

@@ -23,6 +23,7 @@ def read(text, folder=".", apps=("one",)):
     return plot_requests(yaml.load(text, Loader=_Loader), apps, folder)
 
 
+@pytest.mark.slow
 def test_pictures_are_written(tmp_path, pascal):
     requests = read(PLOTS, tmp_path)
     assert requests[0].options == {"axis": "num_sms", "where": {"dram_bandwidth_gbs": 480}}
@@ -99,6 +100,7 @@ def test_one_of_several_applications(tmp_path, pascal):
     assert (tmp_path / "a.png").exists()
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path, capsys):
     from warpstack.cli import main
 

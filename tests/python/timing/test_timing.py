@@ -75,12 +75,14 @@ def assert_same(result, plain):
     assert core.miss_cycles == {part: plain["miss_ticks"][part] / TICKS for part in PARTS}
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(kernels(), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
 def test_l2_persists_between_kernels(launches, gpu):
@@ -179,6 +181,7 @@ class TestAgainstCacheSimulation:
 
 
 class TestConservation:
+    @pytest.mark.slow
     @settings(max_examples=40)
     @given(kernels(), timed_gpus())
     def test_holds_on_every_gpu(self, kernel, gpu):
@@ -266,6 +269,7 @@ class TestTrends:
 
 
 class TestResult:
+    @pytest.mark.slow
     def test_joins_with_predictions(self, app, pascal):
         results = ws.simulate(app, pascal)
         table = ws.timing.as_table(results)
@@ -288,12 +292,14 @@ class TestResult:
         flushed = ws.simulate(twice, pascal, flush_l2=True)
         assert [r.cycles for r in flushed] == [cold.cycles] * 2
 
+    @pytest.mark.slow
     def test_is_the_same_on_every_run(self, app, pascal):
         first, second = (
             [(r.cycles, r.totals, r.cpi_stack) for r in ws.simulate(app, pascal)] for _ in range(2)
         )
         assert first == second
 
+    @pytest.mark.slow
     def test_runs_in_several_threads_alike(self, app, pascal):
         gpus = [pascal, pascal.replace(l1_mshrs=32), pascal.replace(num_sms=7)]
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -302,6 +308,7 @@ class TestResult:
             alone = ws.simulate(app, gpu)
             assert [(r.cycles, r.totals) for r in results] == [(r.cycles, r.totals) for r in alone]
 
+    @pytest.mark.slow
     def test_timeline(self, app, pascal):
         result = ws.simulate(app.kernels[1], pascal, sample_cycles=100)
         timeline = result.timeline
@@ -313,6 +320,7 @@ class TestResult:
         assert timeline["noc_queue"].max() > 0
         assert ws.simulate(app.kernels[1], pascal).timeline.empty
 
+    @pytest.mark.slow
     def test_file_backed_traces_simulate_alike(self, strided_path, app, pascal):
         in_file = ws.load(strided_path, memory_limit_mib=0.01)
         assert all(kernel.in_file for kernel in in_file)
@@ -354,6 +362,7 @@ def long_kernel():
 
 
 class TestProgress:
+    @pytest.mark.slow
     def test_counts_the_instructions_as_they_issue(self, long_kernel, pascal):
         meter = Meter()
         plain = ws.Simulator(pascal).run(long_kernel)
@@ -363,6 +372,7 @@ class TestProgress:
         assert min(meter.steps) >= 0
         assert (watched.cycles, watched.totals) == (plain.cycles, plain.totals)
 
+    @pytest.mark.slow
     def test_what_it_raises_ends_the_run(self, long_kernel, pascal):
         meter = Meter(most=1)
         simulator = ws.Simulator(pascal)
@@ -408,6 +418,7 @@ class TestErrors:
 
 
 class TestCommandLine:
+    @pytest.mark.slow
     def test_json(self, strided_path, capsys):
         assert main(["simulate", str(strided_path), "--json"]) == 0
         records = json.loads(capsys.readouterr().out)
@@ -418,6 +429,7 @@ class TestCommandLine:
             assert list(record["miss_latency"]) == list(ws.timing.LATENCY_PARTS)
             assert record["totals"]["l1_read_sectors"] > 0
 
+    @pytest.mark.slow
     def test_csv_and_table(self, strided_path, capsys):
         assert main(["simulate", str(strided_path), "--csv"]) == 0
         assert capsys.readouterr().out.startswith("kernel,name,gpu,gpu_changes,model,")
@@ -426,6 +438,7 @@ class TestCommandLine:
         assert "pascal-mdm with l1_mshrs=16" in text
         assert "mshr" in text
 
+    @pytest.mark.slow
     def test_samples(self, strided_path, capsys):
         assert main(["simulate", str(strided_path), "--sample-cycles", "1000", "--csv"]) == 0
         assert capsys.readouterr().out.startswith("kernel,cycle,instructions,resident_warps,")
@@ -434,6 +447,7 @@ class TestCommandLine:
         assert main(["simulate", str(strided_path), "--max-cycles", "10"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
+    @pytest.mark.slow
     def test_settings_without_effect_are_reported(self, strided_path, capsys):
         assert main(["simulate", str(strided_path), "--set", "dram_banks=4"]) == 0
         assert "no effect" in capsys.readouterr().err

@@ -233,6 +233,7 @@ def test_unknown_opcodes_are_counted_in_one_warning(tmp_path):
     ws.predict(kernel, ws.gpu("pascal-mdm"), "all")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -431,6 +432,7 @@ def test_vector_add_by_hand(shared):
     assert totals["l1_write_sectors"] == 50_000 * 4 // 32
 
 
+@pytest.mark.slow
 def test_repository_trace_equals_the_builder(strided_path):
     app = ws.load(strided_path)
     for kernel, gs, base in zip(app, (1, 32), (0x7F00_0000_0000, 0x7F00_1000_0000), strict=True):
@@ -666,6 +668,7 @@ def test_binary_junk(tmp_path):
             ws.load(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_random_damage_is_an_error_or_harmless(tmp_path_factory, data):

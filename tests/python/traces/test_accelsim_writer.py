@@ -111,6 +111,7 @@ def assert_accelsim_reads(kernel, text):
 
 
 class TestSassTraces:
+    @pytest.mark.slow
     @settings(max_examples=80)
     @given(kernels())
     def test_random_kernels(self, tmp_path_factory, kernel):
@@ -136,6 +137,7 @@ class TestSassTraces:
         assert [k.digest for k in again] == [k.digest for k in app]
         assert not [w for w in recwarn if "EXIT" in str(w.message)]
 
+    @pytest.mark.slow
     def test_the_text_of_a_real_trace(self, shared, tmp_path):
         """Instruction lines without addresses are those of the tracer, registers apart."""
         folder = shared / "traces" / "rodinia-bfs-graph4096"
@@ -213,6 +215,7 @@ def generic_traces(draw):
     return text.grouped(blocks, 4, grid=(2, 1, 1), block=(64, 1, 1))
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(generic_traces())
 def test_every_space(tmp_path_factory, source):
@@ -374,6 +377,7 @@ def ptx_kernels(draw):
 
 
 class TestPtxTraces:
+    @pytest.mark.slow
     @settings(max_examples=120)
     @given(ptx_kernels(), st.sampled_from([80, 86, 90]))
     def test_random_kernels(self, tmp_path_factory, kernel, version):
@@ -612,6 +616,7 @@ class TestSaving:
             ws.save(KernelTrace(builder.finish()), tmp_path / "out", format="accelsim")
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.slow
     def test_command_line(self, strided_path, tmp_path):
         command = [sys.executable, "-m", "warpstack", "convert", str(strided_path)]
         arguments = [str(tmp_path / "out"), "--to", "accelsim", "--binary-version", "86", "--xz"]

@@ -17,6 +17,7 @@ from warpstack._util.files import file_digest, sealed
 from warpstack.traces.io import parquet
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(kernels(), kernels())
 def test_round_trip_is_lossless(tmp_path_factory, first, second):

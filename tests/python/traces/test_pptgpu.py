@@ -265,6 +265,7 @@ def test_both_addresses_of_a_copy(tmp_path):
     assert issued(kernel, 0, 0) == [("LDGSTS.E.128", sectors(0x7F0000000000, 16))]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
 def test_every_record_becomes_one_access(tmp_path_factory, data):

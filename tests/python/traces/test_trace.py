@@ -23,6 +23,7 @@ OPCODES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.sampled_from([*OPCODES, "LDS.128", "ATOMG.E.ADD", "STS.U8"]),
@@ -274,6 +275,7 @@ def test_digest_covers_masks_and_the_launch():
     assert build() == build()
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(kernels())
 def test_digest_depends_on_content_only(kernel):

@@ -64,6 +64,7 @@ def large(tmp_path_factory):
 
 
 # The second has 114 SMs with 64 resident warps each, which read their divergent loads in turn.
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["pascal-mdm", "h100-pcie"])
 def test_peak_memory_stays_near_the_limit(large, gpu):
     size, in_file, growth, cycles = predict(large, LIMIT_MIB, gpu)

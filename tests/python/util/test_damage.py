@@ -201,6 +201,7 @@ class Native:
 KINDS = (Store, Cache, FigureCache, Trace, Export, Native)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.lower())
 @pytest.mark.parametrize("seed", [1, SEED], ids=["fixed", "fresh"])
 @pytest.mark.filterwarnings("ignore::warpstack.DamageWarning")

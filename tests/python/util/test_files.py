@@ -134,6 +134,7 @@ LATER = {
 }
 
 
+@pytest.mark.slow
 def test_later_runs_remove_what_killed_ones_left(tmp_path):
     """Kill writers of each kind with SIGKILL while they write; nothing goes before."""
     process = subprocess.Popen(
@@ -168,6 +169,7 @@ def test_later_runs_remove_what_killed_ones_left(tmp_path):
         process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_being_replaced_goes_back(tmp_path):
     code = """
 import os, signal, sys

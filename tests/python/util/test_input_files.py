@@ -114,6 +114,7 @@ YAML = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", YAML)
 @pytest.mark.parametrize("read", [ws.gpu, SweepFile.read])
 def test_yaml_that_wants_too_much(tmp_path, case, read):
@@ -196,6 +197,7 @@ def pack(path, head, line, times):
         file.write(compress.flush())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BOMBS)
 def test_a_packed_trace_cannot_take_all_memory(tmp_path, case):
     """The limit of 8 MiB lets ordinary thread blocks of up to 64 MiB pass."""

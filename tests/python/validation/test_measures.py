@@ -28,6 +28,7 @@ def test_by_hand():
     )
 
 
+@pytest.mark.slow
 @given(many_pairs)
 def test_equal_plain_definition(pairs):
     p, r = (list(side) for side in zip(*pairs, strict=True))

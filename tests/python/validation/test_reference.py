@@ -348,6 +348,7 @@ DIALECTS = [NCU_LONG, NCU_RAW, NCU_SUMMARY, NVPROF_TRACE, NVPROF_METRICS, NVPROF
 DIALECTS += ["kernel,name,cycles,change\n1,a,5,\n2,b,6,x\n", "kernel,hw_x_cycles,hw_x_ipc\n1,2,3\n"]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.data())
 def test_damaged_files_are_tables_or_input_errors(tmp_path_factory, data):

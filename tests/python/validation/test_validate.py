@@ -301,6 +301,7 @@ class TestErrors:
         with pytest.raises(ws.InputError, match="ipc of kernels cannot be summed"):
             ws.validation_errors(table.assign(metric="ipc"), pairs="app")
 
+    @pytest.mark.slow
     @given(positive)
     def test_measures_are_those_of_the_pairs(self, pairs):
         predicted, measured = (list(side) for side in zip(*pairs, strict=True))
@@ -406,6 +407,7 @@ class TestCommandLine:
         reference.to_csv(tmp_path / "r.csv", index=False)
         return tmp_path
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["p.csv", "p.json"])
     def test_errors_by_model(self, files, name):
         run = self.run(files / name, files / "r.csv", "--json")
@@ -414,6 +416,7 @@ class TestCommandLine:
         assert rows[1]["mape"] == pytest.approx(0, abs=1e-9)
         assert rows[0]["mape"] > 0
 
+    @pytest.mark.slow
     def test_tables(self, files):
         run = self.run(
             files / "p.csv", files / "r.csv", "--by", "kernel", "--class", "s=MD", "--csv"
@@ -426,11 +429,13 @@ class TestCommandLine:
         assert run.stdout.splitlines()[0] == "cycles, predicted against reference: pascal-mdm, r, s"
         assert "mape_%" in run.stdout
 
+    @pytest.mark.slow
     def test_picture(self, files):
         run = self.run(files / "p.csv", files / "r.csv", "--plot", files / "e.png")
         assert "Errors: " in run.stderr
         assert (files / "e.png").stat().st_size > 10_000
 
+    @pytest.mark.slow
     def test_bad_input(self, files):
         for arguments, message in (
             (("none.csv", files / "r.csv"), "none.csv: cannot be read"),

@@ -107,6 +107,7 @@ def test_traces_are_deterministic(name):
     assert app.digest == again.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ws.workloads.names())
 def test_class_and_measured_values_at_small(name):
     """More than 10 divergent loads per kilo-instruction, as Table IV says, and as documented."""
