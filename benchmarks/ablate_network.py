@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each ingredient of the warpstack model buys, and what it says where Accel-Sim was run.
+"""What each ingredient of the closed network model buys, and what it says where Accel-Sim was run.
 
     python benchmarks/ablate_network.py --write                                   # the ablations
     python benchmarks/ablate_network.py --write --accelsim REFERENCE TRACES       # also Accel-Sim
@@ -23,8 +23,8 @@ import warpstack as ws
 from warpstack import _core
 from warpstack.models.prediction import _parameters
 
-PAGE = REPOSITORY / "docs" / "explanation" / "warpstack-model.md"
-MODEL = "warpstack"
+PAGE = REPOSITORY / "docs" / "explanation" / "closed-network-model.md"
+MODEL = "closed_network"
 COMPARED = ("gpumech", "mdm", MODEL)
 
 
@@ -146,7 +146,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--write", action="store_true", help="write docs/explanation/warpstack-model.md"
+        "--write", action="store_true", help="write docs/explanation/closed-network-model.md"
     )
     parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
     arguments = parser.parse_args()

@@ -44,9 +44,9 @@ TITLES = {
 #: The orders in which the models' caches are simulated; the papers' first.
 ORDERS = ("round_robin", "greedy")
 #: The models that the tables of the greedy order show.
-COMPARED = ("gpumech", "gpumech_plus", "mdm", "warpstack")
+COMPARED = ("gpumech", "gpumech_plus", "mdm", "closed_network")
 #: The models in the pictures; the others differ little from their neighbours.
-DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
+DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
 
 
 def label_of(change: dict[str, int]) -> str:

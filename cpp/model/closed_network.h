@@ -23,7 +23,7 @@ struct Station {
 /// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
 double closed_network_rate(double customers, double think, std::span<const Station> stations);
 
-/// The `warpstack` model (docs/explanation/warpstack-model.md): the warps of each phase as
+/// The closed network model (docs/explanation/closed-network-model.md): the warps of each phase as
 /// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
 /// inner network with a customer per MSHR bounds; before them the burst in which all warps make
 /// their first access.

@@ -92,7 +92,7 @@ constexpr Model models[] = {
     model<mdm_cal2019_queues, mdm_miss_latency, mdm_mshr_delay>("mdm_cal2019",
                                                                 multithreaded_cycles),
     {"mwp_cwp", nullptr, nullptr, nullptr, nullptr, mwp_cwp_wave},
-    {"warpstack", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_closed_network},
+    {"closed_network", nullptr, nullptr, nullptr, nullptr, nullptr, evaluate_closed_network},
 };
 
 }  // namespace

@@ -36,15 +36,15 @@ struct ModelParameters {
 struct ModelInput {
   const interval::IntervalColumns* intervals = nullptr;
   std::vector<interval::Wave> waves;
-  /// For the warpstack model; without phases they are those of the waves.
+  /// For the closed network model; without phases they are those of the waves.
   interval::PhaseList phases;
-  /// For the warpstack model; without them they are those of the intervals.
+  /// For the closed network model; without them they are those of the intervals.
   std::optional<interval::ResourceDemands> demands;
 };
 
 /// What a model says of one kernel.
 struct ModelResult {
-  /// Of all waves, for warps like the representative one; of the warpstack model, of all phases.
+  /// Of all waves, for warps like the representative one; of the closed network model, of all phases.
   double cycles = 0;
   double warp_instructions = 0;  ///< in these waves, over all SMs
   double sm_instructions = 0;    ///< in these waves, on the fullest SM

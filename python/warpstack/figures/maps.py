@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SMS, _DRAM = (15, 28, 56, 80), (240, 480, 720, 960)
 _BASELINE = (28, 480)
-_SHOWN = (MODEL_NAME, "gpumech", "mdm", "warpstack")
+_SHOWN = (MODEL_NAME, "gpumech", "mdm", "closed_network")
 
 
 def figure_of(

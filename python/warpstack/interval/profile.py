@@ -297,7 +297,7 @@ class IntervalProfile:
         """Play the launch: how long how many warps and SMs are at work.
 
         Blocks go to SMs as slots get free, in the time of a reference machine whose latencies are the
-        same for every GPU (``docs/explanation/warpstack-model.md``).
+        same for every GPU (``docs/explanation/closed-network-model.md``).
 
         Parameters
         ----------

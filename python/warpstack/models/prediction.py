@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.lazy import is_dataframe
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, shown, unknown
+from warpstack.errors import InputError, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.stages import Stage, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
@@ -92,6 +93,10 @@ class _Registered:
 _registered: dict[str, _Registered] = {}
 
 
+#: Former names of models, which still answer to them; their rows have the name that was asked for.
+_FORMER = {"warpstack": "closed_network"}
+
+
 def names() -> list[str]:
     """Return the names of the models, simplest first; then those that were registered."""
     return [*_core.model_names(), *_registered]
@@ -127,7 +132,7 @@ def register(
     """
     if not name.isidentifier() or name == "all":
         raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
-    if name in names():
+    if name in names() or name in _FORMER:
         raise InputError(
             f"register: there is a model {name} already; unregister it or rename yours"
         )
@@ -207,12 +212,13 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
-    if model not in names():
+    own = _present_name(model)
+    if own not in names():
         raise unknown("model", model, names())
-    if model in _registered:
-        result = _evaluate_registered(model, profile, gpu)
+    if own in _registered:
+        result = _evaluate_registered(own, profile, gpu)
     else:
-        result = _core.evaluate(model, profile._core_kernel(gpu, model), _parameters(gpu))
+        result = _core.evaluate(own, profile._core_kernel(gpu, own), _parameters(gpu))
     # The waves are made of warps like the representative one; the kernel's own warps may be longer
     # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
@@ -272,6 +278,7 @@ def evaluate_all(
     InputError
         As for `evaluate`.
     """
+    model = _present_name(model)
     if model in _registered:
         return _evaluate_all_registered(profiles, gpus, model)
     core = _core.evaluate_all(
@@ -330,6 +337,19 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
     return read
 
 
+def _present_name(model: str) -> str:
+    """Return the name that a model has now; a former one is said once."""
+    if model not in _FORMER or model in _registered:
+        return model
+    _say_former(model)
+    return _FORMER[model]
+
+
+@cache
+def _say_former(model: str) -> None:
+    warn(f"the model {model} is called {_FORMER[model]} now; use that name", FutureWarning)
+
+
 def model_list(models: str | Iterable[str]) -> list[str]:
     """Return the models that a caller named; ``all`` stands for every one.
 
@@ -344,7 +364,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     if not wanted:
         raise InputError("models: no model given")
     for model in wanted:
-        if model not in names():
+        if _present_name(model) not in names():
             raise InputError(
                 f"unknown model {shown(model)}; the models are {', '.join(names())}, or all"
             )
@@ -493,6 +513,7 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
     """Return the fields of `Gpu` that a prediction with these models depends on."""
     used = set(_STAGE_FIELDS)
     for model in model_list(models):
+        model = _present_name(model)
         own = _registered.get(model)
         used |= set(_core.model_fields(model)) if own is None else own.fields
     return used

@@ -39,12 +39,13 @@ MODELS = {
     "mt_mshr": Style("#CC79A7", "<", "-.", "oo"),
     "mt": Style("#882255", ">", ":", "||"),
     "markov_chain": Style("#999999", "*", "-.", "**"),
-    "warpstack": Style("#7B3294", "h", "-", "**"),
+    "closed_network": Style("#7B3294", "h", "-", "**"),
     "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
     "crisp": Style("#2CA8A0", "H", ":", "x"),
     "ppt_gpu_mem": Style("#56B4E9", "8", "--", ".."),
 }
+MODELS["warpstack"] = MODELS["closed_network"]  # the model's former name, and our caches beside others
 _UNITS = {
     "cycles": "cycles",
     "time_s": "seconds",

@@ -1,4 +1,4 @@
-// Nothing that makes a GPU better makes the warpstack model's launch longer: random kernels, caches
+// Nothing that makes a GPU better makes the closed network model's launch longer: random kernels, caches
 // and GPUs, from the trace to the cycles. WARPSTACK_PAIRS says how many pairs per field.
 
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
 double cycles_of(const Kernel& kernel, Gpu gpu, const interval::PhaseList& launch) {
   gpu.parameters.l2_latency = gpu.levels.l2;
   gpu.parameters.dram_latency = gpu.levels.dram;
-  static const Model& model = find_model("warpstack");
+  static const Model& model = find_model("closed_network");
   return evaluate(model, {&kernel.intervals, {interval::Wave{}}, launch, kernel.demands},
                   gpu.parameters)
       .cycles;

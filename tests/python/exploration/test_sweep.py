@@ -699,5 +699,5 @@ def test_one_worker_uses_one_thread(pascal, monkeypatch):
     for name, place in (("group_warps", 3), ("KernelWork", 3), ("MemorySystem", 1)):
         monkeypatch.setattr(ws._core, name, watched(getattr(ws._core, name), place))
     kernel = ws.patterns.strided(gs=4, iterations=2, blocks=29)
-    ws.sweep(kernel, pascal, {"num_sms": [14]}, ["warpstack"], workers=1, cache=False)
+    ws.sweep(kernel, pascal, {"num_sms": [14]}, ["closed_network"], workers=1, cache=False)
     assert asked == [1, 1, 1]

@@ -114,7 +114,7 @@ def test_models_of_the_papers():
         "mdm",
         "mdm_cal2019",
         "mwp_cwp",
-        "warpstack",
+        "closed_network",
     ]
 
 

@@ -194,7 +194,7 @@ def test_errors_by_hand():
 def test_claims_of_figure_5_by_hand(mdm_error, factor, holds):
     """GPUMech errs by 200 % on the MD application, MDM by 10 %: a factor of 20."""
     md = {"gpumech": 2.0, "gpumech_plus": 1.0, "mdm_queue": 0.5, "mdm_mshr": 0.05}
-    md |= {"mdm": mdm_error, "warpstack": 0.2}
+    md |= {"mdm": mdm_error, "closed_network": 0.2}
     table = pd.DataFrame(
         [
             {"app": app, "label": app, "class": kind, "model": model, "error": error * scale}
@@ -249,13 +249,13 @@ def test_errors_of_cache_metrics_by_hand(monkeypatch):
     metrics = dict.fromkeys(cache_table4.PRINTED, 0.0)
     rows = [
         ("a", "simulation", 0.5),
-        ("a", "warpstack", 0.6),  # + 10 points, + 20 %
+        ("a", "closed_network", 0.6),  # + 10 points, + 20 %
         ("a", "ppt_gpu_mem", 0.25),  # - 25 points, - 50 %
         ("b", "simulation", 0.8),
-        ("b", "warpstack", 0.8),  # exact
+        ("b", "closed_network", 0.8),  # exact
         ("b", "ppt_gpu_mem", 1.0),  # + 20 points, + 25 %
         ("c", "simulation", 0.0),  # a relative error would be infinite
-        ("c", "warpstack", 0.3),
+        ("c", "closed_network", 0.3),
         ("c", "ppt_gpu_mem", 0.3),
     ]
     table = pd.DataFrame(

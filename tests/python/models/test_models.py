@@ -246,7 +246,7 @@ def plain_inputs(arrays, reads_to_dram):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [model for model in MODELS if model != "warpstack"])
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "closed_network"])
 @settings(max_examples=100)
 @given(profiles(), machines(), st.floats(0, 2))
 def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):
@@ -598,3 +598,22 @@ def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
                 of, base.replace(**{"dram_latency": base.dram_latency, field: value}), model
             )["cycles"].item()
             assert (changed != reference) == (field in used), (model, field)
+
+
+def test_a_former_name_answers_and_is_said_once(pascal):
+    """Rows have the name that was asked for; the numbers are those of the present one."""
+    kernel = ws.patterns.strided(gs=4, iterations=2, blocks=28)
+    ws.models.prediction._say_former.cache_clear()
+    with pytest.warns(FutureWarning, match="the model warpstack is called closed_network now"):
+        former = ws.predict(kernel, pascal, ["mdm", "warpstack"])
+    assert former["model"].tolist() == ["mdm", "warpstack"]
+    present = ws.predict(kernel, pascal, ["mdm", "closed_network"])
+    pd.testing.assert_frame_equal(former.drop(columns="model"), present.drop(columns="model"))
+    axes = {"num_sms": [14, 28]}
+    swept = ws.sweep(kernel, pascal, axes, "warpstack", cache=False)  # says nothing again
+    assert set(swept["model"]) == {"warpstack"}
+    assert swept["cycles"].tolist()[1] == present["cycles"].tolist()[1]
+    assert ws.models.fields_used("warpstack") == ws.models.fields_used("closed_network")
+    assert "warpstack" not in ws.models.names()
+    with pytest.raises(ws.InputError, match="there is a model warpstack already"):
+        ws.models.register("warpstack", lambda intervals, wave, gpu: {})

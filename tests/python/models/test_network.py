@@ -1,4 +1,4 @@
-"""The warpstack model against its plain definition, by hand, and against the bounds of the machine."""
+"""The closed network model against its plain definition, by hand, and against the bounds of the machine."""
 
 import math
 
@@ -13,7 +13,7 @@ from twins import network as plain
 from warpstack import _core
 from warpstack.models.prediction import _parameters
 
-MODEL = "warpstack"
+MODEL = "closed_network"
 DEMANDS = (
     "memory_instructions",
     "lsu_cycles",

@@ -1,4 +1,4 @@
-"""Plain definition of the warpstack model: a launch block by block, rates by bisection."""
+"""Plain definition of the closed network model: a launch block by block, rates by bisection."""
 
 import itertools
 import math

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 __all__ = ["DEFAULT_MODELS", "add_access_order", "add_flush_l2", "add_models", "split"]
 
 #: The models that MDM compares (Table V).
-DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
+DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
 
 
 def add_access_order(parser: argparse.ArgumentParser) -> None:

@@ -3,4 +3,4 @@
 PAPER = "Wang et al., Modeling Emerging Memory-Divergent GPU Applications, CAL 2019"
 #: Workloads that came with the later paper.
 ABSENT = ("alexnet", "resnet")
-MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm_cal2019", "warpstack")
+MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm_cal2019", "closed_network")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PAPER = "Huang et al., GPUMech: GPU Performance Modeling Technique based on Interval Analysis, MICRO 2014"
 GPU = "gpumech-baseline"
 #: GPUMech's Table II, and this package's own model.
-MODELS = ("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech", "warpstack")
+MODELS = ("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech", "closed_network")
 REFERENCE = f"cycle-level simulation (warpstack.simulate) of {GPU} (GPUMech, Table I)"
 #: Those that the paper takes its kernels from.
 _SUITES = ("Rodinia", "Parboil", "SDK")

@@ -21,12 +21,12 @@ _STEPS = ("naive_interval", "mt", "mt_mshr", "gpumech")
 
 def _compute(study: Study) -> pd.DataFrame:
     errors = kernel_errors(study.run(performance, [gpumech.at()], ["srad"]))
-    return errors[errors["model"].isin([*_STEPS, "warpstack"])].drop(columns="setting")
+    return errors[errors["model"].isin([*_STEPS, "closed_network"])].drop(columns="setting")
 
 
 def _draw(table: pd.DataFrame) -> Figure:
     absolute = table.assign(error=100 * table["error"].abs())
-    rows = absolute.pivot_table("error", "name", "model", sort=False)[[*_STEPS, "warpstack"]]
+    rows = absolute.pivot_table("error", "name", "model", sort=False)[[*_STEPS, "closed_network"]]
     figure = grouped_bars(rows, ylabel="error of the CPI (%)", width=6)
     figure.axes[0].tick_params(axis="x", labelrotation=0)
     for label in figure.axes[0].get_xticklabels():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PAPER = "Wang et al., MDM: The GPU Memory Divergence Model, MICRO 2020"
 GPU = "pascal-mdm"
 #: MDM's Table V, and this package's own model.
-MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "warpstack")
+MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
 #: What is computed at each point, so that the figures share it; cal2019 has figures of its own.
 COMPUTED = (*MODELS, "mdm_cal2019")
 REFERENCE = f"cycle-level simulation (warpstack.simulate) of {GPU} (MDM, Table III)"
@@ -79,7 +79,7 @@ def trend(values: pd.Series) -> str:
 def lowest_everywhere(table: pd.DataFrame, field: str) -> Claim:
     """Claim that MDM has the lowest error of the paper's models at every point."""
     means = mean_errors(table, [field])
-    rivals = [model for model in MODELS if model not in ("mdm", "warpstack")]
+    rivals = [model for model in MODELS if model not in ("mdm", "closed_network")]
     best = means[rivals].min(axis=1)
     won = means["mdm"] <= best
     return Claim(

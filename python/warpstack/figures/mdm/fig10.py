@@ -17,7 +17,7 @@ from warpstack.figures.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MODELS = ("gpumech", "mdm", "warpstack")
+_MODELS = ("gpumech", "mdm", "closed_network")
 
 
 def _compute(study: Study) -> pd.DataFrame:

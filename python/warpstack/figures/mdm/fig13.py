@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NOMINAL_GHZ, _TARGET_GHZ = 2.0, 1.4
-_MODELS = ("gpumech", "crisp", "mdm", "warpstack")
+_MODELS = ("gpumech", "crisp", "mdm", "closed_network")
 
 
 def _compute(study: Study) -> pd.DataFrame:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FACTORS = (0.5, 1.0, 2.0, 4.0)
-_SHOWN = (MODEL_NAME, "gpumech", "mdm", "warpstack")
+_SHOWN = (MODEL_NAME, "gpumech", "mdm", "closed_network")
 
 
 def _compute(study: Study) -> pd.DataFrame:
