@@ -1,5 +1,5 @@
-// Nothing that makes a GPU better makes the closed network model's launch longer: random kernels, caches
-// and GPUs, from the trace to the cycles. WARPSTACK_PAIRS says how many pairs per field.
+// Nothing that makes a GPU better makes the closed network model's launch longer: random kernels,
+// caches and GPUs, from the trace to the cycles. WARPSTACK_PAIRS says how many pairs per field.
 
 #include <gtest/gtest.h>
 
@@ -186,7 +186,8 @@ Gpu random_gpu(Random& random) {
 
 interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
   return interval::KernelWork(
-             kernel.trace, interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
+             kernel.trace,
+             interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
              interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }
