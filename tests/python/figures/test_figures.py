@@ -249,13 +249,13 @@ def test_errors_of_cache_metrics_by_hand(monkeypatch):
     metrics = dict.fromkeys(cache_table4.PRINTED, 0.0)
     rows = [
         ("a", "simulation", 0.5),
-        ("a", "closed_network", 0.6),  # + 10 points, + 20 %
+        ("a", "warpstack", 0.6),  # + 10 points, + 20 %
         ("a", "ppt_gpu_mem", 0.25),  # - 25 points, - 50 %
         ("b", "simulation", 0.8),
-        ("b", "closed_network", 0.8),  # exact
+        ("b", "warpstack", 0.8),  # exact
         ("b", "ppt_gpu_mem", 1.0),  # + 20 points, + 25 %
         ("c", "simulation", 0.0),  # a relative error would be infinite
-        ("c", "closed_network", 0.3),
+        ("c", "warpstack", 0.3),
         ("c", "ppt_gpu_mem", 0.3),
     ]
     table = pd.DataFrame(
