@@ -53,7 +53,11 @@ install_package() {
   need_python
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --upgrade pip
-  .venv/bin/python -m pip install --quiet .
+  # As a wheel, which .ci/run then installs elsewhere, too. The version need not have changed.
+  rm -rf build/wheel
+  .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+  .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl
+  .venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/wheel/warpstack-*.whl
 }
 
 # Installs what an extra of the installed package asks for; the package is not built again.
