@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "ptx/loaded_module.h"
 #include "ptx/module.h"
+#include "simt/device.h"
 
 namespace {
 
@@ -79,7 +80,7 @@ void check(const Function& function) {
 
 /// Makes every kernel ready to run. One that is refused does not keep others from it.
 void lower_all(const Module& module) {
-  Device device(std::uint64_t{1} << 20);
+  warpstack::simt::Device device(std::uint64_t{1} << 20);
   LoadedModule loaded(std::make_shared<const Module>(module), device);
   for (const std::string& kernel : module.kernels()) {
     try {
