@@ -45,7 +45,9 @@ MODELS = {
     "crisp": Style("#2CA8A0", "H", ":", "x"),
     "ppt_gpu_mem": Style("#56B4E9", "8", "--", ".."),
 }
-MODELS["warpstack"] = MODELS["closed_network"]  # the model's former name, and our caches beside others
+MODELS["warpstack"] = MODELS[
+    "closed_network"
+]  # the model's former name, and our caches beside others
 _UNITS = {
     "cycles": "cycles",
     "time_s": "seconds",

@@ -372,3 +372,11 @@ def test_damaged_files_are_tables_or_input_errors(tmp_path_factory, data):
         table = ws.reference.read(path)
         assert len(table) > 0
         assert {"source", "kernel", "launches"} <= set(table)
+
+
+def test_a_message_has_one_line():
+    """A quoted name of a column can have several."""
+    line = Line("file.csv", 3, ["x"])
+    assert str(line.error("gpu__time\nsum = 'x' is not a number")) == (
+        "file.csv:3: gpu__time sum = 'x' is not a number"
+    )

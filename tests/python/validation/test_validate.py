@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -467,3 +468,19 @@ def test_accel_sim_on_bfs(bfs, shared):
     assert list(errors["pairs"]) == [16, 16]
     assert list(errors["unmatched"]) == [6, 6]
     assert found["measured"][0] == 6635
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("kernel", 1.5), ("kernel", 1e300), ("launches", 0.25)]
+)
+def test_numbers_of_launches_are_whole(column, value):
+    predicted = pd.DataFrame({"kernel": [1, 2], "model": "mdm", "cycles": [110.0, 90.0]})
+    known = pd.DataFrame({"kernel": [1, 2], "cycles": [100.0, 100.0], "launches": 1})
+    wrong = known.astype(float)
+    wrong.loc[1, column] = value
+    message = rf"row 2: {column} = {re.escape(repr(value))} is not a whole number"
+    with pytest.raises(ws.InputError, match="reference: " + message):
+        ws.validate(predicted, wrong)
+    if column == "kernel":
+        with pytest.raises(ws.InputError, match="predictions: " + message):
+            ws.validate(predicted.assign(kernel=[1, value]), known)

@@ -39,7 +39,8 @@ class Line:
 
     def error(self, what: str) -> InputError:
         """Return an error that names file and line."""
-        return InputError(f"{self.where}:{self.number}: {what}")
+        # A quoted name of a column can have several lines; a message has one.
+        return InputError(f"{self.where}:{self.number}: {' '.join(what.splitlines())}")
 
 
 @dataclass
