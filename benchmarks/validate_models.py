@@ -46,7 +46,16 @@ ORDERS = ("round_robin", "greedy")
 #: The models that the tables of the greedy order show.
 COMPARED = ("gpumech", "gpumech_plus", "mdm", "closed_network")
 #: The models in the pictures; the others differ little from their neighbours.
-DRAWN = ("mt", "mt_mshr", "gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
+DRAWN = (
+    "mt",
+    "mt_mshr",
+    "gpumech",
+    "gpumech_plus",
+    "mdm_queue",
+    "mdm_mshr",
+    "mdm",
+    "closed_network",
+)
 
 
 def label_of(change: dict[str, int]) -> str:
