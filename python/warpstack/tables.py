@@ -129,6 +129,7 @@ def checked_table(
     positive: Iterable[str] = (),
     numbers: Iterable[str] = (),
     perhaps: Iterable[str] = (),
+    whole: Iterable[str] = (),
     texts: Iterable[str] = (),
 ) -> pd.DataFrame:
     """Return a table whose columns have the values that a function computes with.
@@ -141,6 +142,8 @@ def checked_table(
         The table; columns that it does not have are not asked for.
     positive, numbers, perhaps
         Columns of numbers above 0; of numbers; and of numbers that may be missing (NaN).
+    whole
+        Those among them whose numbers are whole and below 2^53.
     texts
         Columns of text. Missing values become empty.
 
@@ -175,6 +178,12 @@ def checked_table(
         for name in columns:
             if name in table:
                 found[name] = _numbers(what, table[name], float(least), missing)
+    for name in whole:
+        if name in table:
+            values = found[name].to_numpy(dtype=float)
+            wrong = ~np.isnan(values) & ((values % 1 != 0) | (np.abs(values) >= 2**53))
+            if wrong.any():
+                raise _wrong(what, table[name], wrong, "a whole number")
     for name in texts:
         if name in table:
             found[name] = _texts(what, table[name])

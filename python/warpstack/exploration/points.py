@@ -64,12 +64,10 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
         "table",
         rows,
         positive=("instructions", "cycles"),
-        numbers=_WEIGHTED,
+        numbers=("point", "kernel", *_WEIGHTED),
+        whole=("point", "kernel"),
         texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
     ).reset_index(drop=True)
-    for name in ("point", *(name for name in ("kernel",) if name in rows)):
-        if not rows[name].map(_is_whole).all():
-            raise InputError(f"table: the column {name} has values that are not whole numbers")
     axes = axes_of(rows)
     for axis in axes:
         if not rows[axis].map(_is_plain).all():
@@ -307,10 +305,6 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
             raise InputError(f"{axis} = {shown(value)} is no value of the sweep; there are {there}")
         totals = matching
     return totals
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and float(value).is_integer()
 
 
 def _without_failures(table: pd.DataFrame) -> pd.DataFrame:

@@ -320,7 +320,6 @@ def _parameters(gpu: Gpu) -> dict[str, Any]:
 def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
     """Return the same of several GPUs."""
     read = to_core_columns(gpus, Stage.MODEL)
-    read["scheduler"] = ["gto" if name == "oldest" else name for name in read["scheduler"]]
     read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
     # Ports and slices work at the clock of L2.
     clocks = [

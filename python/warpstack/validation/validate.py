@@ -227,18 +227,13 @@ def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
     if table.columns.is_unique:  # else the check below says which column is there twice
         named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
         table = table.assign(**named)
-    table = checked_table(
-        what, table, perhaps=("kernel", *sorted(numbers)), texts=("model", "source", *_TEXTS)
+    return checked_table(
+        what,
+        table,
+        perhaps=("kernel", *sorted(numbers)),
+        whole=("kernel", "launches"),
+        texts=("model", "source", *_TEXTS),
     )
-    for name in ("kernel", "launches"):
-        if name in table:
-            given = table[name].astype(float)
-            wrong = given.notna() & ((given % 1 != 0) | (given.abs() >= 2**53))
-            if wrong.any():
-                row = int(wrong.to_numpy().argmax())
-                value = shown(table[name].iloc[row])
-                raise InputError(f"{what}: row {row + 1}: {name} = {value} is not a whole number")
-    return table
 
 
 def _number_texts(column: pd.Series) -> pd.Series:

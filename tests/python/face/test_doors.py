@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import random
-import signal
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -31,20 +30,10 @@ TABLES = 80
 LIMIT = 20
 
 
-class TooSlow(BaseException):
-    """A call that takes longer than `LIMIT`."""
-
-
-def _too_slow(*_: Any) -> None:
-    raise TooSlow
-
-
 def problem_of(call: Any) -> str | None:
     """Return what is wrong with what comes out of a call, None if nothing."""
-    before = signal.signal(signal.SIGALRM, _too_slow)
-    signal.alarm(LIMIT)
     try:
-        with warnings.catch_warnings():
+        with doors.time_limit(LIMIT), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call()
             if inspect.isgenerator(result):
@@ -53,13 +42,11 @@ def problem_of(call: Any) -> str | None:
         return problem_of_message(str(error))
     except ws.workloads.ResultError:
         return None  # documented: outputs that differ
-    except TooSlow:
+    except doors.TooSlow:
         return f"takes more than {LIMIT} s"
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
         plt.close("all")
     return None
 

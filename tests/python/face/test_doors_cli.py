@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import signal
 import subprocess
 import sys
 import warnings
@@ -17,9 +16,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
-from test_doors import CHOICE, LIMIT, SEED, TooSlow, _too_slow, report
+from test_doors import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
+from doors import TooSlow, time_limit
 from warpstack import cli
 
 SAMPLE = 250
@@ -131,11 +131,10 @@ def variants() -> Iterator[tuple[str, str, list[str]]]:
 
 def problem_of(arguments: list[str], capsys: Any) -> str | None:
     capsys.readouterr()
-    before = signal.signal(signal.SIGALRM, _too_slow)
-    signal.alarm(LIMIT)
     shown = warnings.showwarning
     try:
-        status = cli.main(arguments)
+        with time_limit(LIMIT):
+            status = cli.main(arguments)
     except SystemExit as end:
         status = end.code
     except TooSlow:
@@ -143,8 +142,6 @@ def problem_of(arguments: list[str], capsys: Any) -> str | None:
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
         warnings.showwarning = shown
         plt.close("all")
     said = capsys.readouterr().err

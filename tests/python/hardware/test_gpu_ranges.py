@@ -6,7 +6,6 @@ import dataclasses
 import math
 import os
 import random
-import signal
 import time
 import warnings
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from doors import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_RANGES", "")
 #: Random GPUs of the default run; ``WARPSTACK_RANGES=N`` tries N, of a fresh seed that is printed.
@@ -41,14 +41,6 @@ def kernels():
 @pytest.fixture(scope="module")
 def base():
     return ws.gpu("gpumech-baseline").replace(num_sms=2, l2_size_kib=96)
-
-
-class TooSlow(BaseException):
-    pass
-
-
-def _too_slow(*_: Any) -> None:
-    raise TooSlow
 
 
 def corners(field: str) -> list[float]:
@@ -99,11 +91,10 @@ def assert_one_line(error: Exception) -> None:
 
 def outcome(what: str, call: Any) -> str | None:
     """Return what is wrong with the results, None if nothing."""
-    before = signal.signal(signal.SIGALRM, _too_slow)
-    signal.alarm(LIMIT)
     start = time.process_time()
     try:
-        table = call()
+        with time_limit(LIMIT):
+            table = call()
     except ws.InputError as error:
         assert_one_line(error)
         return None
@@ -112,8 +103,6 @@ def outcome(what: str, call: Any) -> str | None:
     except Exception as error:
         return f"{what}: {type(error).__name__}: {error}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
         if CHOICE and time.process_time() - start > 3:
             print(f"{what}: {time.process_time() - start:.1f} s")
     for column in table.select_dtypes("number").columns:
