@@ -130,7 +130,7 @@ void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddr
   }
 }
 
-std::byte* AddressSpaces::common_base(const LaneAddresses& lanes, std::uint32_t bytes) {
+HostRange AddressSpaces::common_range(const LaneAddresses& lanes, std::uint32_t bytes) {
   std::uint64_t least = ~std::uint64_t{0};
   std::uint64_t greatest = 0;
   std::uint64_t any = 0;
@@ -148,18 +148,18 @@ std::byte* AddressSpaces::common_base(const LaneAddresses& lanes, std::uint32_t 
       any |= address;
     }
   }
-  if ((any & (bytes - 1)) != 0) return nullptr;
+  if ((any & (bytes - 1)) != 0) return {};
   if (cached_ == nullptr || least - cached_->address >= cached_->bytes) {
     cached_ = memory_.find(least);
   }
   if (cached_ == nullptr || cached_->written != nullptr || cached_->bytes < bytes ||
       greatest - cached_->address > cached_->bytes - bytes) {
-    return nullptr;
+    return {};
   }
-  return memory_.data(least) - least;
+  return {memory_.data(cached_->address), cached_->address};
 }
 
-std::byte* AddressSpaces::common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes,
+HostRange AddressSpaces::common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes,
                                              bool is_load) {
   std::uint64_t greatest = 0;
   std::uint64_t any = 0;
@@ -170,16 +170,16 @@ std::byte* AddressSpaces::common_shared_base(const LaneAddresses& lanes, std::ui
   }
   if ((any & (bytes - 1)) != 0 || block_.shared.size() < bytes ||
       greatest > block_.shared.size() - bytes) {
-    return nullptr;
+    return {};
   }
   if (!block_.shared_written.whole()) {
     if (!is_load) {
       block_.shared_written.mark_lanes(lanes, bytes);
     } else if (!block_.shared_written.holds_lanes(lanes, bytes)) {
-      return nullptr;
+      return {};
     }
   }
-  return block_.shared.data();
+  return {block_.shared.data(), 0};
 }
 
 std::byte* AddressSpaces::local(Warp& warp, const Step& step, std::uint32_t lane,

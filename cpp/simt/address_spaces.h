@@ -30,6 +30,16 @@ struct AccessUse {
   bool writes = false;
 };
 
+/// Host memory that holds all that the lanes of an access need, from a device address on. It is not
+/// one pointer for address 0: where device addresses are host addresses, that one is null.
+struct HostRange {
+  std::byte* data = nullptr;  ///< null where no one range will do
+  std::uint64_t origin = 0;   ///< the device address of `data`
+
+  explicit operator bool() const { return data != nullptr; }
+  [[nodiscard]] std::byte* at(std::uint64_t address) const { return data + (address - origin); }
+};
+
 /// Finds what lies at an address of a launch: checks bounds and alignment, and whether bytes have
 /// been written before they are read. Addresses become those of the host.
 class AddressSpaces {
@@ -53,10 +63,10 @@ class AddressSpaces {
                     std::uint32_t bytes, AccessUse use);
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
                        std::uint32_t bytes) const;
-  /// Host address that corresponds to device address 0, when all active lanes of a global access
-  /// fall into one allocation whose bytes need no bookkeeping; null otherwise.
-  std::byte* common_base(const LaneAddresses& lanes, std::uint32_t bytes);
-  std::byte* common_shared_base(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load);
+  /// What all active lanes of a global access fall into, when it is one allocation whose bytes need
+  /// no bookkeeping.
+  HostRange common_range(const LaneAddresses& lanes, std::uint32_t bytes);
+  HostRange common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load);
   /// Allocations have come or gone.
   void forget_allocation() { cached_ = nullptr; }
 

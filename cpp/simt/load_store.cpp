@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_t element,
-                  const LaneAddresses& lanes, const std::byte* base) {
+                  const LaneAddresses& lanes, HostRange range) {
   const std::uint32_t slot = access.values[element];
   const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
   const std::uint32_t bytes = access.value_bytes[element];
@@ -21,12 +21,12 @@ void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_
     T* const target = reinterpret_cast<T*>(registers + slot);
     if (lanes.mask == all_lanes) {
       for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-        std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+        std::memcpy(&target[lane], range.at(lanes.address[lane]) + offset, sizeof(T));
       }
     } else {
       for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
         const int lane = std::countr_zero(rest);
-        std::memcpy(&target[lane], base + lanes.address[lane] + offset, sizeof(T));
+        std::memcpy(&target[lane], range.at(lanes.address[lane]) + offset, sizeof(T));
       }
     }
     return;
@@ -34,14 +34,14 @@ void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     T value;
-    std::memcpy(&value, base + lanes.address[lane] + offset, sizeof(T));
+    std::memcpy(&value, range.at(lanes.address[lane]) + offset, sizeof(T));
     write_lane(registers, slot, bytes, lane, extended(value, sizeof(T), access.sign_extend));
   }
 }
 
 template <class T>
 void store_element(const std::byte* registers, const MemoryAccess& access, std::uint32_t element,
-                   const LaneAddresses& lanes, std::byte* base) {
+                   const LaneAddresses& lanes, HostRange range) {
   const std::uint32_t slot = access.values[element];
   const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
   const std::uint32_t stride = access.value_bytes[element] == 8 ? 8 : 4;
@@ -49,7 +49,7 @@ void store_element(const std::byte* registers, const MemoryAccess& access, std::
     const int lane = std::countr_zero(rest);
     T value;
     std::memcpy(&value, registers + slot + stride * static_cast<std::uint32_t>(lane), sizeof(T));
-    std::memcpy(base + lanes.address[lane] + offset, &value, sizeof(T));
+    std::memcpy(range.at(lanes.address[lane]) + offset, &value, sizeof(T));
   }
 }
 
@@ -71,15 +71,15 @@ void for_width(std::uint32_t bytes, F f) {
   }
 }
 
-/// Loads or stores when one host base serves all lanes.
+/// Loads or stores when one range of host memory serves all lanes.
 void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
-                   std::byte* base, bool is_load) {
+                   HostRange range, bool is_load) {
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     for_width(access.bytes, [&]<class T>(T) {
       if (is_load) {
-        load_element<T>(registers, access, e, lanes, base);
+        load_element<T>(registers, access, e, lanes, range);
       } else {
-        store_element<T>(registers, access, e, lanes, base);
+        store_element<T>(registers, access, e, lanes, range);
       }
     });
   }
@@ -101,16 +101,16 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     update(warp, step, access, registers, lanes);
   } else {
     const bool is_load = step.action == Action::load;
-    std::byte* base = nullptr;
+    HostRange range;
     if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
-      base = spaces_.common_base(lanes, bytes);
+      range = spaces_.common_range(lanes, bytes);
     } else if (access.space == AddressSpace::shared) {
-      base = spaces_.common_shared_base(lanes, bytes, is_load);
+      range = spaces_.common_shared_range(lanes, bytes, is_load);
     }
     const bool notes_changes = races_.is_on() && !is_load;
     if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
-    if (base != nullptr) {
-      move_elements(registers, access, lanes, base, is_load);
+    if (range) {
+      move_elements(registers, access, lanes, range, is_load);
     } else {
       spaces_.check_alignment(warp, step, lanes, bytes);
       LaneAddresses one;
@@ -121,7 +121,7 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
         std::byte* const place =
             spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                             lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
-        move_elements(registers, access, one, place, is_load);
+        move_elements(registers, access, one, {place, 0}, is_load);
       }
     }
     if (notes_changes) races_.find_changes(access.space, lanes, bytes);

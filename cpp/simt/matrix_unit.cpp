@@ -209,15 +209,14 @@ void MatrixUnit::move_pieces(Warp& warp, const Step& step, AddressSpace space,
                              const LaneAddresses& lanes, std::uint32_t bytes, std::uint32_t offset,
                              std::array<std::array<std::byte, 16>, warp_size>& tile_bytes,
                              bool is_load) {
-  std::byte* const base = space == AddressSpace::shared
-                              ? spaces_.common_shared_base(lanes, bytes, is_load)
-                              : spaces_.common_base(lanes, bytes);
-  if (base == nullptr) spaces_.check_alignment(warp, step, lanes, bytes);
+  const HostRange range = space == AddressSpace::shared
+                              ? spaces_.common_shared_range(lanes, bytes, is_load)
+                              : spaces_.common_range(lanes, bytes);
+  if (!range) spaces_.check_alignment(warp, step, lanes, bytes);
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-    std::byte* const place = base != nullptr
-                                 ? base + lanes.address[lane]
-                                 : spaces_.pointer(warp, step, space, lane, lanes.address[lane],
-                                                   bytes, {.reads = is_load, .writes = !is_load});
+    std::byte* const place = range ? range.at(lanes.address[lane])
+                                   : spaces_.pointer(warp, step, space, lane, lanes.address[lane],
+                                                     bytes, {.reads = is_load, .writes = !is_load});
     std::byte* const value = tile_bytes[lane].data() + offset;
     std::memcpy(is_load ? value : place, is_load ? place : value, bytes);
   }

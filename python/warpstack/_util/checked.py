@@ -261,6 +261,8 @@ def _callable(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
+    if type(value) is str and value.isascii():  # nearly always, and the quick way
+        return value
     if not isinstance(value, str):
         raise _Mismatch
     try:
@@ -298,6 +300,8 @@ def _whole(value: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
+    if type(value) is float and value == value:  # nearly always, and the quick way
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise _Mismatch
     try:
@@ -369,13 +373,13 @@ def _union(parts: list[_Type]) -> _Type:
     return _Type(text, check, takes_items=any(part.takes_items for part in parts))
 
 
-def _item(wanted: _Type, value: Any, where: str) -> Any:
+def _item(wanted: _Type, value: Any, where: Callable[[], str]) -> Any:
     try:
         return wanted.check(value)
     except _Mismatch as problem:
         if problem.args:
             raise
-        error = not_a(where, wanted.text, value, _remedy(wanted.text, value))
+        error = not_a(where(), wanted.text, value, _remedy(wanted.text, value))
         raise _Mismatch(str(error)) from None
 
 
@@ -385,8 +389,8 @@ def _mapping(parts: list[_Type]) -> _Type:
             raise _Mismatch
         if len(parts) == 2:
             for key, one in value.items():
-                _item(parts[0], key, "a key")
-                _item(parts[1], one, shown(key))
+                _item(parts[0], key, lambda: "a key")
+                _item(parts[1], one, functools.partial(shown, key))
         return value
 
     return _Type("a dictionary", check)
@@ -413,7 +417,7 @@ def _items(of: _Type, kind: type) -> _Type:
             # The numbers of a range are alike, and there may be very many.
             items = value[:1] if isinstance(value, range) else value
             for one in typing.cast("collections.abc.Iterable[Any]", items):
-                _item(of, one, "an item")
+                _item(of, one, lambda: "an item")
         return value
 
     several = of.text.removeprefix("an ").removeprefix("a ")
@@ -432,7 +436,7 @@ def _tuple(arguments: tuple[Any, ...], space: Mapping[str, Any]) -> _Type:
     def check(value: Any) -> Any:
         if not isinstance(value, (tuple, list)) or len(value) != len(parts):
             raise _Mismatch
-        return tuple(_item(p, one, "an item") for p, one in zip(parts, value, strict=True))
+        return tuple(_item(p, one, lambda: "an item") for p, one in zip(parts, value, strict=True))
 
     texts = list(dict.fromkeys(part.text for part in parts))
     return _Type(f"{len(parts)} items ({', '.join(texts)})", check)
