@@ -47,15 +47,19 @@ need_python() {
   exit 1
 }
 
-# Makes .venv and installs the package.
+# Makes .venv and installs the package. Arguments are pip's, for the build, whose folder is build/package. What
+# the build needs is in .venv as well, so that a second build has the same paths and compiles only what changed.
 install_package() {
   need_compiler
   need_python
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --upgrade pip
+  # shellcheck disable=SC2046
+  .venv/bin/python -m pip install --quiet cmake ninja $(sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
   # As a wheel, which .ci/run then installs elsewhere, too. The version need not have changed.
   rm -rf build/wheel
-  .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+  .venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-settings build-dir=build/package \
+    --wheel-dir build/wheel "$@" .
   .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl
   .venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/wheel/warpstack-*.whl
 }

@@ -31,9 +31,9 @@ struct Launch {
   AddressSpaces spaces;
 };
 
-// One device lies at its own addresses, of two that exist at a time one cannot. A range was once told
-// by the host address of device address 0: null in the first, which was taken for "there is none", so
-// that every access went lane by lane.
+// One device lies at its own addresses, of two that exist at a time one cannot. A range was once
+// told by the host address of device address 0: null in the first, which was taken for "there is
+// none", so that every access went lane by lane.
 TEST(AddressSpaces, LanesInOneAllocationHaveARangeWhereverTheDeviceLies) {
   Device first(1 << 20);
   Device second(1 << 20);
