@@ -110,7 +110,7 @@ class Runtime {
   std::uint64_t allocate(std::uint64_t bytes);
   /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
   std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind);
-  /// Frees what the program has allocated. Variables and arrays are no such memory.
+  /// Frees what the program has allocated. Variables and arrays are not such memory.
   void free(std::uint64_t address);
   [[nodiscard]] bool on_device(std::uint64_t address);
   /// Whether a device address is also a host address.

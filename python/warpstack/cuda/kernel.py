@@ -17,7 +17,7 @@ from warpstack._util.progress import progress_bar
 from warpstack._util.storage import default_budget
 from warpstack.cuda.device import Device, DeviceArray, Handle, check_dtype
 from warpstack.cuda.texture import Texture
-from warpstack.errors import InputError, not_one_of, shown, warn
+from warpstack.errors import InputError, not_one_of, shown, unknown, warn
 from warpstack.traces.trace import KernelTrace
 
 #: Warp instructions after which a launch counts as endless.
@@ -86,14 +86,7 @@ class Module(Handle):
                 f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
-        import difflib
-
-        near = difflib.get_close_matches(name[:200], names, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        listed = ", ".join(names) if names else "none"
-        raise InputError(
-            f"{self.file}: there is no kernel {_plain(name)}{hint} (kernels: {listed})"
-        )
+        raise unknown("kernel", name, names, where=self.file)
 
     @strictly_checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
@@ -102,7 +95,7 @@ class Module(Handle):
         Raises
         ------
         InputError
-            If there is no such variable or its size is no multiple of the type's.
+            If there is no such variable or its size is not a multiple of the type's.
         """
         kind = np.dtype(dtype)
         check_dtype("symbol", kind)
@@ -318,7 +311,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
         try:
             return struct.pack(f"<{_FLOATS[kind]}", float(value))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{what}: {shown(value)} is no {kind}: {error}") from None
+            raise InputError(f"{what}: {shown(value)} is not of type {kind}: {error}") from None
     if kind not in _INTEGERS:
         raise InputError(f"{what}: parameters of type {kind} are not supported")
     if isinstance(value, np.generic):

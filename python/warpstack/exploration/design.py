@@ -14,7 +14,7 @@ from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_mapping
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
@@ -156,11 +156,7 @@ def _load(given: Mapping[str, Any]) -> App:
 def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key in entries:
         if key not in known:
-            import difflib
-
-            near = difflib.get_close_matches(str(key), list(known), n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
-            raise InputError(f"{where}there is no key {shown(key)}{hint}")
+            raise unknown("key", key, known, where=where.removesuffix(": "))
 
 
 def _text(entries: Mapping[str, Any], key: str, where: str = "") -> str | None:
@@ -224,11 +220,7 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     _check_keys(entry, ("workload", "size", "seed"), where)
     workload = _text(entry, "workload", where)
     if workload not in workloads.names():
-        import difflib
-
-        near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
-        raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
+        raise unknown("workload", workload, workloads.names(), where=f"kernels: {name}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
 

@@ -224,7 +224,7 @@ class _Axis:
                 raise InputError(f"{where}: the list of choices is empty")
             for one in self._choices:
                 if not isinstance(one, Hashable):
-                    raise InputError(f"{where}: {type(one).__name__} is no value of a field")
+                    raise InputError(f"{where}: {type(one).__name__} is not a value of a field")
             return
         logarithmic = len(given) == 3 and given[2] == "log"
         if not (len(given) == 2 or logarithmic):
@@ -232,7 +232,7 @@ class _Axis:
                 f"{where}: expected (low, high), (low, high, 'log') or a list of choices"
             )
         if not is_number(field):
-            raise InputError(f"{where}: {field} is no number; give a list of choices")
+            raise InputError(f"{where}: {field} is not a number; give a list of choices")
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {shown(bound)} is not a number")

@@ -199,7 +199,7 @@ class _Evaluation:
         self._predicted = 0
 
     def _check_kinds(self) -> None:
-        """Refuse an objective that is no number and a constraint that is no condition, before work."""
+        """Refuse an objective that is not a number and a constraint that is not a condition, before work."""
         # The GPU's own numbers may be those without a value.
         numbers = [name for name in self._gpu.values() if is_number(name)]
         example = {**self._gpu.values(), **dict.fromkeys([*numbers, *_RESULTS], np.nan)}

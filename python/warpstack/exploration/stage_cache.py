@@ -69,7 +69,7 @@ class StageCache:
     Raises
     ------
     InputError
-        If the folder is no path, or the limit is negative.
+        If the folder is not a path, or the limit is negative.
     """
 
     @strictly_checked
@@ -234,7 +234,7 @@ def default_limit_bytes() -> float:
     Raises
     ------
     InputError
-        If the variable is no size.
+        If the variable is not a size.
     """
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     try:

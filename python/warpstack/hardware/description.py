@@ -625,20 +625,12 @@ def value_fields() -> tuple[dataclasses.Field[Any], ...]:
 
 
 def check_field_names(names: Iterable[str], where: str) -> None:
-    """Raise `InputError` for the first name that is no field of `Gpu`, and suggest the nearest."""
+    """Raise `InputError` for the first name that is not a field of `Gpu`, and suggest the nearest."""
     known = [f.name for f in value_fields()] + ["name", "description"]
     for name in names:
         if name not in known:
-            text = printable_text(name)[:80] if isinstance(name, str) else shown(name)
-            import difflib
-
-            near = difflib.get_close_matches(text, known, n=1)
-            hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else "; `warpstack gpus --fields` lists the fields"
-            )
-            raise InputError(f"{where}: there is no field {text}{hint}")
+            remedy = "`warpstack gpus --fields` lists the fields"
+            raise unknown("field", name, known, remedy, where=where)
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:
@@ -663,7 +655,7 @@ def is_whole(field: str) -> bool:
 def value_of_text(field: str, text: Any) -> Any:
     """Return the value of a field that a file or a command line gives as text.
 
-    Text that is no number stays as it is: the description names the field that it does not fit.
+    Text that is not a number stays as it is: the description names the field that it does not fit.
     Several numbers come as a list, or on the command line separated by commas.
     """
     if any(f.name == field and f.metadata.get("several") for f in value_fields()):

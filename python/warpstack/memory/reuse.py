@@ -120,7 +120,7 @@ class ReuseProfile:
         Raises
         ------
         InputError
-            If `lines` are no whole numbers from 0 to 2^64 - 1 in one dimension, if `rate`,
+            If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension, if `rate`,
             `batches` or `seed` is out of range, or if no access falls into the sample.
         """
         stream = _line_array(lines)
@@ -168,7 +168,7 @@ class ReuseProfile:
         Raises
         ------
         InputError
-            If a size is no whole number of at least 0.
+            If a size is not a whole number of at least 0.
         """
         sizes = _sizes(size_lines)
         return np.asarray(np.maximum(self._fully_associative(self._histogram, sizes), 0))
@@ -383,7 +383,7 @@ def stack_distances(lines: npt.ArrayLike) -> _I64:
     Raises
     ------
     InputError
-        If `lines` are no whole numbers from 0 to 2^64 - 1 in one dimension.
+        If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension.
 
     Examples
     --------
@@ -511,7 +511,7 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
 
     l1_read = rate([l1.by_kind["load"]], gpu.l1_ways, l1_lines)
     l1_write = rate([l1.by_kind["store"]], gpu.l1_ways, l1_lines)
-    # Atomics pass through the stack of L2 but are no part of its traffic.
+    # Atomics pass through the stack of L2 but are not part of its traffic.
     l2_rate = rate([l2.by_kind["load"], l2.by_kind["store"]], gpu.l2_ways, l2_lines)
     # Loads that bypass L1 never hit there.
     reads = l2.by_kind["load"].accesses
@@ -608,7 +608,7 @@ def _stream_config(
         )
     gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
-        raise InputError(f"level = {shown(level)} is no cache; give 'l1' or 'l2'")
+        raise InputError(f"level = {shown(level)} is not a cache; give 'l1' or 'l2'")
     if filtered and level == "l1":
         raise InputError("filtered: nothing is in front of L1; give level='l2'")
     if line_bytes is None:
@@ -631,7 +631,7 @@ def _check_sampling(rate: float, batches: int, seed: int) -> None:
             raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")
     if not isinstance(rate, (int, float, np.integer, np.floating)):
         raise InputError(
-            f"rate = {shown(rate)} is no number; give the share of the lines to follow"
+            f"rate = {shown(rate)} is not a number; give the share of the lines to follow"
         )
 
 

@@ -469,7 +469,7 @@ def pareto(
         near = [name for name in expression.names if name in Gpu.fields() and name not in columns]
         if near:
             raise InputError(
-                f"cost: {near[0]} is no axis of this sweep; give gpu=, whose value it then is"
+                f"cost: {near[0]} is not an axis of this sweep; give gpu=, whose value it then is"
             )
     costs = np.broadcast_to(expression(columns), (len(totals),))
     totals = totals.assign(cost=costs, metric=metric_of(totals, metric))

@@ -412,7 +412,7 @@ def gather(
     k = KernelBuilder("gather", grid=blocks, block=_threads_of(warps_per_block))
     if not isinstance(footprint_mib, numbers.Real) or not 2**-18 <= footprint_mib <= 2**28:
         raise InputError(
-            f"footprint_mib = {shown(footprint_mib)} is no size from 4 bytes to 256 TiB"
+            f"footprint_mib = {shown(footprint_mib)} is not a size from 4 bytes to 256 TiB"
         )
     elements = int(footprint_mib * 2**20) // 4
     rng = np.random.default_rng(as_integer("seed", seed, 0, 2**64 - 1))

@@ -15,7 +15,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
-from warpstack.errors import InputError, TraceWarning, shown, warn
+from warpstack.errors import InputError, TraceWarning, not_a, shown, warn
 
 __all__ = ["App", "KernelTrace"]
 
@@ -386,7 +386,7 @@ def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
         return app_or_kernel.kernels
     if isinstance(app_or_kernel, KernelTrace):
         return (app_or_kernel,)
-    raise InputError(f"expected an App or a KernelTrace, got {type(app_or_kernel).__name__}")
+    raise not_a("app_or_kernel", "an App or a KernelTrace", app_or_kernel)
 
 
 def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:

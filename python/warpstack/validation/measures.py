@@ -125,7 +125,7 @@ def nrmse(predicted: Values, reference: Values, *, by: str = "mean", nan: str = 
         As `mae`, or if `by` is neither.
     """
     if by not in ("mean", "range"):
-        raise InputError(f"by = {shown(by)} is no normalisation; give 'mean' or 'range'")
+        raise InputError(f"by = {shown(by)} is not a normalisation; give 'mean' or 'range'")
     p, r = _pairs(predicted, reference, nan)
     if not p.size:
         return np.nan
@@ -307,7 +307,7 @@ def error_table(
 def _pairs(predicted: Values, reference: Values, nan: str) -> tuple[_F64, _F64]:
     """Check the arrays and return the pairs to compare."""
     if nan not in ("raise", "omit"):
-        raise InputError(f"nan = {shown(nan)} is no policy; give 'raise' or 'omit'")
+        raise InputError(f"nan = {shown(nan)} is not a policy; give 'raise' or 'omit'")
     p, r = (_values(*v) for v in (("predicted", predicted), ("reference", reference)))
     if p.shape != r.shape:
         raise InputError(

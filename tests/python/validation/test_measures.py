@@ -97,8 +97,8 @@ def test_table():
         (lambda: measures.mae([[1]], [1]), r"predicted has the shape \(1, 1\)"),
         (lambda: measures.mae(["x"], [1]), "predicted has the type <U1"),
         (lambda: measures.pearson([1], [np.inf]), "reference has an infinite value at 0"),
-        (lambda: measures.mae([1], [1], nan="keep"), "nan = 'keep' is no policy"),
-        (lambda: measures.nrmse([1], [1], by="max"), "by = 'max' is no normalisation"),
+        (lambda: measures.mae([1], [1], nan="keep"), "nan = 'keep' is not a policy"),
+        (lambda: measures.nrmse([1], [1], by="max"), "by = 'max' is not a normalisation"),
     ],
 )
 def test_bad_input(call, message):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, strictly_checked
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_a, not_one_of, shown
 from warpstack.traces.io import accelsim, parquet, pptgpu
 from warpstack.traces.io.common import LoadOptions, reading
 from warpstack.traces.trace import App, KernelTrace, warn_of_gaps
@@ -65,10 +65,12 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     Raises
     ------
     InputError
-        If the name is taken, or one of the two is no function.
+        If the name is taken, or one of the two is not a function.
     """
     if not name.isidentifier():
-        raise InputError(f"register: name = {shown(name)} is no name for a format; give one word")
+        raise InputError(
+            f"register: name = {shown(name)} is not a name for a format; give one word"
+        )
     if name in _registered or name in [format_.name for format_ in FORMATS]:
         raise InputError(f"register: there is a format {name} already")
 
@@ -129,7 +131,7 @@ def load(
     Raises
     ------
     InputError
-        If the file does not exist, is no trace, is cut or is malformed; nothing of it is kept then.
+        If the file does not exist, is not a trace, is cut or is malformed; nothing of it is kept then.
         The message names file and line.
 
     Warns
@@ -208,7 +210,7 @@ def save(
     if isinstance(app, KernelTrace):
         app = App([app], app.short_name)
     if not isinstance(app, App):
-        raise InputError(f"save: expected an App or a KernelTrace, got {type(app).__name__}")
+        raise not_a("save", "an App or a KernelTrace", app)
     if not app.kernels:
         raise InputError(f"save: {app.name} has no kernels")
     if format not in WRITABLE:
@@ -217,7 +219,9 @@ def save(
     options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
     for name, value in options.items():
         if value is not None and name not in chosen.options:
-            raise InputError(f"save: {name} = {shown(value)} is no option of the format {format}")
+            raise InputError(
+                f"save: {name} = {shown(value)} is not an option of the format {format}"
+            )
     if binary_version is not None:
         as_integer("binary_version", binary_version, 10, 255)
     if compression not in (None, "xz"):

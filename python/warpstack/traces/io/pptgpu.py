@@ -163,7 +163,7 @@ def _read_config(path: Path) -> list[_Launch]:
             values[target.id] = (statement.lineno, ast.literal_eval(statement.value))
         except (ValueError, TypeError, RecursionError, MemoryError):
             raise InputError(
-                f"{path}:{statement.lineno}: {target.id} is no plain literal; the file is not executed"
+                f"{path}:{statement.lineno}: {target.id} is not a plain literal; the file is not executed"
             ) from None
     line, numbers = values.get("app_kernels_id", (1, None))
     if not isinstance(numbers, list) or not all(type(n) is int for n in numbers):
@@ -183,7 +183,7 @@ def _launch(path: Path, line: int, number: int, values: dict[str, tuple[int, Any
         )
     line, entry = values[f"kernel_{number}"]
     if not isinstance(entry, dict) or not isinstance(entry.get("kernel_name"), str):
-        raise InputError(f'{path}:{line}: kernel_{number} is no {{"kernel_name": "...", ...}}')
+        raise InputError(f'{path}:{line}: kernel_{number} is not {{"kernel_name": "...", ...}}')
     for key in _FIELDS:
         if type(entry.get(key)) is not int or entry[key] < 0:
             raise InputError(
