@@ -69,7 +69,7 @@ def printable(path: str | os.PathLike[str]) -> str:
 
 
 def printable_text(text: str) -> str:
-    r"""Return text such that any encoding of Unicode has it: what no character is as ``\udc80``."""
+    r"""Return text that any encoding of Unicode can hold: other parts appear as ``\udc80``."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -189,7 +189,7 @@ class Expression:
         return result
 
     def holds(self, values: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Return where the condition holds; as calling, for an expression that is true or false."""
+        """Return where the condition holds, for an expression that is true or false."""
         result: npt.NDArray[np.bool_] = self._truth(self._root, self._columns(values))
         return result
 

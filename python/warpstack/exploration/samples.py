@@ -36,7 +36,7 @@ class Samples(Sequence[dict[str, Any]]):
     method
         ``latin_hypercube``, ``sobol``, ``random`` or ``saltelli``.
     seed
-        Of the generator.
+        Seed of the generator.
     base
         Base samples: for ``saltelli`` the n of its n (d + 2) points, else the number of points.
     """
@@ -87,9 +87,9 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
         differences, or a list of choices. All whole numbers of a range are equally likely (in
         equal ratios those near each other).
     n
-        Points.
+        Number of points.
     seed
-        Of the generator; the same seed gives the same points.
+        Seed of the generator; the same seed gives the same points.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     ranges, seed
         As for `latin_hypercube`.
     n
-        Points; the sequence is balanced when this is a power of two.
+        Number of points; the sequence is balanced when this is a power of two.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
@@ -158,7 +158,7 @@ def random(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
@@ -181,7 +181,7 @@ def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     ranges, seed
         As for `latin_hypercube`.
     n
-        Points of A; a power of two is best.
+        Number of points of A; a power of two is best.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS // (len(axes) + 2))
@@ -305,7 +305,7 @@ def axes_of_ranges(ranges: Mapping[str, Range]) -> list[_Axis]:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     if not isinstance(ranges, Mapping) or not ranges:
         raise InputError("ranges: expected a mapping of fields to ranges, with at least one field")

@@ -90,7 +90,7 @@ def search(
     model
         The model that predicts.
     seed
-        Of the search; the same arguments give the same result, with any number of workers.
+        Seed of the search; the same arguments give the same result, with any number of workers.
     workers, cache
         As for `warpstack.sweep`.
     selection, misses, merge_threshold, access_order, flush_l2
@@ -108,7 +108,7 @@ def search(
     Raises
     ------
     InputError
-        If an argument is malformed or names what there is not, or no configuration that was tried
+        If an argument is malformed or names what does not exist, or no configuration that was tried
         meets the constraints over fields.
 
     Examples

@@ -133,7 +133,7 @@ def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     """Return the shares of a metric's variance that each axis causes, alone and in all.
 
     ``total`` is the share that would remain if all other axes were known, interactions included;
-    ``first`` the share that the axis causes without any. Both by Jansen's estimators (Saltelli et
+    ``first`` is the share that the axis causes alone. Both are Jansen's estimators (Saltelli et
     al., "Variance based sensitivity analysis of model output", Computer Physics Communications
     2010, Table 2, b and f):
 

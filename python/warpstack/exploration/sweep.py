@@ -170,9 +170,9 @@ class Task:
     points
         Numbers of the points.
     gpus
-        A GPU for each point; None where the point is none.
+        A GPU for each point; None where the point is impossible.
     error
-        Why the points are none; empty when they are.
+        Why the points are impossible; empty if they are possible.
     """
 
     app: int
@@ -211,7 +211,7 @@ class Design:
         Raises
         ------
         InputError
-            If it is none.
+            If it is not a design.
         """
         named = isinstance(apps, Mapping)
         by_name = apps if isinstance(apps, Mapping) else {"": apps}

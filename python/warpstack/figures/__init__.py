@@ -112,7 +112,7 @@ def get(name: str) -> PaperFigure:
     Raises
     ------
     InputError
-        If there is none of this name; the message lists the names.
+        If no figure has this name; the message lists the names.
     """
     known = _figures()
     if name not in known:

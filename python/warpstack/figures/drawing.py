@@ -83,7 +83,7 @@ def grouped_bars(
     gaps
         Rows before which a gap separates the groups.
     width
-        Of the figure, in inches.
+        Width of the figure, in inches.
     ax
         Where to draw; a new figure when None.
     legend

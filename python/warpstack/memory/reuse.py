@@ -424,7 +424,7 @@ def cache_family(
     ------
     InputError
         If a number is below 1, if the caches have more than 2^31 lines together, or if `lines` are
-        no whole numbers from 0 to 2^64 - 2 in one dimension.
+        not whole numbers from 0 to 2^64 - 2 in one dimension.
 
     Examples
     --------
@@ -541,7 +541,7 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
 def _hit_probability(distances: _I64, ways: int, lines: int) -> _F64:
     """P(hit | D) (cache paper, Eq. 1): the binomial distribution function at ways - 1.
 
-    As a regularised incomplete beta function, which neither over- nor underflows: with fewer than
+    It is computed as a regularised incomplete beta function, which neither over- nor underflows: with fewer than
     `ways` lines in between the access hits for certain, otherwise the function is
     I(1 - ways / lines; D - ways + 1, ways).
     """

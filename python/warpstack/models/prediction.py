@@ -128,7 +128,7 @@ def register(
     Raises
     ------
     InputError
-        If the name is taken or no word, or a field is none.
+        If the name is taken or is not one word, or a field does not exist.
     """
     if not name.isidentifier() or name == "all":
         raise InputError(f"register: name = {shown(name)} is not a name for a model; give one word")
@@ -337,7 +337,7 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
 
 
 def _present_name(model: str) -> str:
-    """Return the name that a model has now; a former one is said once."""
+    """Return the name that a model has now; a former name gives one warning."""
     if model not in _FORMER or model in _registered:
         return model
     _say_former(model)
@@ -355,7 +355,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     Raises
     ------
     InputError
-        If a name is unknown or given twice, or there is none.
+        If a name is unknown or given twice, or no name is given.
     """
     wanted = [models] if isinstance(models, str) else list(models)
     if wanted == ["all"]:

@@ -565,7 +565,7 @@ def sensitivity(
         (`warpstack.swings`). ``sobol``: total-order Sobol indices with two standard errors
         (`warpstack.sobol_indices`).
     baseline
-        Of ``swing``, as for `warpstack.swings`.
+        For ``swing``: as for `warpstack.swings`.
     title
         Title of the axes.
 

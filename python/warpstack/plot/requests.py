@@ -103,7 +103,7 @@ def plot_requests(
     Raises
     ------
     InputError
-        If an entry, a kind or an option is none (the message suggests the nearest), an argument is
+        If an entry, a kind or an option is unknown (the message suggests the nearest), an argument is
         missing, or a file's ending is not a picture's.
     """
     if not isinstance(entries, Sequence) or isinstance(entries, str):

@@ -57,7 +57,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     Raises
     ------
     InputError
-        If these are not such rows, there are none, or they are of several GPUs.
+        If these are not such rows, there are no rows, or they are of several GPUs.
     """
     expected = "the rows of warpstack.roofline"
     require(table, _COLUMNS, expected, what="roofline: the rows have", rows=True)

@@ -150,7 +150,7 @@ class KernelBuilder:
         Raises
         ------
         InputError
-            If a register is out of range, or the opcode is none.
+            If a register is out of range, or the opcode is not valid.
         """
         if not isinstance(opcode, str) or not re.fullmatch(r"[!-~]+", opcode):
             raise InputError(f"opcode = {shown(opcode)} is not an opcode")

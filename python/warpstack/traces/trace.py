@@ -232,7 +232,7 @@ class Launches:
         Raises
         ------
         InputError
-            If it is none of these, or chooses nothing.
+            If it is something else, or chooses nothing.
         """
         if isinstance(kernels, str):
             raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")

@@ -61,7 +61,7 @@ def mae(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     Raises
     ------
     InputError
-        If the shapes differ, or a value is infinite, no number, or NaN with ``nan="raise"``.
+        If the shapes differ, or a value is infinite, not a number, or NaN with ``nan="raise"``.
     """
     p, r = _pairs(predicted, reference, nan)
     return float(np.abs(p - r).mean()) if p.size else np.nan
@@ -71,7 +71,7 @@ def mae(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
 def mape(predicted: Values, reference: Values, *, nan: str = "raise") -> PercentageError:
     """Return the mean absolute percentage error over pairs whose reference is not 0.
 
-    The cache paper's MAPE (Section 5.2), which excludes references of 0 too.
+    This is the cache paper's MAPE (Section 5.2), which excludes references of 0 too.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ def get(name: str) -> Workload:
     Raises
     ------
     InputError
-        If there is none of this name; the message lists the names.
+        If no workload has this name; the message lists the names.
     """
     return _find(name)[1]
 

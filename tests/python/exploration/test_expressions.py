@@ -167,7 +167,7 @@ def test_what_cannot_be_evaluated(text, message):
 def test_conditions_are_no_numbers():
     with pytest.raises(ws.InputError, match="constraint: 'num_sms' needs a comparison where"):
         Expression("num_sms", "constraint").holds({"num_sms": 1})
-    with pytest.raises(ws.InputError, match="cost: expected text, got int"):
+    with pytest.raises(ws.InputError, match="cost: expected text, got 3"):
         Expression(3, "cost")
 
 

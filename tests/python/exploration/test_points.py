@@ -81,7 +81,7 @@ def test_failed_points_are_left_out(app, table, pascal):
         (lambda t: t.drop(columns="cycles"), "there is no column cycles; expected the DataFrame"),
         (lambda t: pd.concat([t, t]), "point 0 has gpumech of kernel 1 twice"),
         (lambda t: t.iloc[1:], "gpumech at point 0 has 1 kernels, mdm at point 5 has 2 kernels"),
-        (lambda t: list(t), "got list"),
+        (lambda t: list(t), "got a list"),
     ],
 )
 def test_wrong_tables(table, change, message):

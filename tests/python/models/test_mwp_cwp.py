@@ -493,7 +493,7 @@ class TestThreeDescriptions:
             ({"trip_counts": {"LOOP": 3}}, "there is no loop 'LOOP'; did you mean OUTERLOOP"),
             ({"trip_counts": {"OUTERLOOP": -1}}, "OUTERLOOP = -1 is not a count"),
             ({"trip_counts": {"OUTERLOOP": 3}, "executions": {"X": 1}}, "no branch leads to"),
-            ({"trip_counts": {"OUTERLOOP": 3}, "parameters": {"w": 1}}, "no parameter w;"),
+            ({"trip_counts": {"OUTERLOOP": 3}, "parameters": {"w": 1}}, "no parameter 'w';"),
         ):
             with pytest.raises(ws.InputError, match=message):
                 mwp_cwp.static_instructions(kernel, **arguments)
@@ -615,7 +615,7 @@ def test_bad_input():
         EXAMPLE.replace(nums_sms=3)
     with pytest.raises(ws.InputError, match="not a number positive"):
         EXAMPLE.replace(clock_ghz=0)
-    with pytest.raises(ws.InputError, match="the machines are 8800gtx"):
+    with pytest.raises(ws.InputError, match="did you mean gtx280\?; there are 8800gtx"):
         mwp_cwp.machine("gtx1")
     with pytest.raises(ws.InputError, match="does not fit"):
         EXAMPLE.active_blocks_per_sm(512, 200)

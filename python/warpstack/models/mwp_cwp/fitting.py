@@ -50,7 +50,7 @@ def microbenchmark(
     Raises
     ------
     InputError
-        If there is none of that name.
+        If no micro-benchmark has that name.
     """
     if name not in MICROBENCHMARKS:
         raise unknown("micro-benchmark", name, MICROBENCHMARKS)

@@ -100,7 +100,7 @@ class Machine:
         Raises
         ------
         InputError
-            If not even one fits, or a number is none.
+            If not even one fits, or a number is out of range.
         """
         as_integer("threads_per_block", threads_per_block, 1, 2**31 - 1)
         as_integer("registers_per_thread", registers_per_thread, 0, 2**31 - 1)
@@ -211,7 +211,7 @@ def machine(name: str) -> Machine:
     Raises
     ------
     InputError
-        If there is none of that name (the message lists them).
+        If no machine has that name (the message lists them).
     """
     if name not in _MACHINES:
         raise unknown("machine", name, _MACHINES)

@@ -58,9 +58,11 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     name
         Name of the format.
     matches
-        Whether a path, which exists, is of the format. Asked before the formats that come along.
+        Function that says whether a path, which exists, is of the format. It is asked before the
+        formats of the package.
     read
-        Reads the path. What is wrong with it should be an `InputError` that names file and line.
+        Function that reads the path. What is wrong with it should be an `InputError` that names
+        file and line.
 
     Raises
     ------
@@ -156,7 +158,7 @@ def load(
     raise InputError(
         f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
         "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
-        f"a folder written by warpstack.save (this {what} is none)"
+        f"a folder written by warpstack.save, got another {what}"
     )
 
 
@@ -199,7 +201,7 @@ def save(
     ------
     InputError
         If there is no kernel to save, an option is not one of the format, the path exists (and is
-        no saved trace to overwrite) or cannot be written, or ``accelsim`` has no words for an
+        not a saved trace to overwrite) or cannot be written, or ``accelsim`` has no name for an
         instruction.
 
     Warns

@@ -1,6 +1,6 @@
 """PPT-GPU traces: ``app_config.py``, ``sass_traces`` and ``memory_traces``.
 
-Both the original tracer's and ppt-gpu-subcore's. They hold less than a warp trace: ``.sass`` has the
+Those of the original tracer and of ppt-gpu-subcore are read. They hold less than a warp trace: ``.sass`` has the
 instructions of one thread block without program counters or lane masks, ``.mem`` the lane addresses
 of every block, in most cases without warps. ``docs/explanation/traces.md`` says how a kernel is made of them.
 """

@@ -133,7 +133,7 @@ def whole_number(line: Line, column: str, text: str) -> int:
     Raises
     ------
     InputError
-        If the cell is none.
+        If the cell is not such a number.
     """
     value = number(line, column, text)
     if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
