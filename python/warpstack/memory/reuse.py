@@ -541,8 +541,8 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
 def _hit_probability(distances: _I64, ways: int, lines: int) -> _F64:
     """P(hit | D) (cache paper, Eq. 1): the binomial distribution function at ways - 1.
 
-    It is computed as a regularised incomplete beta function, which neither over- nor underflows: with fewer than
-    `ways` lines in between the access hits for certain, otherwise the function is
+    It is computed as a regularised incomplete beta function, which neither over- nor underflows: with
+    fewer than `ways` lines in between the access hits for certain, otherwise the function is
     I(1 - ways / lines; D - ways + 1, ways).
     """
     result = np.ones(distances.shape)

@@ -615,7 +615,7 @@ def test_bad_input():
         EXAMPLE.replace(nums_sms=3)
     with pytest.raises(ws.InputError, match="not a number positive"):
         EXAMPLE.replace(clock_ghz=0)
-    with pytest.raises(ws.InputError, match="did you mean gtx280\?; there are 8800gtx"):
+    with pytest.raises(ws.InputError, match=r"did you mean gtx280\?; there are 8800gtx"):
         mwp_cwp.machine("gtx1")
     with pytest.raises(ws.InputError, match="does not fit"):
         EXAMPLE.active_blocks_per_sm(512, 200)
