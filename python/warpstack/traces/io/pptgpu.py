@@ -2,7 +2,8 @@
 
 Those of the original tracer and of ppt-gpu-subcore are read. They hold less than a warp trace:
 ``.sass`` has the instructions of one thread block without program counters or lane masks, ``.mem`` the
-lane addresses of every block, in most cases without warps. ``docs/explanation/traces.md`` says how a kernel is made of them.
+lane addresses of every block, in most cases without warps. ``docs/explanation/traces.md`` says how a
+kernel is made of them.
 """
 
 from __future__ import annotations
