@@ -101,7 +101,9 @@ class Module(Handle):
         check_dtype("symbol", kind)
         address, size = self._core.symbol(_plain(name))
         if kind.itemsize == 0 or size % kind.itemsize:
-            raise InputError(f"{name} has {size} bytes, no multiple of {kind}'s {kind.itemsize}")
+            raise InputError(
+                f"{name} has {size} bytes, which is not a multiple of {kind}'s {kind.itemsize}"
+            )
         result = DeviceArray(self.device, (size // kind.itemsize,), kind, address=address)
         result._module = self  # type: ignore[attr-defined]  # keeps the memory
         return result

@@ -14,7 +14,7 @@ from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_mapping
-from warpstack.errors import InputError, not_one_of, shown, unknown
+from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
@@ -255,7 +255,7 @@ def _axes(entries: Mapping[str, Any]) -> Axes:
         axes: Axes = {k: [value_of_text(k, v) for v in values] for k, values in grid.items()}
     elif given == ["points"]:
         if not isinstance(entries["points"], list):
-            raise InputError("points: expected a list of points, - {field: value}")
+            raise not_a("points", "a list of points, - {field: value}", entries["points"])
         axes = []
         for number, point in enumerate(entries["points"]):
             fields = _mapping(point, f"points: point {number}")

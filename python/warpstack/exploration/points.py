@@ -138,10 +138,7 @@ def speedups(
     if model is not None:
         at = at[at["model"] == model]
         if at.empty:
-            raise InputError(
-                f"model = {shown(model)} is not in the table; there are "
-                f"{', '.join(totals['model'].unique())}"
-            )
+            raise unknown("model", model, totals["model"].unique(), where="the table")
     keys = [name for name in ("app", *(() if model else ("model",))) if name in totals]
     _check_one_each(at, keys, "baseline")
     if not keys:

@@ -673,7 +673,7 @@ def value_of_text(field: str, text: Any) -> Any:
 def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
     """Return the description that the file at `path` is based on."""
     if not isinstance(name, str):
-        raise InputError(f"{printable(path)}: based_on: expected a name or a file")
+        raise not_a(f"{printable(path)}: based_on", "a name or a file", name)
     if name.endswith(_YAML_ENDINGS):
         return _read_yaml(path.parent / name, (*readers, os.path.realpath(path)))
     try:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
 from warpstack.traces.trace import App, KernelTrace
@@ -608,7 +608,7 @@ def _stream_config(
         )
     gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
-        raise InputError(f"level = {shown(level)} is not a cache; give 'l1' or 'l2'")
+        raise not_one_of("level", level, ("l1", "l2"))
     if filtered and level == "l1":
         raise InputError("filtered: nothing is in front of L1; give level='l2'")
     if line_bytes is None:

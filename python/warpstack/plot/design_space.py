@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_one_of, shown, unknown
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
@@ -679,9 +679,7 @@ def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
             f"the table has the models {', '.join(models)}; choose one: model={shown(models[0])}"
         )
     if model is not None and model not in models:
-        raise InputError(
-            f"model = {shown(model)} is not in the table; there are {', '.join(models)}"
-        )
+        raise unknown("model", model, models, where="the table")
     return totals if model is None else totals[totals["model"] == model]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack._util.arguments import as_path
-from warpstack.errors import InputError, not_one_of, shown, unknown
+from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
 
@@ -107,7 +107,7 @@ def plot_requests(
         missing, or a file's ending is not a picture's.
     """
     if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise InputError("plots: expected a list of pictures")
+        raise not_a("plots", "a list of pictures", entries)
     apps = list(apps)
     requests: list[PlotRequest] = []
     for number, entry in enumerate(entries, 1):
@@ -166,7 +166,7 @@ def _value(name: str, value: Any, at: str) -> Any:
             raise InputError(f"{at} = {shown(value)} is neither true nor false")
         return value if isinstance(value, bool) else _TRUTH[value]
     if not isinstance(value, str):
-        raise InputError(f"{at}: expected text, got {shown(value)}")
+        raise not_a(at, "text", value)
     return value
 
 

@@ -16,7 +16,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.storage import default_budget
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_a, shown
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
@@ -191,9 +191,7 @@ class KernelBuilder:
             is of another builder.
         """
         if not isinstance(instruction, Instruction):
-            raise InputError(
-                f"expected what `instruction` returned, got {type(instruction).__name__}"
-            )
+            raise not_a("instruction", "what `instruction` returned", instruction)
         if self._declared.get(instruction.row) != instruction:
             raise InputError(f"{instruction.opcode} was declared by another builder")
         reaching = None if where is None else self._per_warp("where", where, bool)

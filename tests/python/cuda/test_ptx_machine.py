@@ -482,7 +482,7 @@ def test_module_variables():
     module.symbol("counters", np.uint32).copy_from(np.array([5, 0, 0, 0], np.uint32))
     module.kernel("k").launch(1, 32, out)
     assert np.asarray(out)[0] == 0 + 0 - 2 + 5
-    with pytest.raises(InputError, match="no multiple"):
+    with pytest.raises(InputError, match="not a multiple"):
         module.symbol("counters", np.dtype("V3"))
     with pytest.raises(InputError, match="no global or constant variable nothing"):
         module.symbol("nothing", np.uint8)

@@ -126,7 +126,7 @@ def test_speedup_is_of_time_not_of_cycles(app, pascal):
         (
             {"num_sms": 28, "dram_bandwidth_gbs": 480},
             "simulation",
-            "model = 'simulation' is not in the table; there are gpumech, mdm",
+            "the table: there is no model 'simulation'; there are gpumech, mdm",
         ),
     ],
 )

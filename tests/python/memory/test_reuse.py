@@ -443,7 +443,7 @@ def test_bad_input(call, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": "l3"}, "level = 'l3' is not a cache"),
+        ({"level": "l3"}, "level = 'l3' is not one of l1, l2"),
         ({"filtered": True}, "nothing is in front of L1"),
         ({"line_bytes": 48}, "line_bytes = 48 is not a positive multiple of 32"),
         ({"line_bytes": 0}, "line_bytes = 0 is not"),

@@ -288,7 +288,7 @@ def test_nothing_to_draw(name, table):
             lambda t: ws.plot.heat_map(t, X, Y),
             "models simulation, gpumech, mdm; choose one: model=",
         ),
-        (lambda t: ws.plot.heat_map(t, X, Y, model="mt"), "model = 'mt' is not in the table"),
+        (lambda t: ws.plot.heat_map(t, X, Y, model="mt"), "the table: there is no model 'mt'"),
         (
             lambda t: ws.plot.curves(t, X, where={Y: 1}),
             "dram_bandwidth_gbs = 1 is not a value of the",

@@ -199,7 +199,7 @@ class TestBuilder:
         declared = one.instruction("MOV")
         with pytest.raises(ws.InputError, match="MOV was declared by another builder"):
             ws.patterns.KernelBuilder("two", grid=1, block=32).issue(declared)
-        with pytest.raises(ws.InputError, match="expected what `instruction` returned, got int"):
+        with pytest.raises(ws.InputError, match="expected what `instruction` returned, got 0"):
             one.issue(0)
 
     def test_is_used_up_by_building(self):
