@@ -64,7 +64,9 @@ def shown(value: object) -> str:
     """Return a value as short text of one line for a message, without addresses of memory."""
     try:
         text = _SHORT.repr(value)
-    except Exception:  # a repr is anyone's code, and Python prints no number of thousands of digits
+    except (
+        Exception
+    ):  # a repr is anyone's code, and Python does not print numbers of thousands of digits
         return f"a {type(value).__name__} that cannot be printed"
     if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):
         return with_article(type(value).__name__)

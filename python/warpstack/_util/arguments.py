@@ -74,7 +74,7 @@ def printable_text(text: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a value of a field as a table has it where it is not a number; several in one text."""
+    """Return a value of a field as the text of a table's cell; several values become one text."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(value_text, value))
     if isinstance(value, float):

@@ -114,8 +114,8 @@ def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
             return function(*bound.args, **bound.kwargs)
         if strict:
             raise wrong
-        # The function's own words about a wrong value are better than those about its type, and what
-        # it takes is none of our business.
+        # The function's own words about a wrong value are better than those about its type, and it
+        # may accept more than its annotations say.
         try:
             return function(*bound.args, **bound.kwargs)
         except (InputError, OSError, Warning):

@@ -176,7 +176,7 @@ def remove_leftovers(folder: Path, *, own: bool = False) -> None:
     Parameters
     ----------
     folder
-        Where to look; what cannot be read or removed stays.
+        The folder to look into; what cannot be read or removed stays.
     own
         Whether the folder is the program's own: what is hidden there and unfinished, but does not say
         who writes it, comes from an earlier version, and goes when it is old.
@@ -206,7 +206,7 @@ def _remove(path: Path) -> None:
 
 
 def _is_left(path: Path, match: re.Match[str] | None) -> bool:
-    """Return whether nobody writes a file or folder any more."""
+    """Return whether the process that wrote a hidden file or folder has ended."""
     if match is not None and match[1] == _host():
         return not _lives(int(match[2]), int(match[3]))
     newest = path.lstat().st_mtime

@@ -176,7 +176,7 @@ class Kernel(Handle):
         shared_memory_bytes
             Dynamic shared memory of a block.
         trace
-            Without it the kernel runs faster and None is returned.
+            Whether to trace; without a trace the kernel runs faster and None is returned.
         step_limit
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized

@@ -61,7 +61,7 @@ class SweepFile:
     path
         The file; paths in it are relative to its folder.
     kernels
-        By name: what to load, as keyword arguments of a trace or a workload.
+        What to load by name, as keyword arguments of a trace or a workload.
     gpu, axes, models, options
         As for `warpstack.sweep`.
     workers, cache, store
@@ -182,7 +182,7 @@ def _mapping(given: Any, key: str) -> Mapping[str, Any]:
 
 
 def _whole(key: str, given: Any, at_least: int) -> int:
-    # Python reads no number of thousands of digits.
+    # Python does not read numbers of thousands of digits.
     if (
         not (isinstance(given, str) and re.fullmatch("[0-9]{1,300}", given))
         or int(given) < at_least

@@ -121,7 +121,7 @@ def speedups(
     Returns
     -------
     DataFrame
-        With a column ``speedup``.
+        The totals with a column ``speedup``.
 
     Raises
     ------

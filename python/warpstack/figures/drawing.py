@@ -85,7 +85,7 @@ def grouped_bars(
     width
         Width of the figure, in inches.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     legend
         As for `tidy`.
     """

@@ -1,4 +1,4 @@
-"""Cycles of the workloads on a GPU that somebody has: what MDM's Figure 10 needs."""
+"""Measured cycles of the workloads on a GPU, which MDM's Figure 10 needs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
     Raises
     ------
     InputError
-        If the file cannot be read, a column is missing, or a line has no workload or no number; the
+        If the file cannot be read, a column is missing, or a line lacks a workload or a number; the
         message names the line.
     """
     place = as_path("--hardware", path)

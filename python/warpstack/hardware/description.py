@@ -708,7 +708,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
 
 
 def _read_gpgpusim(path: Path, name: str | None) -> Gpu:
-    """Read a configuration of GPGPU-Sim, and warn of what it says in vain."""
+    """Read a configuration of GPGPU-Sim, and warn of the options that are not used."""
     from warpstack.hardware.gpgpusim import read_config
 
     found = read_config(path, name)

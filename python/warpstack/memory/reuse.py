@@ -290,7 +290,7 @@ def reuse_profile(
     Returns
     -------
     ReuseProfile
-        With a profile per kind of access in ``by_kind`` if it is of a kernel.
+        A profile; if it is of a kernel, ``by_kind`` has one per kind of access.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def axis_stacks(
     axis
         Field of `Gpu` along which the groups are.
     ax
-        Where to draw; a new figure of a suitable size when None.
+        Axes to draw on; a new figure of a suitable size if None.
     where
         Values of the other axes of the sweep.
     normalise_to
@@ -145,7 +145,7 @@ def curves(
         ``ipc``, ``cycles``, another column of `warpstack.point_totals`, or an expression over them
         and the axes: ``cycles / clock_ghz`` is the time in nanoseconds.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     where
         Values of the other axes of the sweep.
     title
@@ -219,7 +219,7 @@ def speedup(
     axis
         Field of `Gpu` along the horizontal axis.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     baseline, model
         The point, and the model, that has a speedup of 1; as for `warpstack.speedups`.
     where
@@ -276,9 +276,9 @@ def heat_map(
     metric
         As for `curves`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     model
-        Which one, where there are several.
+        The model to draw, if the table has several.
     where
         Values of the other axes of the sweep.
     limits
@@ -440,7 +440,7 @@ def pareto(
         An expression (`warpstack.expressions.Expression`) over the axes and the columns of
         `warpstack.point_totals`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     gpu
         The GPU of the sweep: `cost` can then name its other fields too.
     metric
@@ -559,7 +559,7 @@ def sensitivity(
     metric
         As for `curves`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     method
         ``swing``: from the lowest to the highest value of one axis, as a tornado
         (`warpstack.swings`). ``sobol``: total-order Sobol indices with two standard errors

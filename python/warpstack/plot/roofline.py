@@ -46,7 +46,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     table
         Rows of `warpstack.roofline` for one GPU.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     title
         Title of the axes; by default the GPU.
 

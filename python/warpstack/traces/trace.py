@@ -431,7 +431,7 @@ def _warn(message: str) -> None:
     warn(message, TraceWarning)
 
 
-#: Length of an identifier in an Itanium-mangled name. Names have no million characters.
+#: Length of an identifier in an Itanium-mangled name. A name never has a million characters.
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 

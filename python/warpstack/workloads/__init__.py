@@ -216,7 +216,7 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     Returns
     -------
     App
-        With the workload's name; one kernel per launch.
+        An application with the workload's name and one kernel per launch.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class Machine:
     Attributes
     ----------
     name
-        For tables.
+        A name for tables.
     num_sms
         SMs (#SM, Table 3).
     clock_ghz

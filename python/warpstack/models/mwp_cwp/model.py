@@ -46,7 +46,7 @@ class KernelDescription:
     m_factor
         Mean issue time of an instruction, in those of a fast one (M_Factor, Eq. 31).
     name
-        For tables.
+        A name for tables.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class Estimate:
     mem_l_uncoal, mem_l_coal, mem_l
         Latency of a memory warp (Eq. 10 to 12).
     departure_delay
-        Between two memory warps (Eq. 15).
+        Cycles between two memory warps (Eq. 15).
     mwp_without_bw_full, mwp_without_bw, bw_per_warp_gbs, mwp_peak_bw, parallel_warps, mwp
         Memory warp parallelism and what limits it (Eq. 16, 17, 7, 6, 29, 30).
     mem_cycles, comp_cycles, cwp_full, cwp
@@ -241,7 +241,7 @@ def predict(
     Returns
     -------
     Estimate
-        Of numbers, or of arrays where the kernel or the machine has some.
+        An estimate of numbers, or of arrays where the kernel or the machine has some.
 
     Notes
     -----

@@ -424,9 +424,9 @@ def describe_ptx(
     grid, block
         Thread blocks and threads per block: a number, or up to three.
     gpu
-        Whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
+        The GPU whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
     active_blocks_per_sm
-        By default what fits with the kernel's registers and shared memory.
+        Thread blocks per SM; by default as many as the kernel's registers and shared memory allow.
 
     Raises
     ------

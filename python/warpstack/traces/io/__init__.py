@@ -187,11 +187,11 @@ def save(
         ``parquet``, quick to load; or ``accelsim``: ``kernelslist.g`` and ``kernel-N.traceg``, for
         the trace-driven mode of Accel-Sim.
     binary_version
-        Of ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
+        For ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
         90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or
         80.
     compression
-        Of ``accelsim``: ``xz``, or None for plain text.
+        For ``accelsim``: ``xz``, or None for plain text.
     overwrite
         Replace a folder that `save` wrote before in the same format.
     progress

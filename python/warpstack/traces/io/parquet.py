@@ -135,7 +135,7 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         name: pa.array(table[name] if kind != "bool" else table[name].astype(bool), _type(kind))
         for name, kind in _TABLE.items()
     }
-    # Files are opened here, because Arrow takes no names that are not UTF-8.
+    # Files are opened here, because Arrow does not accept names that are not UTF-8.
     with (folder / "table.parquet").open("wb") as file:
         pq.write_table(pa.table(columns), file, compression="zstd")
     with contextlib.ExitStack() as stack:
