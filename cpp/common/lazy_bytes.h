@@ -56,7 +56,7 @@ struct FreeLazyBytes {
 /// Bytes that begin as zero and take memory when they are touched, however many they are.
 using LazyBytes = std::unique_ptr<std::uint8_t[], FreeLazyBytes>;
 
-/// Null for no bytes. Throws std::bad_alloc.
+/// Null when there are no bytes. Throws std::bad_alloc.
 inline LazyBytes lazy_bytes(std::size_t size) {
   if (size == 0) return {};
   void* const memory = size >= mapped_bytes ? map_lazily(size) : std::calloc(size, 1);

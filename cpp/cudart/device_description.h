@@ -29,7 +29,7 @@ struct DeviceDescription {
 };
 
 /// Reads "name=value" pairs separated by semicolons, with the field names above. Throws InputError
-/// on an unknown field or a value that is no number.
+/// on an unknown field or a value that is not a number.
 DeviceDescription parse_device_description(std::string_view text);
 
 }  // namespace warpstack::cudart

@@ -24,7 +24,7 @@ struct FatBinaryEntry {
   std::uint64_t uncompressed_bytes = 0;  ///< 0 without compression
 };
 
-/// Size of a container in bytes, from its header. Throws InputError when it is no container.
+/// Size of a container in bytes, from its header. Throws InputError when it is not a container.
 std::uint64_t fat_binary_bytes(std::span<const std::byte, fat_binary_header_bytes> header);
 
 /// Lists the images of a container. Throws InputError when it is cut or damaged.

@@ -110,7 +110,7 @@ class Runtime {
   std::uint64_t allocate(std::uint64_t bytes);
   /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
   std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind);
-  /// Frees what the program has allocated. Variables and arrays are no such memory.
+  /// Frees what the program has allocated. Variables and arrays are not part of that memory.
   void free(std::uint64_t address);
   [[nodiscard]] bool on_device(std::uint64_t address);
   /// Whether a device address is also a host address.
@@ -145,7 +145,8 @@ class Runtime {
 
   // --- streams and events ---
   /// Nanoseconds of simulated time: one per executed warp instruction, a microsecond per call that
-  /// occupies the device. The same in every run, and no measure of performance.
+  /// occupies the device. It is the same in every run and does not measure
+  /// performance.
   [[nodiscard]] std::uint64_t now() const { return now_; }
   void pass_time(std::uint64_t nanoseconds) { now_ += nanoseconds; }
   StreamHandle add_stream(unsigned flags, int priority);

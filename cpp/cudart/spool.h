@@ -39,7 +39,7 @@ class Spool {
   /// Hands a trace over. Waits while too much is not yet read.
   void write(const trace::KernelTrace& trace);
 
-  /// Of traces that are being made.
+  /// The memory of traces that are being made.
   [[nodiscard]] const std::shared_ptr<trace::StorageBudget>& storage() const { return storage_; }
 
  private:
@@ -58,7 +58,7 @@ class Spool {
 
 /// The value of an environment variable; empty without one.
 std::string environment(const char* name);
-/// The same as a number. Throws InputError when it is none.
+/// The same as a number. Throws InputError when it is not one.
 std::optional<std::uint64_t> environment_number(const char* name);
 
 /// Prints one line on standard error.

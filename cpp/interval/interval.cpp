@@ -81,7 +81,7 @@ class Scoreboard {
   std::vector<std::uint32_t> row_;
 };
 
-/// Issue steps such as 1/3 accumulate rounding errors, which are no stalls.
+/// Issue steps such as 1/3 accumulate rounding errors, which are not stalls.
 constexpr double rounding = 1e-6;
 
 /// Cycles of a warp alone on an SM.

@@ -21,7 +21,7 @@ struct ResourceDemands {
   double dram_read_requests = 0;   ///< read misses that reach DRAM
   double dram_bytes = 0;           ///< between L2 and DRAM, write-backs too
 
-  /// The means over so many instructions of what are sums.
+  /// Means per instruction, from sums over `instructions` instructions.
   [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
@@ -33,7 +33,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
 /// not say.
 ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
 
-/// A population: so many warps share an SM, so many share the GPU.
+/// A population: how many warps share an SM, and how many share the GPU.
 struct Phase {
   double warps = 1;      ///< on the SM
   double all_warps = 1;  ///< on all SMs, at least `warps`

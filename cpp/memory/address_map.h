@@ -41,7 +41,7 @@ class Divisor {
   std::uint64_t value_;
   bool is_power_;
   unsigned shift_;
-  /// Of 2^(64 + bits) / value, rounded up, what is above 2^64; bits: those of value - 1.
+  /// The part of 2^(64 + bits) / value, rounded up, above 2^64; bits: those of value - 1.
   std::uint64_t reciprocal_ = 0;
 };
 
@@ -54,7 +54,7 @@ enum class Indexing : std::uint8_t {
 constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly"); }
 
 /// A map from numbers to `buckets` buckets. The hashes work on the next power of two; where the
-/// number of buckets is none, their result is taken modulo that number.
+/// number of buckets is not one, their result is taken modulo that number.
 class AddressMap {
  public:
   AddressMap(std::uint64_t buckets, Indexing indexing);

@@ -12,7 +12,7 @@ namespace warpstack::memory {
 /// changes the format version of the caches that keep it.
 std::vector<std::uint64_t> words_of(const MemoryProfile& profile);
 
-/// The profile that words_of() wrote. Throws InputError when the words are none.
+/// The profile that words_of() wrote. Throws InputError when the words are not such a profile.
 MemoryProfile memory_profile_of(std::span<const std::uint64_t> words);
 
 }  // namespace warpstack::memory

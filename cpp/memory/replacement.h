@@ -123,8 +123,8 @@ class RankOrder {
 #endif
 
   std::uint32_t ways_;
-  /// The order of numbers; beyond the last way a rank that no way has or passes. Vectors of bytes
-  /// compare with a sign, so none is above 127.
+  /// The order of numbers; entries beyond the last way have a rank that no way reaches. Vectors of
+  /// bytes compare with a sign, so that every rank is at most 127.
   Word identity_;
   Word last_;  ///< the rank of the way that makes room next, as a word has it
 };

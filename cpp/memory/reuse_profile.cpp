@@ -17,7 +17,7 @@ constexpr std::uint32_t max_batches = 1024;
 void LineSampling::validate() const {
   if (!(rate > 0 && rate <= 1)) {
     throw InputError("rate = " + std::to_string(rate) +
-                     " is no share of the lines; it lies above 0 and at most at 1");
+                     " is not a share of the lines; it lies above 0 and at most at 1");
   }
   if (rate < 1 && (batches < 2 || batches > max_batches)) {
     throw InputError("batches = " + std::to_string(batches) +

@@ -44,7 +44,7 @@ struct LineSampling {
 std::uint64_t sampling_hash(std::uint64_t line, std::uint64_t seed);
 
 /// Histograms of the stack distances of one or several streams of lines. Distances and counts of a
-/// sample are those within the sample: both want to be divided by the rate.
+/// sample are those within the sample: both must be divided by the rate.
 class ReuseProfiler {
  public:
   using Histograms = std::array<DistanceHistogram, num_access_kinds>;

@@ -8,8 +8,8 @@
 namespace warpstack::memory {
 namespace {
 
-/// A window of a file-backed warp ends after so many memory instructions or sectors, so that a
-/// resident warp costs a few kilobytes however divergent it is.
+/// A window of a file-backed warp ends after these numbers of memory instructions or sectors, so
+/// that a resident warp costs a few kilobytes however divergent it is.
 constexpr std::uint64_t window_instructions = 64;
 constexpr std::uint64_t window_sectors = 256;
 

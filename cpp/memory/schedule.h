@@ -144,7 +144,7 @@ class GreedySchedule {
   const MemoryAccess* next();
   /// The warp of the access that next() returned last.
   [[nodiscard]] trace::WarpPosition warp() const { return issued().stream.position(); }
-  /// The warp waits: this access takes so many MSHRs.
+  /// The warp waits: this access takes `mshrs` MSHRs.
   void missed(std::uint32_t mshrs);
 
  private:

@@ -38,8 +38,8 @@ constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
     StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
 
-/// The stations that a warp instruction visits while so many warps share its SM, and `sms` times as
-/// many the GPU.
+/// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
+/// many share the GPU.
 Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
                      const ModelParameters& gpu) {
   const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;

@@ -56,7 +56,7 @@ CpiStack<double> mwp_cwp_wave(const interval::IntervalColumns& intervals,
     noc_bytes += x.read_misses * x.read_bytes + x.write_requests * x.write_bytes;
     dram_bytes += (x.dram_read_requests + x.dram_write_requests) * x.dram_bytes;
     if (x.read_misses == 0) continue;
-    // Atomics are no loads, but a miss has an instruction.
+    // Atomics are not loads, but a miss has an instruction.
     const double waiting = std::min(std::max(x.memory_instructions, 1.0), x.read_misses);
     p.memory_instructions += waiting;
     misses += x.read_misses;

@@ -70,7 +70,7 @@ void LoadedModule::set_addresses() {
       } else {
         throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
                          variable.name + " holds the address of " + initial.symbol +
-                         ", which is no global variable or function of the module");
+                         ", which is not a global variable or function of the module");
       }
       value = (value + static_cast<std::uint64_t>(initial.addend)) >> initial.byte_shift;
       device_.memory.write(symbols_->addresses.at(variable.name) + initial.offset, &value,

@@ -15,7 +15,7 @@ struct SpecialRegister {
   std::uint8_t number = 0;  ///< of `%envreg` and `%pm`
 };
 
-/// Nothing for a name of no special register (PTX ISA, Section 10). The name starts with `%`.
+/// Empty for a name that is not a special register (PTX ISA, Section 10). The name starts with `%`.
 std::optional<SpecialRegister> special_register_named(std::string_view name);
 /// The name without `%`; of `%envreg` and `%pm` without their number.
 std::string_view name_of(Special special);

@@ -125,7 +125,7 @@ void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddr
     if (lanes.address[lane] % bytes != 0) {
       faults_.stop(warp, step, static_cast<std::uint32_t>(lane),
                    access_text(step, "misaligned ", lanes.address[lane], bytes) +
-                       ", which is no multiple of " + std::to_string(bytes));
+                       ", which is not a multiple of " + std::to_string(bytes));
     }
   }
 }

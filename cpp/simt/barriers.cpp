@@ -148,7 +148,7 @@ void Barriers::join(Warp& warp, const Step& step, const std::byte* registers, st
     if (threads == 0 || threads % warp_size != 0) {
       faults_.stop(
           warp, step, lane,
-          "barrier for " + std::to_string(threads) + " threads, which is no multiple of 32");
+          "barrier for " + std::to_string(threads) + " threads, which is not a multiple of 32");
     }
   }
   if (state.warps > 0 && state.threads != threads) {

@@ -53,7 +53,7 @@ void Calls::call(Warp& warp, const Step& step, std::byte* registers, std::uint32
     const auto found = program_.function_addresses.find(address);
     if (found == program_.function_addresses.end()) {
       faults_.stop(warp, step, static_cast<std::uint32_t>(lane),
-                   "call of " + hexadecimal(address) + ", which is no function");
+                   "call of " + hexadecimal(address) + ", which is not a function");
     }
     if (function == none) function = found->second;
     if (found->second == function) same |= 1u << lane;

@@ -27,7 +27,8 @@ struct Allocation {
 };
 
 /// The memory of the simulated device: one arena with a fixed base, first-fit allocation, and
-/// bounds. Device address a lies at host address data(a). Not safe to use from several threads.
+/// bounds. Device address a lies at host address data(a). It is not safe to use one from several
+/// threads.
 class DeviceMemory {
  public:
   /// Reserves address space for `capacity` bytes; pages are committed when touched.

@@ -32,7 +32,8 @@ struct LaunchOptions {
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
   bool check_uninitialized = true;
-  /// At out-of-bounds and uninitialised accesses, divergent barriers, wrong member masks.
+  /// What happens at out-of-bounds and uninitialised accesses, divergent barriers and wrong member
+  /// masks.
   OnFault on_fault = OnFault::stop;
   /// Two accesses of different warps of a block to one address, one of them a write, without a
   /// barrier between them are a fault.

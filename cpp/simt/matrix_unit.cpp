@@ -82,7 +82,7 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
     for (std::uint32_t lane = 0; lane < rows; ++lane) {
       if (!in_window(lanes.address[lane], shared_window)) {
         faults_.stop(warp, step, lane,
-                     hexadecimal(lanes.address[lane]) + " is no address of shared memory");
+                     hexadecimal(lanes.address[lane]) + " is not an address of shared memory");
       }
       lanes.address[lane] -= shared_window;
     }

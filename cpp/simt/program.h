@@ -58,7 +58,7 @@ enum class Action : std::uint8_t {
   trap,
 };
 
-/// No register, no row, no table entry.
+/// Stands for the absence of a register, a row or a table entry.
 inline constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// One step of a program: usually an instruction of the text; some take several.
@@ -87,7 +87,7 @@ using AtomicFunction = std::uint64_t (*)(std::uint64_t old, std::uint64_t b, std
 /// A load, store, atomic or asynchronous copy.
 struct MemoryAccess {
   AddressSpace space = AddressSpace::global;
-  bool constant = false;         ///< ld.const: no access of the memory stage
+  bool constant = false;         ///< ld.const: not an access of the memory stage
   std::uint8_t bytes = 4;        ///< of an element
   std::uint8_t elements = 1;     ///< 1, 2, 4 or 8
   bool sign_extend = false;      ///< of loaded elements, to the register's width

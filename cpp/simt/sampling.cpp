@@ -172,7 +172,7 @@ Texture layer_of(const Texture& texture, std::int64_t layer) {
 
 std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
                                          const std::array<float, 3>& direction, std::int64_t cube) {
-  if (!texture.cube) throw TextureFault("a texture that is no cubemap is read as one");
+  if (!texture.cube) throw TextureFault("a texture that is not a cubemap is read as one");
   const auto [x, y, z] = direction;
   const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
   std::int64_t face;

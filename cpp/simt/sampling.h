@@ -29,8 +29,8 @@ std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& te
                                    std::uint32_t dimensions,
                                    const std::array<std::int64_t, 3>& position);
 
-/// A layer of a layered texture, or a face of a cube, as a texture of its own. The nearest one when
-/// there is none of that number. Throws TextureFault when the texture has no layers.
+/// A layer of a layered texture, or a face of a cube, as a texture of its own. The nearest one is
+/// taken when no layer has that number. Throws TextureFault when the texture has no layers.
 Texture layer_of(const Texture& texture, std::int64_t layer);
 
 /// Cube `cube` of a cubemap in the direction of a vector (CUDA C++ Programming Guide, "Cubemap

@@ -37,7 +37,7 @@ class TextureTable {
     textures_.emplace(next_, texture);
     return next_++;
   }
-  /// False for a handle of nothing.
+  /// Returns false for a handle that refers to nothing.
   bool remove(std::uint64_t handle) { return textures_.erase(handle) > 0; }
   [[nodiscard]] const Texture* find(std::uint64_t handle) const {
     const auto found = textures_.find(handle);

@@ -41,7 +41,7 @@ const Texture& TextureUnit::texture_of(Warp& warp, const Step& step, const Textu
     faults_.stop(warp, step, static_cast<std::uint32_t>(lane),
                  access.reference != none
                      ? std::string("the texture reference is not bound")
-                     : std::to_string(handle) + " is no texture or surface object");
+                     : std::to_string(handle) + " is not a texture or surface object");
   }
   return *texture;
 }

@@ -98,7 +98,8 @@ struct Warp {
   /// among them).
   void rotate();
   /// Puts other lanes than the top path's on top: a path that is not parked, or lanes that wait for
-  /// others at a reconvergence point, which they leave without them. False: there are none.
+  /// others at a reconvergence point, which they leave without them. Returns false when there are
+  /// no such lanes.
   bool let_others_go();
   /// Joins paths of lanes that have waited for each other and go on at the same step.
   void join_paths(std::uint32_t lanes);

@@ -43,7 +43,7 @@ class Clock {
 };
 
 /// A resource that serves one request after the other, each for its own time. It may start a
-/// request at a clock edge when it gets free before the next edge: service times that are no whole
+/// request at a clock edge when it gets free before the next edge: service times that are not whole
 /// number of cycles, or shorter than one, cost no bandwidth.
 class Server {
  public:

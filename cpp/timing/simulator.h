@@ -47,8 +47,8 @@ struct SimulationResult {
 };
 
 struct SimulationOptions {
-  Cycle sample_cycles = 0;  ///< take a sample every so many cycles; 0: none
-  Cycle max_cycles = 0;     ///< give up after so many; 0: never
+  Cycle sample_cycles = 0;  ///< cycles between two samples; 0: no samples
+  Cycle max_cycles = 0;     ///< cycles after which to give up; 0: never
   InterruptCheck interrupt;
   /// Called now and then with the instructions issued so far.
   std::function<void(std::uint64_t)> progress;

@@ -29,7 +29,7 @@ struct ColumnCounts {
   bool operator==(const ColumnCounts&) const = default;
 };
 
-/// Bytes of so many entries.
+/// Bytes that the entries take.
 constexpr std::uint64_t bytes_of(const ColumnCounts& counts) {
   return 8 * counts.instructions + 6 * counts.memory + 8 * counts.sectors + 4 * counts.stores;
 }

@@ -311,7 +311,7 @@ std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t bina
                         ReturnKind returns) {
   if (sass_opcode_describes(instruction.opcode, instruction)) return instruction.opcode;
   if (std::ranges::find(versions, binary_version) == versions.end()) {
-    fail(instruction, "its opcode is no SASS, and binary version " +
+    fail(instruction, "its opcode is not SASS, and binary version " +
                           std::to_string(binary_version) +
                           " has no table of names; choose 70, 75, 80, 86 or 90");
   }

@@ -64,7 +64,9 @@ def shown(value: object) -> str:
     """Return a value as short text of one line for a message, without addresses of memory."""
     try:
         text = _SHORT.repr(value)
-    except Exception:  # a repr is anyone's code, and Python prints no number of thousands of digits
+    except (
+        Exception
+    ):  # a repr is anyone's code, and Python does not print numbers of thousands of digits
         return f"a {type(value).__name__} that cannot be printed"
     if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):
         return with_article(type(value).__name__)
@@ -89,14 +91,19 @@ def not_one_of(what: str, value: object, choices: Iterable[object]) -> InputErro
     return InputError(f"{what} = {shown(value)} is not one of {listed}")
 
 
-def unknown(what: str, name: object, known: Iterable[str], remedy: str = "") -> InputError:
-    """Return the error of a name that nothing has, with the nearest name that something has."""
+def unknown(
+    what: str, name: object, known: Iterable[str], remedy: str = "", where: str = ""
+) -> InputError:
+    """Return the error of a name that is not known, with the nearest name that is."""
     import difflib
 
     names = list(known)
-    near = difflib.get_close_matches(str(name)[:200], names, n=1) if isinstance(name, str) else []
+    folded = {known_name.lower(): known_name for known_name in reversed(names)}
+    text = name[:200].lower() if isinstance(name, str) else ""
+    near = [folded[match] for match in difflib.get_close_matches(text, folded, n=1)]
     listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
-    parts = [f"there is no {what} {shown(name)}"]
+    place = f"{where}: " if where else ""
+    parts = [f"{place}there is no {what} {shown(name)}"]
     parts += [f"did you mean {near[0]}?"] if near else []
     parts.append(remedy or f"there are {listed or 'none'}")
     return InputError("; ".join(parts))

@@ -11,7 +11,7 @@ namespace warpstack::ptx::families {
 
 void bra(Emitter& e, Modifiers& modifiers) {
   modifiers.take("uni");
-  if (e.operand(0).kind != Operand::Kind::label) throw Unsupported{"its target is no label"};
+  if (e.operand(0).kind != Operand::Kind::label) throw Unsupported{"its target is not a label"};
   // The number of an instruction; connect_branches() makes it that of a step.
   e.emit(Action::branch, {}, {}).jump = e.operand(0).index;
 }

@@ -202,7 +202,7 @@ std::uint32_t Emitter::out(const Operand& target, Type type) {
   if (target.kind == Operand::Kind::sink) {
     return type == Type::pred ? temporary_predicate() : temporary(bytes_of(type));
   }
-  if (target.kind != Operand::Kind::reg) throw Unsupported{"its destination is no register"};
+  if (target.kind != Operand::Kind::reg) throw Unsupported{"its destination is not a register"};
   const std::uint32_t value = value_of(target);
   if ((type == Type::pred) != draft_.values[value].is_predicate ||
       (width_of(value) == 8) != (bytes_of(type) == 8)) {

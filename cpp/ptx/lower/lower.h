@@ -16,7 +16,7 @@ using namespace simt;  // lowering writes programs of the execution engine
 /// What the address of a function reads as: only indirect calls use it.
 std::uint64_t function_address(const Module& module, const Function& function);
 
-/// Where variables of module scope lie; lower() asks.
+/// Where variables of module scope lie, for lower().
 struct SymbolTable {
   std::map<std::string, std::uint64_t, std::less<>> addresses;
   std::map<std::string, std::uint32_t, std::less<>> texture_references;

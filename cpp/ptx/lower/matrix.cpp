@@ -333,7 +333,7 @@ void mma(Emitter& e, Modifiers& modifiers) {
 
 void wmma(Emitter& e, Modifiers& modifiers) {
   const auto verb = modifiers.take_one_of({"mma", "load", "store"});
-  if (!verb) throw Unsupported{"it is no load, mma or store"};
+  if (!verb) throw Unsupported{"it is not a load, mma or store"};
   if (*verb == 0) {
     multiply(e, modifiers, true);
   } else {

@@ -34,7 +34,7 @@ std::vector<std::uint32_t> texture_object(Emitter& e, const Operand& from, Textu
   if (object.kind == Operand::Kind::variable) {
     const auto found = e.symbols().texture_references.find(object.name);
     if (found == e.symbols().texture_references.end()) {
-      throw Unsupported{object.name + " is no texture reference"};
+      throw Unsupported{object.name + " is not a texture reference"};
     }
     access.reference = found->second;
     return {};

@@ -37,7 +37,7 @@ std::string quoted(std::string_view text);
 /// Splits PTX text into tokens, one at a time. Text and file name must outlive it.
 class Lexer {
  public:
-  /// Reads the first token. Every reading member throws InputError for text that is no token.
+  /// Reads the first token. Every reading member throws InputError for text that is not a token.
   Lexer(std::string_view text, std::string_view file);
 
   /// The token to be read next.

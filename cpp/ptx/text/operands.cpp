@@ -141,7 +141,7 @@ Operand Parser::parse_operand(int depth) {
                function_.registers[operand.index].type == Type::pred) {
       operand.negated = true;
     } else {
-      lexer_.fail(name.line, "'!' before " + quoted(name.text) + ", which is no predicate");
+      lexer_.fail(name.line, "'!' before " + quoted(name.text) + ", which is not a predicate");
     }
     return operand;
   }

@@ -200,7 +200,7 @@ void Parser::finish() {
     for (const std::string& name : {alias.name, alias.target}) {
       const auto found = names_.find(name);
       if (found == names_.end() || !found->second.is_function) {
-        lexer_.fail(alias.line, ".alias names " + quoted(name) + ", which is no function");
+        lexer_.fail(alias.line, ".alias names " + quoted(name) + ", which is not a function");
       }
     }
     if (!module_.functions[names_.at(alias.name).index].is_declaration) {

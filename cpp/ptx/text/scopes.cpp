@@ -20,7 +20,7 @@ void for_each_member_reading(std::string_view name, Found found) {
     if (digit < '0' || digit > '9') return;
     number += scale * static_cast<std::uint64_t>(digit - '0');
     scale *= 10;
-    if (digit == '0' && digits > 1) continue;  // %r05 is no member
+    if (digit == '0' && digits > 1) continue;  // %r05 is not a member
     if (found(name.substr(0, name.size() - digits), number)) return;
   }
 }

@@ -154,7 +154,7 @@ void AccelSimReader::parse_thread_block(std::string_view value) {
 void AccelSimReader::parse_key_line(std::string_view line) {
   const auto [key, value] = split_assignment(line);
   if (key != "thread block" && key != "warp" && key != "insts") {
-    fail("the line " + quoted(line) + " is no line of an Accel-Sim trace");
+    fail("the line " + quoted(line) + " is not a line of an Accel-Sim trace");
   }
   if (!in_block_) fail(std::string(key) + " = outside #BEGIN_TB and #END_TB");
   if (key == "thread block") {

@@ -28,7 +28,7 @@ class AccelSimWriter {
   /// The thread blocks `first` to `last` - 1. Throws InputError for an access without lane
   /// addresses.
   [[nodiscard]] std::string blocks(std::size_t first, std::size_t last);
-  /// Warps written so far whose last instruction is no EXIT: Accel-Sim never sees them end.
+  /// Warps written so far whose last instruction is not an EXIT: Accel-Sim never sees them end.
   [[nodiscard]] std::uint64_t warps_without_exit() const { return warps_without_exit_; }
 
  private:

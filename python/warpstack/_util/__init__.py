@@ -1,1 +1,1 @@
-"""What every stage uses and none of them is: arguments, files, progress."""
+"""Helpers that every stage uses: arguments, files, progress."""

@@ -41,7 +41,7 @@ def as_path(what: str, value: str | os.PathLike[str]) -> Path:
     Raises
     ------
     InputError
-        If the value is no path or has characters that no file name has.
+        If the value is not a path or has characters that no file name has.
     """
     try:
         text = os.fspath(value)
@@ -56,7 +56,7 @@ def as_path(what: str, value: str | os.PathLike[str]) -> Path:
     except UnicodeEncodeError:
         encoded = b"\0"
     if b"\0" in encoded:
-        raise InputError(f"{what}: {text[:80]!a} is no file name")
+        raise InputError(f"{what}: {text[:80]!a} is not a file name")
     if not text:
         raise InputError(f"{what}: the path is empty")
     return Path(text)
@@ -69,12 +69,12 @@ def printable(path: str | os.PathLike[str]) -> str:
 
 
 def printable_text(text: str) -> str:
-    r"""Return text such that any encoding of Unicode has it: what no character is as ``\udc80``."""
+    r"""Return text that any encoding of Unicode can hold: other parts appear as ``\udc80``."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def value_text(value: object) -> str:
-    """Return a value of a field as a table has it where it is no number; several in one text."""
+    """Return a value of a field as the text of a table's cell; several values become one text."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(value_text, value))
     if isinstance(value, float):

@@ -67,7 +67,7 @@ class _Type:
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Make a function raise `InputError` where arguments without their annotated types break it.
 
-    Errors that the function raises itself go their way, and so does what it can use all the same.
+    Errors that the function raises itself pass unchanged, and so do arguments that it can use anyway.
 
     The types are read at the first call, so that those that only type checkers import cost nothing.
     Annotations that cannot be resolved then ask nothing. Numbers of NumPy arrive as Python's,
@@ -114,8 +114,8 @@ def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
             return function(*bound.args, **bound.kwargs)
         if strict:
             raise wrong
-        # The function's own words about a wrong value are better than those about its type, and what
-        # it takes is none of our business.
+        # The function's own words about a wrong value are better than those about its type, and it
+        # may accept more than its annotations say.
         try:
             return function(*bound.args, **bound.kwargs)
         except (InputError, OSError, Warning):

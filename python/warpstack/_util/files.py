@@ -118,7 +118,7 @@ def new_folder(
 ) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `path` when all went well, or leaves no trace.
 
-    With `overwrite`, a folder that is there and that `replaceable` says is ours is deleted last.
+    With `overwrite`, a folder at that place is deleted last if `replaceable` says that it is ours.
     """
     where = printable(path)
     place = Path(os.path.realpath(path))
@@ -176,7 +176,7 @@ def remove_leftovers(folder: Path, *, own: bool = False) -> None:
     Parameters
     ----------
     folder
-        Where to look; what cannot be read or removed stays.
+        The folder to look into; what cannot be read or removed stays.
     own
         Whether the folder is the program's own: what is hidden there and unfinished, but does not say
         who writes it, comes from an earlier version, and goes when it is old.
@@ -206,7 +206,7 @@ def _remove(path: Path) -> None:
 
 
 def _is_left(path: Path, match: re.Match[str] | None) -> bool:
-    """Return whether nobody writes a file or folder any more."""
+    """Return whether the process that wrote a hidden file or folder has ended."""
     if match is not None and match[1] == _host():
         return not _lives(int(match[2]), int(match[3]))
     newest = path.lstat().st_mtime
@@ -218,7 +218,7 @@ def _is_left(path: Path, match: re.Match[str] | None) -> bool:
 
 
 def _lives(pid: int, start: int) -> bool:
-    """Return whether the process with a number is the one that started then, and can still write."""
+    """Return whether the process with this number started at that time and can still write."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -255,7 +255,7 @@ def _start(pid: int) -> int:
 
 @cache
 def _host() -> str:
-    """Return what tells the processes that this one can look at from others with the same numbers."""
+    """Return what distinguishes the processes that this one sees from others with the same numbers."""
     parts = [os.uname().nodename]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())

@@ -15,7 +15,7 @@ __all__ = ["is_dataframe", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
 
 
 class _Lazy(ModuleType):
-    """A module that asks another one, of the same name, for all that it has."""
+    """A module that stands for another of the same name, which it loads at the first use."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
@@ -34,5 +34,5 @@ else:
 
 
 def is_dataframe(value: object) -> TypeGuard[pandas.DataFrame]:
-    """Return whether a value is a DataFrame; nothing is before pandas was loaded."""
+    """Return whether a value is a DataFrame; before pandas is loaded, nothing can be one."""
     return "pandas" in sys.modules and isinstance(value, pandas.DataFrame)

@@ -23,7 +23,7 @@ def make_budget(limit_bytes: int) -> _core.StorageBudget:
 
 
 def default_budget() -> _core.StorageBudget:
-    """Return the budget of who asks for none: 512 MiB, or less on a small machine."""
+    """Return the budget of callers that give none: 512 MiB, or less on a small machine."""
     return make_budget(default_limit_bytes())
 
 

@@ -70,5 +70,5 @@ def _fail(message: str) -> int:
 
 
 def _discard_output() -> None:
-    """Send what standard output still holds nowhere, so that nothing is said at exit either."""
+    """Discard what standard output still holds, so that nothing is printed at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

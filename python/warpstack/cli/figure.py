@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     output = as_path("--output", arguments.output)
     if output.exists() and not output.is_dir():  # said before the work, not after it
-        raise ws.InputError(f"--output {printable(output)}: is no folder")
+        raise ws.InputError(f"--output {printable(output)}: is not a folder")
     hardware = None
     if arguments.hardware is not None:
         hardware = figures.read_hardware(arguments.hardware, arguments.gpu)

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample-cycles",
         type=int,
         metavar="CYCLES",
-        help="print the state of MSHRs and queues every so many cycles instead",
+        help="print the state of MSHRs and queues every N cycles instead",
     )
     parser.add_argument(
         "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"

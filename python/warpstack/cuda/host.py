@@ -117,7 +117,7 @@ def trace_program(
     InputError
         If the program cannot be started, loads no shared libcudart or launches nothing to trace, or
         if the output exists or cannot be written; nothing is written then. What happens inside the
-        program is not raised but told by `Run.problem`.
+        program is not raised: `Run.problem` reports it.
     """
     words = [str(word) for word in command]
     if not words:

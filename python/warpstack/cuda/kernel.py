@@ -17,7 +17,7 @@ from warpstack._util.progress import progress_bar
 from warpstack._util.storage import default_budget
 from warpstack.cuda.device import Device, DeviceArray, Handle, check_dtype
 from warpstack.cuda.texture import Texture
-from warpstack.errors import InputError, not_one_of, shown, warn
+from warpstack.errors import InputError, not_one_of, shown, unknown, warn
 from warpstack.traces.trace import KernelTrace
 
 #: Warp instructions after which a launch counts as endless.
@@ -86,14 +86,7 @@ class Module(Handle):
                 f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
-        import difflib
-
-        near = difflib.get_close_matches(name[:200], names, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        listed = ", ".join(names) if names else "none"
-        raise InputError(
-            f"{self.file}: there is no kernel {_plain(name)}{hint} (kernels: {listed})"
-        )
+        raise unknown("kernel", name, names, where=self.file)
 
     @strictly_checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:
@@ -102,13 +95,15 @@ class Module(Handle):
         Raises
         ------
         InputError
-            If there is no such variable or its size is no multiple of the type's.
+            If there is no such variable or its size is not a multiple of the type's.
         """
         kind = np.dtype(dtype)
         check_dtype("symbol", kind)
         address, size = self._core.symbol(_plain(name))
         if kind.itemsize == 0 or size % kind.itemsize:
-            raise InputError(f"{name} has {size} bytes, no multiple of {kind}'s {kind.itemsize}")
+            raise InputError(
+                f"{name} has {size} bytes, which is not a multiple of {kind}'s {kind.itemsize}"
+            )
         result = DeviceArray(self.device, (size // kind.itemsize,), kind, address=address)
         result._module = self  # type: ignore[attr-defined]  # keeps the memory
         return result
@@ -181,7 +176,7 @@ class Kernel(Handle):
         shared_memory_bytes
             Dynamic shared memory of a block.
         trace
-            Without it the kernel runs faster and None is returned.
+            Whether to trace; without a trace the kernel runs faster and None is returned.
         step_limit
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized
@@ -318,7 +313,7 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
         try:
             return struct.pack(f"<{_FLOATS[kind]}", float(value))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{what}: {shown(value)} is no {kind}: {error}") from None
+            raise InputError(f"{what}: {shown(value)} is not of type {kind}: {error}") from None
     if kind not in _INTEGERS:
         raise InputError(f"{what}: parameters of type {kind} are not supported")
     if isinstance(value, np.generic):

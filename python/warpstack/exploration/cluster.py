@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warpstack import _core
 from warpstack._util.files import temporary_folder
 from warpstack._util.storage import default_budget
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_a
 from warpstack.traces.trace import KernelTrace
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def check_client(client: Any) -> None:
             "distributed.Client"
         ) from None
     if not isinstance(client, distributed.Client):
-        raise InputError(f"client: expected a distributed.Client, got {type(client).__name__}")
+        raise not_a("client", "a distributed.Client", client)
     if client.asynchronous:
         raise InputError("client: is asynchronous; give one made with asynchronous=False")
 

@@ -14,7 +14,7 @@ from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_mapping
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
@@ -61,7 +61,7 @@ class SweepFile:
     path
         The file; paths in it are relative to its folder.
     kernels
-        By name: what to load, as keyword arguments of a trace or a workload.
+        What to load by name, as keyword arguments of a trace or a workload.
     gpu, axes, models, options
         As for `warpstack.sweep`.
     workers, cache, store
@@ -156,11 +156,7 @@ def _load(given: Mapping[str, Any]) -> App:
 def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key in entries:
         if key not in known:
-            import difflib
-
-            near = difflib.get_close_matches(str(key), list(known), n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(known)}"
-            raise InputError(f"{where}there is no key {shown(key)}{hint}")
+            raise unknown("key", key, known, where=where.removesuffix(": "))
 
 
 def _text(entries: Mapping[str, Any], key: str, where: str = "") -> str | None:
@@ -186,7 +182,7 @@ def _mapping(given: Any, key: str) -> Mapping[str, Any]:
 
 
 def _whole(key: str, given: Any, at_least: int) -> int:
-    # Python reads no number of thousands of digits.
+    # Python does not read numbers of thousands of digits.
     if (
         not (isinstance(given, str) and re.fullmatch("[0-9]{1,300}", given))
         or int(given) < at_least
@@ -224,11 +220,7 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     _check_keys(entry, ("workload", "size", "seed"), where)
     workload = _text(entry, "workload", where)
     if workload not in workloads.names():
-        import difflib
-
-        near = difflib.get_close_matches(str(workload), workloads.names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "; see warpstack workloads"
-        raise InputError(f"{where}there is no workload {shown(workload)}{hint}")
+        raise unknown("workload", workload, workloads.names(), where=f"kernels: {name}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
 
@@ -263,7 +255,7 @@ def _axes(entries: Mapping[str, Any]) -> Axes:
         axes: Axes = {k: [value_of_text(k, v) for v in values] for k, values in grid.items()}
     elif given == ["points"]:
         if not isinstance(entries["points"], list):
-            raise InputError("points: expected a list of points, - {field: value}")
+            raise not_a("points", "a list of points, - {field: value}", entries["points"])
         axes = []
         for number, point in enumerate(entries["points"]):
             fields = _mapping(point, f"points: point {number}")

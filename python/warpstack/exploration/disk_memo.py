@@ -33,7 +33,7 @@ class DiskMemo:
         self._kernels = kernels
 
     def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
-        """Return the result of a stage, or None without a sound entry."""
+        """Return the result of a stage, or None if the entry is missing or damaged."""
         if stage == "interval":
             return None
         arrays = self._cache.get(stage, key_of(self._digests, settings)) or {}

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_a, unknown
 
 __all__ = ["Expression"]
 
-#: Longer texts are no expressions that someone wrote.
+#: Longer texts are not expressions that someone wrote.
 _MOST_CHARACTERS = 2000
 _MOST_DEPTH = 50
 #: What messages show of an expression.
@@ -61,7 +61,7 @@ class Expression:
 
     Numbers, texts in quotes, names; ``+ - * / // % **``; ``< <= > >= == !=``, chained as in Python;
     ``and or not``; ``abs ceil exp floor log log2 max min sqrt``. Numbers are of double precision. Text
-    can be compared for equality only, and truth values are no numbers. Both sides of ``and`` and
+    can be compared for equality only, and truth values are not numbers. Both sides of ``and`` and
     ``or`` are evaluated.
 
     Parameters
@@ -97,7 +97,7 @@ class Expression:
         self.text = text
         self._what = what
         if not isinstance(text, str):
-            raise InputError(f"{what}: expected text, got {type(text).__name__}")
+            raise not_a(what, "text", text)
         if len(text) > _MOST_CHARACTERS:
             raise InputError(
                 f"{what}: {len(text)} characters are too many; at most {_MOST_CHARACTERS}"
@@ -105,7 +105,9 @@ class Expression:
         try:
             self._root = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
-            raise self._wrong(f"is no expression: {getattr(error, 'msg', None) or error}") from None
+            raise self._wrong(
+                f"is not an expression: {getattr(error, 'msg', None) or error}"
+            ) from None
         except (RecursionError, MemoryError):
             raise self._wrong("is nested too deeply") from None
         found: set[str] = set()
@@ -161,11 +163,8 @@ class Expression:
         known = list(known)
         for name in self.names:
             if name not in known:
-                import difflib
-
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {_listed(known)}"
-                raise self._wrong(f"names {name}, which there is not; {hint}")
+                where = f"{self._what}: {_shorten.repr(self.text)}"
+                raise unknown("name", name, known, where=where)
 
     def __call__(self, values: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """Return the value where it is a number.
@@ -190,7 +189,7 @@ class Expression:
         return result
 
     def holds(self, values: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Return where the condition holds; as calling, for an expression that is true or false."""
+        """Return where the condition holds, for an expression that is true or false."""
         result: npt.NDArray[np.bool_] = self._truth(self._root, self._columns(values))
         return result
 

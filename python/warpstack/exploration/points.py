@@ -11,7 +11,7 @@ import pandas as pd
 
 from warpstack._util.arguments import printable_text, value_text
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_a, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.tables import STACK, checked_table, require
 from warpstack.tables import totals as added_up
@@ -51,7 +51,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
         cannot be compared.
     """
     if not isinstance(table, pd.DataFrame):
-        raise InputError(f"expected the DataFrame of warpstack.sweep, got {type(table).__name__}")
+        raise not_a("table", "the DataFrame of warpstack.sweep", table)
     if "kernels" in table and "kernel" not in table:
         return table
     needed = ["point", "model", "instructions", "cycles", *_WEIGHTED]
@@ -121,7 +121,7 @@ def speedups(
     Returns
     -------
     DataFrame
-        With a column ``speedup``.
+        The totals with a column ``speedup``.
 
     Raises
     ------
@@ -138,10 +138,7 @@ def speedups(
     if model is not None:
         at = at[at["model"] == model]
         if at.empty:
-            raise InputError(
-                f"model = {shown(model)} is not in the table; there are "
-                f"{', '.join(totals['model'].unique())}"
-            )
+            raise unknown("model", model, totals["model"].unique(), where="the table")
     keys = [name for name in ("app", *(() if model else ("model",))) if name in totals]
     _check_one_each(at, keys, "baseline")
     if not keys:
@@ -189,9 +186,7 @@ def slice_of(
     totals = point_totals(table)
     for axis in over:
         if axis not in axes_of(totals):
-            raise InputError(
-                f"{shown(axis)} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
-            )
+            raise unknown("axis", axis, axes_of(totals), where="this sweep")
     if len(set(over)) < len(over):
         raise InputError(f"{over[0]} is given twice; choose two axes")
     one_application(totals)
@@ -292,9 +287,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
     for axis, value in where.items():
         if axis not in axes_of(totals):
-            raise InputError(
-                f"{shown(axis)} is no axis of this sweep; there are {', '.join(axes_of(totals)) or 'none'}"
-            )
+            raise unknown("axis", axis, axes_of(totals), where="this sweep")
         if isinstance(value, (list, tuple)):  # a sweep has several numbers as text
             same = totals[axis].map(value_text) == value_text(value)
         else:
@@ -302,7 +295,9 @@ def _at(totals: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
         matching = totals[same]
         if matching.empty:
             there = shown([plain(v) for v in totals[axis].unique()])
-            raise InputError(f"{axis} = {shown(value)} is no value of the sweep; there are {there}")
+            raise InputError(
+                f"{axis} = {shown(value)} is not a value of the sweep; there are {there}"
+            )
         totals = matching
     return totals
 

@@ -36,7 +36,7 @@ class Samples(Sequence[dict[str, Any]]):
     method
         ``latin_hypercube``, ``sobol``, ``random`` or ``saltelli``.
     seed
-        Of the generator.
+        Seed of the generator.
     base
         Base samples: for ``saltelli`` the n of its n (d + 2) points, else the number of points.
     """
@@ -87,9 +87,9 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
         differences, or a list of choices. All whole numbers of a range are equally likely (in
         equal ratios those near each other).
     n
-        Points.
+        Number of points.
     seed
-        Of the generator; the same seed gives the same points.
+        Seed of the generator; the same seed gives the same points.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     ranges, seed
         As for `latin_hypercube`.
     n
-        Points; the sequence is balanced when this is a power of two.
+        Number of points; the sequence is balanced when this is a power of two.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def sobol(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
@@ -158,7 +158,7 @@ def random(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS)
@@ -181,7 +181,7 @@ def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     ranges, seed
         As for `latin_hypercube`.
     n
-        Points of A; a power of two is best.
+        Number of points of A; a power of two is best.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def saltelli(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Samples:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     axes = axes_of_ranges(ranges)
     n = as_integer("n", n, 1, _MOST_POINTS // (len(axes) + 2))
@@ -224,7 +224,7 @@ class _Axis:
                 raise InputError(f"{where}: the list of choices is empty")
             for one in self._choices:
                 if not isinstance(one, Hashable):
-                    raise InputError(f"{where}: {type(one).__name__} is no value of a field")
+                    raise InputError(f"{where}: {type(one).__name__} is not a value of a field")
             return
         logarithmic = len(given) == 3 and given[2] == "log"
         if not (len(given) == 2 or logarithmic):
@@ -232,7 +232,7 @@ class _Axis:
                 f"{where}: expected (low, high), (low, high, 'log') or a list of choices"
             )
         if not is_number(field):
-            raise InputError(f"{where}: {field} is no number; give a list of choices")
+            raise InputError(f"{where}: {field} is not a number; give a list of choices")
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {shown(bound)} is not a number")
@@ -305,7 +305,7 @@ def axes_of_ranges(ranges: Mapping[str, Range]) -> list[_Axis]:
     Raises
     ------
     InputError
-        If a field does not exist or a range is none.
+        If a field does not exist or a range is not valid.
     """
     if not isinstance(ranges, Mapping) or not ranges:
         raise InputError("ranges: expected a mapping of fields to ranges, with at least one field")

@@ -90,7 +90,7 @@ def search(
     model
         The model that predicts.
     seed
-        Of the search; the same arguments give the same result, with any number of workers.
+        Seed of the search; the same arguments give the same result, with any number of workers.
     workers, cache
         As for `warpstack.sweep`.
     selection, misses, merge_threshold, access_order, flush_l2
@@ -108,7 +108,7 @@ def search(
     Raises
     ------
     InputError
-        If an argument is malformed or names what there is not, or no configuration that was tried
+        If an argument is malformed or names what does not exist, or no configuration that was tried
         meets the constraints over fields.
 
     Examples
@@ -199,7 +199,7 @@ class _Evaluation:
         self._predicted = 0
 
     def _check_kinds(self) -> None:
-        """Refuse an objective that is no number and a constraint that is no condition, before work."""
+        """Refuse an objective that is not a number and a constraint that is not a condition, before work."""
         # The GPU's own numbers may be those without a value.
         numbers = [name for name in self._gpu.values() if is_number(name)]
         example = {**self._gpu.values(), **dict.fromkeys([*numbers, *_RESULTS], np.nan)}

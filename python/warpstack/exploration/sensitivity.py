@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.points import (
     axes_of,
@@ -46,7 +46,7 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     Raises
     ------
     InputError
-        If a field does not exist, its values are no list, or one is out of range.
+        If a field does not exist, its values are not a list, or one is out of range.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def swings(
     base = {a: plain(totals[a].iloc[0]) for a in axes} if baseline is None else dict(baseline)
     for axis in base:
         if axis not in axes_of(totals):
-            raise InputError(f"baseline: {shown(axis)} is no axis of this sweep")
+            raise unknown("axis", axis, axes_of(totals), where="baseline")
     check_fixed(totals, list(base), "baseline")
     rows = []
     for model, group in totals.groupby("model", sort=False):
@@ -133,7 +133,7 @@ def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     """Return the shares of a metric's variance that each axis causes, alone and in all.
 
     ``total`` is the share that would remain if all other axes were known, interactions included;
-    ``first`` the share that the axis causes without any. Both by Jansen's estimators (Saltelli et
+    ``first`` is the share that the axis causes alone. Both are Jansen's estimators (Saltelli et
     al., "Variance based sensitivity analysis of model output", Computer Physics Communications
     2010, Table 2, b and f):
 
@@ -168,7 +168,7 @@ def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     n = len(every) // (len(axes) + 2) if axes else 0
     if n < 2 or len(every) != n * (len(axes) + 2):
         raise InputError(
-            f"{len(every)} points over {len(axes)} axes are no sample of warpstack.samples.saltelli, "
+            f"{len(every)} points over {len(axes)} axes are not a sample of warpstack.samples.saltelli, "
             "which has n (axes + 2) points"
         )
     columns = [every[axis].to_numpy() for axis in axes]
@@ -228,7 +228,7 @@ def _mixed_field(axes: list[str], columns: list[npt.NDArray[Any]], n: int, block
         if from_b[i] and all(same for j, same in enumerate(from_a) if j != i):
             return str(axes[i])
     raise InputError(
-        f"points {at.start} to {at.stop - 1} are no sample of warpstack.samples.saltelli: they differ "
+        f"points {at.start} to {at.stop - 1} are not a sample of warpstack.samples.saltelli: they differ "
         "from the first ones in more than one field"
     )
 

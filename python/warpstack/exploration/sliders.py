@@ -143,7 +143,7 @@ def explore(
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.
 
-    Needs Jupyter and the extra ``warpstack[explore]``. Fields that the caches depend on answer when
+    This needs Jupyter and the extra ``warpstack[explore]``. Fields that the caches depend on answer when
     the slider is let go, as that takes a run of the memory stage; all others while it moves.
 
     Parameters
@@ -162,7 +162,7 @@ def explore(
     Returns
     -------
     ipywidgets.VBox
-        Displays itself at the end of a notebook cell. Its attributes: ``explorer`` (`Explorer`),
+        It displays itself at the end of a notebook cell. Its attributes: ``explorer`` (`Explorer`),
         ``sliders`` (widgets by field), ``reset`` (a button), ``message`` (HTML), ``picture``
         (an image), and ``table``, the predictions shown.
 
@@ -375,7 +375,7 @@ def _steps(
         elif isinstance(values, str) or not isinstance(values, Iterable):
             raise InputError(f"fields: {field} = {shown(values)} is not a list of values")
         else:
-            # A value that is none is an error here, not a surprise at the slider.
+            # A wrong value is an error here, not a surprise at the slider.
             chosen = [getattr(explorer.gpu.replace(**{field: value}), field) for value in values]
             steps[field] = _ordered([*chosen, own])
     return steps

@@ -69,7 +69,7 @@ class StageCache:
     Raises
     ------
     InputError
-        If the folder is no path, or the limit is negative.
+        If the folder is not a path, or the limit is negative.
     """
 
     @strictly_checked
@@ -83,7 +83,7 @@ class StageCache:
 
     @strictly_checked
     def get(self, stage: str, key: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays of an entry, or None without a sound one."""
+        """Return the arrays of an entry, or None if it is missing or damaged."""
         path = self._path(stage, key)
         try:
             with open_input(path) as file:
@@ -186,7 +186,7 @@ def as_cache(given: CacheLike) -> StageCache | None:
     ----------
     given
         True: the user's, unless the environment switches it off or there is no home folder. False or
-        None: none. Else a cache or its folder.
+        None: no cache. Otherwise a cache or its folder.
     """
     if isinstance(given, StageCache):
         return given
@@ -214,7 +214,7 @@ def default_folder() -> Path:
     Raises
     ------
     InputError
-        If it is in the home folder and there is none.
+        If it is in the home folder and the user has none.
     """
     given = os.environ.get(FOLDER_VARIABLE, "")
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -234,7 +234,7 @@ def default_limit_bytes() -> float:
     Raises
     ------
     InputError
-        If the variable is no size.
+        If the variable is not a size.
     """
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     try:

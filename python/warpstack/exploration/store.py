@@ -48,9 +48,9 @@ class SweepStore:
 
     ``_design.json`` says which sweep it is; each ``part-*.parquet`` holds the rows of some tasks, and
     has a digest of its content in its name. All are written beside their place and moved there, so
-    that a sweep killed at any time leaves whole files only. One process writes at a time, which an
-    advisory lock on ``_lock`` sees to where the platform and the file system have such locks. To be
-    closed.
+    that a sweep killed at any time leaves whole files only. One process writes at a time: an advisory
+    lock on ``_lock`` ensures it where the platform and the file system have such locks. `close` gives
+    the lock back.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, UnusedOptionWarning, shown, warn
+from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.cluster import check_client, run_on_cluster
 from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
@@ -121,7 +121,7 @@ def sweep(
     Raises
     ------
     InputError
-        If an argument is unknown, the axes are no design, or the store holds another sweep. A point
+        If an argument is unknown, the axes are not a design, or the store holds another sweep. A point
         that is wrong is a row with an error.
 
     Warns
@@ -170,9 +170,9 @@ class Task:
     points
         Numbers of the points.
     gpus
-        A GPU for each point; None where the point is none.
+        A GPU for each point; None where the point is impossible.
     error
-        Why the points are none; empty when they are.
+        Why the points are impossible; empty if they are possible.
     """
 
     app: int
@@ -211,7 +211,7 @@ class Design:
         Raises
         ------
         InputError
-            If it is none.
+            If it is not a design.
         """
         named = isinstance(apps, Mapping)
         by_name = apps if isinstance(apps, Mapping) else {"": apps}
@@ -376,7 +376,7 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
         combinations = itertools.product(*values.values())
         return tuple(values), [dict(zip(values, point, strict=True)) for point in combinations]
     if isinstance(axes, str) or not isinstance(axes, Iterable):
-        raise InputError(f"axes: expected a mapping or a list of points, got {type(axes).__name__}")
+        raise not_a("axes", "a mapping or a list of points", axes)
     points = list(axes)
     fields: dict[str, None] = {}
     for number, point in enumerate(points):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from warpstack.errors import InputError
+from warpstack.errors import unknown
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.hardware import Hardware, read_hardware
 from warpstack.figures.report import Report, module_of, redraw, staleness, write_index, write_report
@@ -112,13 +112,9 @@ def get(name: str) -> PaperFigure:
     Raises
     ------
     InputError
-        If there is none of this name; the message lists the names.
+        If no figure has this name; the message lists the names.
     """
     known = _figures()
     if name not in known:
-        import difflib
-
-        near = difflib.get_close_matches(str(name).lower(), known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise InputError(f"there is no figure {name!r}{hint}; the figures are {', '.join(known)}")
+        raise unknown("figure", name, known)
     return known[name]

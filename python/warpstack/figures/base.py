@@ -49,11 +49,11 @@ class PaperFigure:
     reference
         What ours is measured against, and on which configuration.
     compute
-        Returns the data, tidy, from a `Study`.
+        Function that returns the data of a `Study` as a tidy table.
     draw
-        Draws the data.
+        Function that draws the data.
     check
-        Holds the paper's claims against the data.
+        Function that compares the paper's claims with the data.
     needs_all
         Whether the claims speak of both classes of applications, so that a study of one alone is
         refused.

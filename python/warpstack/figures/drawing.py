@@ -83,9 +83,9 @@ def grouped_bars(
     gaps
         Rows before which a gap separates the groups.
     width
-        Of the figure, in inches.
+        Width of the figure, in inches.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     legend
         As for `tidy`.
     """

@@ -1,4 +1,4 @@
-"""Cycles of the workloads on a GPU that somebody has: what MDM's Figure 10 needs."""
+"""Measured cycles of the workloads on a GPU, which MDM's Figure 10 needs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
     Raises
     ------
     InputError
-        If the file cannot be read, a column is missing, or a line has no workload or no number; the
+        If the file cannot be read, a column is missing, or a line lacks a workload or a number; the
         message names the line.
     """
     place = as_path("--hardware", path)
@@ -51,7 +51,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
     try:
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{where}: is no CSV file: {error}") from None
+        raise InputError(f"{where}: is not a CSV file: {error}") from None
     head = [name.strip() for name in rows[0]] if rows else []
     for column in ("app", "cycles"):
         if head.count(column) != 1:
@@ -74,7 +74,7 @@ def read_hardware(path: str | os.PathLike[str], gpu: GpuLike) -> Hardware:
         except ValueError:
             cycles[app] = math.nan
         if not 0 < cycles[app] < math.inf:
-            raise InputError(f"{where}: row {line}: cycles {text!r} is no positive number")
+            raise InputError(f"{where}: row {line}: cycles {text!r} is not a positive number")
     if not cycles:
         raise InputError(f"{where}: has no workloads")
     return Hardware(as_gpu(gpu), cycles)

@@ -171,7 +171,7 @@ def ablations(app: App, *, gpu: str) -> pd.DataFrame:
 def locality(app: App, *, gpu: str, distances: Sequence[int]) -> pd.DataFrame:
     """Return the share of L2's accesses within each stack distance, with and without L1's hits.
 
-    Of the longest kernel.
+    The kernel is the longest one.
     """
     kernel = max(app, key=lambda one: one.num_instructions)
     rows = []

@@ -625,20 +625,12 @@ def value_fields() -> tuple[dataclasses.Field[Any], ...]:
 
 
 def check_field_names(names: Iterable[str], where: str) -> None:
-    """Raise `InputError` for the first name that is no field of `Gpu`, and suggest the nearest."""
+    """Raise `InputError` for the first name that is not a field of `Gpu`, and suggest the nearest."""
     known = [f.name for f in value_fields()] + ["name", "description"]
     for name in names:
         if name not in known:
-            text = printable_text(name)[:80] if isinstance(name, str) else shown(name)
-            import difflib
-
-            near = difflib.get_close_matches(text, known, n=1)
-            hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else "; `warpstack gpus --fields` lists the fields"
-            )
-            raise InputError(f"{where}: there is no field {text}{hint}")
+            remedy = "`warpstack gpus --fields` lists the fields"
+            raise unknown("field", name, known, remedy, where=where)
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:
@@ -663,7 +655,7 @@ def is_whole(field: str) -> bool:
 def value_of_text(field: str, text: Any) -> Any:
     """Return the value of a field that a file or a command line gives as text.
 
-    Text that is no number stays as it is: the description names the field that it does not fit.
+    Text that is not a number stays as it is: the description names the field that it does not fit.
     Several numbers come as a list, or on the command line separated by commas.
     """
     if any(f.name == field and f.metadata.get("several") for f in value_fields()):
@@ -681,7 +673,7 @@ def value_of_text(field: str, text: Any) -> Any:
 def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
     """Return the description that the file at `path` is based on."""
     if not isinstance(name, str):
-        raise InputError(f"{printable(path)}: based_on: expected a name or a file")
+        raise not_a(f"{printable(path)}: based_on", "a name or a file", name)
     if name.endswith(_YAML_ENDINGS):
         return _read_yaml(path.parent / name, (*readers, os.path.realpath(path)))
     try:
@@ -716,7 +708,7 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
 
 
 def _read_gpgpusim(path: Path, name: str | None) -> Gpu:
-    """Read a configuration of GPGPU-Sim, and warn of what it says in vain."""
+    """Read a configuration of GPGPU-Sim, and warn of the options that are not used."""
     from warpstack.hardware.gpgpusim import read_config
 
     found = read_config(path, name)

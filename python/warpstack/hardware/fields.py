@@ -14,7 +14,7 @@ import numbers
 from typing import Any
 
 from warpstack._util.arguments import printable_text
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 
 __all__ = ["Stage", "checked_value", "choice", "number", "range_text", "several"]
 
@@ -150,7 +150,7 @@ def checked_value(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> A
     where = f"GPU {shown_name(gpu_name)}: {field.name} = {shown(value)}"
     if choices is not None:
         if not isinstance(value, str) or value not in choices:
-            raise InputError(f"{where} is not one of {', '.join(choices)}")
+            raise not_one_of(f"GPU {shown_name(gpu_name)}: {field.name}", value, choices)
         return str(value)
     if field.metadata.get("several"):
         return _checked_numbers(value, where)

@@ -236,7 +236,7 @@ class _Cache:
                 known = ", ".join(_LETTERS[part])
                 what = part.replace("_", " ")
                 raise option.error(
-                    f"{letter} is no {what} of a data cache", f"write one of {known}"
+                    f"the letter {letter} for `{what}` is not known", f"write one of {known}"
                 )
         sets, line, ways, mshrs = (int(match[p]) for p in ("sets", "line", "ways", "mshrs"))
         if not sets or not ways or not mshrs:

@@ -60,7 +60,7 @@ def to_core_columns(gpus: Iterable[Gpu], stage: Stage) -> dict[str, list[Any]]:
 
 
 def class_values(by_class: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by class of operations, among them that of operations that nobody knows."""
+    """Return values by class of operations, among them that of unknown operations."""
     return {**by_class, "unknown": by_class["integer"]}
 
 

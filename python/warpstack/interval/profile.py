@@ -151,7 +151,7 @@ class IntervalProfile:
         read_misses, write_requests
             Requests of one warp that leave the SM: L1 read misses, and writes.
         dram_requests
-            Of both, those that reach DRAM, in the same proportion of reads and writes; by default
+            Requests of both kinds that reach DRAM, in the same proportion of reads and writes; by default
             `llc_miss_ratio` of them.
         memory_instructions
             Loads of one warp (GPUMech, Eq. 20); by default one in an interval with read misses.

@@ -152,7 +152,7 @@ class BlockSchedule:
         draw. ``breadth_first``: the SMs take turns until all slots are full; then the next block
         goes to the SM that first has a free slot.
     seed
-        Of the random policy.
+        Seed of the random policy.
     first_occupancy_only
         Simulate only the blocks that are resident at the start (as many as an SM holds): L1 hit
         rates from them come close to those of the whole kernel (cache paper, Section 2.4). Counters

@@ -16,7 +16,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
 from warpstack.traces.trace import App, KernelTrace
@@ -120,7 +120,7 @@ class ReuseProfile:
         Raises
         ------
         InputError
-            If `lines` are no whole numbers from 0 to 2^64 - 1 in one dimension, if `rate`,
+            If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension, if `rate`,
             `batches` or `seed` is out of range, or if no access falls into the sample.
         """
         stream = _line_array(lines)
@@ -168,7 +168,7 @@ class ReuseProfile:
         Raises
         ------
         InputError
-            If a size is no whole number of at least 0.
+            If a size is not a whole number of at least 0.
         """
         sizes = _sizes(size_lines)
         return np.asarray(np.maximum(self._fully_associative(self._histogram, sizes), 0))
@@ -290,7 +290,7 @@ def reuse_profile(
     Returns
     -------
     ReuseProfile
-        With a profile per kind of access in ``by_kind`` if it is of a kernel.
+        A profile; if it is of a kernel, ``by_kind`` has one per kind of access.
 
     Raises
     ------
@@ -383,7 +383,7 @@ def stack_distances(lines: npt.ArrayLike) -> _I64:
     Raises
     ------
     InputError
-        If `lines` are no whole numbers from 0 to 2^64 - 1 in one dimension.
+        If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def cache_family(
     ------
     InputError
         If a number is below 1, if the caches have more than 2^31 lines together, or if `lines` are
-        no whole numbers from 0 to 2^64 - 2 in one dimension.
+        not whole numbers from 0 to 2^64 - 2 in one dimension.
 
     Examples
     --------
@@ -511,7 +511,7 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
 
     l1_read = rate([l1.by_kind["load"]], gpu.l1_ways, l1_lines)
     l1_write = rate([l1.by_kind["store"]], gpu.l1_ways, l1_lines)
-    # Atomics pass through the stack of L2 but are no part of its traffic.
+    # Atomics pass through the stack of L2 but are not part of its traffic.
     l2_rate = rate([l2.by_kind["load"], l2.by_kind["store"]], gpu.l2_ways, l2_lines)
     # Loads that bypass L1 never hit there.
     reads = l2.by_kind["load"].accesses
@@ -541,8 +541,8 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
 def _hit_probability(distances: _I64, ways: int, lines: int) -> _F64:
     """P(hit | D) (cache paper, Eq. 1): the binomial distribution function at ways - 1.
 
-    As a regularised incomplete beta function, which neither over- nor underflows: with fewer than
-    `ways` lines in between the access hits for certain, otherwise the function is
+    It is computed as a regularised incomplete beta function, which neither over- nor underflows: with
+    fewer than `ways` lines in between the access hits for certain, otherwise the function is
     I(1 - ways / lines; D - ways + 1, ways).
     """
     result = np.ones(distances.shape)
@@ -608,7 +608,7 @@ def _stream_config(
         )
     gpu = as_gpu(gpu)
     if level not in ("l1", "l2"):
-        raise InputError(f"level = {shown(level)} is no cache; give 'l1' or 'l2'")
+        raise not_one_of("level", level, ("l1", "l2"))
     if filtered and level == "l1":
         raise InputError("filtered: nothing is in front of L1; give level='l2'")
     if line_bytes is None:
@@ -631,7 +631,7 @@ def _check_sampling(rate: float, batches: int, seed: int) -> None:
             raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")
     if not isinstance(rate, (int, float, np.integer, np.floating)):
         raise InputError(
-            f"rate = {shown(rate)} is no number; give the share of the lines to follow"
+            f"rate = {shown(rate)} is not a number; give the share of the lines to follow"
         )
 
 

@@ -33,14 +33,14 @@ class CrispCounters:
     Attributes
     ----------
     cycles
-        Until its last warp was done.
+        Cycles until the last warp of the SM was done.
     load_critical
         Memory time on the longest chain of loads of which each was issued after the one before had
         its data: the load critical path.
     load_stall
-        In which no warp could issue because of the memory time of loads.
+        Cycles in which no warp could issue because of the memory time of loads.
     store_stall
-        In which no warp could issue because stores waited for the memory system.
+        Cycles in which no warp could issue because stores waited for the memory system.
     """
 
     cycles: float

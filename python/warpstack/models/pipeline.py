@@ -1,6 +1,6 @@
 """The way from a trace to what the models read: representative warps, caches, intervals.
 
-Everything that predicts walks it: one prediction, a sweep, sliders, a roofline, frequencies.
+One prediction, a sweep, sliders, a roofline and frequencies all go this way.
 """
 
 from __future__ import annotations

@@ -128,10 +128,10 @@ def register(
     Raises
     ------
     InputError
-        If the name is taken or no word, or a field is none.
+        If the name is taken or is not one word, or a field does not exist.
     """
     if not name.isidentifier() or name == "all":
-        raise InputError(f"register: name = {shown(name)} is no name for a model; give one word")
+        raise InputError(f"register: name = {shown(name)} is not a name for a model; give one word")
     if name in names() or name in _FORMER:
         raise InputError(
             f"register: there is a model {name} already; unregister it or rename yours"
@@ -167,7 +167,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
         for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
             if part not in total:
                 raise InputError(
-                    f"model {model}: {shown(part)} is no component of a CPI stack; those are "
+                    f"model {model}: {shown(part)} is not a component of a CPI stack; those are "
                     f"{', '.join(STACK_COMPONENTS)}"
                 )
             if not (math.isfinite(cycles) and cycles >= 0):
@@ -337,7 +337,7 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
 
 
 def _present_name(model: str) -> str:
-    """Return the name that a model has now; a former one is said once."""
+    """Return the name that a model has now; a former name gives one warning."""
     if model not in _FORMER or model in _registered:
         return model
     _say_former(model)
@@ -355,7 +355,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     Raises
     ------
     InputError
-        If a name is unknown or given twice, or there is none.
+        If a name is unknown or given twice, or no name is given.
     """
     wanted = [models] if isinstance(models, str) else list(models)
     if wanted == ["all"]:
@@ -364,9 +364,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
         raise InputError("models: no model given")
     for model in wanted:
         if _present_name(model) not in names():
-            raise InputError(
-                f"unknown model {shown(model)}; the models are {', '.join(names())}, or all"
-            )
+            raise unknown("model", model, [*names(), "all"])
     for model in wanted:
         if wanted.count(model) > 1:
             raise InputError(f"models: {model} is given twice")

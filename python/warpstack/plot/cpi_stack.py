@@ -65,7 +65,7 @@ def cpi_stack(
     predictions
         Rows of `warpstack.predict` or `warpstack.application_totals`.
     ax
-        Where to draw; a new figure of a suitable size when None.
+        Axes to draw on; a new figure of a suitable size if None.
     title
         Title of the axes; by default the GPUs.
     legend

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_one_of, shown, unknown
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
@@ -46,7 +46,7 @@ def axis_stacks(
     axis
         Field of `Gpu` along which the groups are.
     ax
-        Where to draw; a new figure of a suitable size when None.
+        Axes to draw on; a new figure of a suitable size if None.
     where
         Values of the other axes of the sweep.
     normalise_to
@@ -145,7 +145,7 @@ def curves(
         ``ipc``, ``cycles``, another column of `warpstack.point_totals`, or an expression over them
         and the axes: ``cycles / clock_ghz`` is the time in nanoseconds.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     where
         Values of the other axes of the sweep.
     title
@@ -219,7 +219,7 @@ def speedup(
     axis
         Field of `Gpu` along the horizontal axis.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     baseline, model
         The point, and the model, that has a speedup of 1; as for `warpstack.speedups`.
     where
@@ -276,9 +276,9 @@ def heat_map(
     metric
         As for `curves`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     model
-        Which one, where there are several.
+        The model to draw, if the table has several.
     where
         Values of the other axes of the sweep.
     limits
@@ -440,7 +440,7 @@ def pareto(
         An expression (`warpstack.expressions.Expression`) over the axes and the columns of
         `warpstack.point_totals`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     gpu
         The GPU of the sweep: `cost` can then name its other fields too.
     metric
@@ -469,7 +469,7 @@ def pareto(
         near = [name for name in expression.names if name in Gpu.fields() and name not in columns]
         if near:
             raise InputError(
-                f"cost: {near[0]} is no axis of this sweep; give gpu=, whose value it then is"
+                f"cost: {near[0]} is not an axis of this sweep; give gpu=, whose value it then is"
             )
     costs = np.broadcast_to(expression(columns), (len(totals),))
     totals = totals.assign(cost=costs, metric=metric_of(totals, metric))
@@ -559,13 +559,13 @@ def sensitivity(
     metric
         As for `curves`.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     method
         ``swing``: from the lowest to the highest value of one axis, as a tornado
         (`warpstack.swings`). ``sobol``: total-order Sobol indices with two standard errors
         (`warpstack.sobol_indices`).
     baseline
-        Of ``swing``, as for `warpstack.swings`.
+        For ``swing``: as for `warpstack.swings`.
     title
         Title of the axes.
 
@@ -679,9 +679,7 @@ def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
             f"the table has the models {', '.join(models)}; choose one: model={shown(models[0])}"
         )
     if model is not None and model not in models:
-        raise InputError(
-            f"model = {shown(model)} is not in the table; there are {', '.join(models)}"
-        )
+        raise unknown("model", model, models, where="the table")
     return totals if model is None else totals[totals["model"] == model]
 
 

@@ -35,7 +35,7 @@ def dvfs(
     table
         Rows of `warpstack.dvfs`; the times of kernels add up.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     power_watts
         Power of the GPU as a function of an array of clocks in GHz. With it the axes are the
         performance relative to the nominal frequency and the power, with the clocks beside it.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack._util.arguments import as_path
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
 
@@ -103,11 +103,11 @@ def plot_requests(
     Raises
     ------
     InputError
-        If an entry, a kind or an option is none (the message suggests the nearest), an argument is
-        missing, or a file's ending is no picture's.
+        If an entry, a kind or an option is unknown (the message suggests the nearest), an argument is
+        missing, or a file's ending is not a picture's.
     """
     if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise InputError("plots: expected a list of pictures")
+        raise not_a("plots", "a list of pictures", entries)
     apps = list(apps)
     requests: list[PlotRequest] = []
     for number, entry in enumerate(entries, 1):
@@ -123,8 +123,9 @@ def plot_requests(
             raise not_one_of(f"{at}: kind", kind, _KINDS)
         app = options.pop("app", apps[0] if len(apps) == 1 else None)
         if app not in apps:
-            problem = "app is missing" if app is None else f"app = {shown(app)} is not one"
-            raise InputError(f"{at}: {problem}; there are {', '.join(apps)}")
+            if app is None:
+                raise InputError(f"{at}: app is missing; there are {', '.join(apps)}")
+            raise unknown("app", app, apps, where=at)
         target = Path(folder) / file
         _check_file(target, at)
         if target in [request.file for request in requests]:
@@ -141,11 +142,7 @@ def _options(kind: str, given: Mapping[str, Any], at: str) -> dict[str, Any]:
     }
     for name in given:
         if name not in parameters:
-            import difflib
-
-            near = difflib.get_close_matches(str(name), parameters, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(parameters)}"
-            raise InputError(f"{at}: {kind} has no {name}; {hint}")
+            raise unknown("option", name, parameters, where=f"{at}: {kind}")
     for name, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and name not in given:
             raise InputError(f"{at}: {kind} needs {name}")
@@ -169,7 +166,7 @@ def _value(name: str, value: Any, at: str) -> Any:
             raise InputError(f"{at} = {shown(value)} is neither true nor false")
         return value if isinstance(value, bool) else _TRUTH[value]
     if not isinstance(value, str):
-        raise InputError(f"{at}: expected text, got {shown(value)}")
+        raise not_a(at, "text", value)
     return value
 
 

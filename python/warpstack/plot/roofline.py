@@ -46,7 +46,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     table
         Rows of `warpstack.roofline` for one GPU.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     title
         Title of the axes; by default the GPU.
 
@@ -57,7 +57,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     Raises
     ------
     InputError
-        If these are not such rows, there are none, or they are of several GPUs.
+        If these are not such rows, there are no rows, or they are of several GPUs.
     """
     expected = "the rows of warpstack.roofline"
     require(table, _COLUMNS, expected, what="roofline: the rows have", rows=True)

@@ -42,7 +42,7 @@ def stack_distances(
     profiles
         Profiles by label.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     capacities
         Lines of caches by label, drawn as vertical dashed lines.
     title

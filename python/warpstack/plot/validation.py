@@ -39,7 +39,7 @@ def errors(
     table
         The result of `warpstack.validate`. Kernels without a counterpart have no bar.
     ax
-        Where to draw; a new figure of a suitable size when None.
+        Axes to draw on; a new figure of a suitable size if None.
     by
         What a workload is: ``kernel`` or ``app`` (the sum of its kernels); by default the
         application when there are several and the metric adds up.
@@ -146,7 +146,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
         The result of `warpstack.validate`. A point is a kernel; those without a counterpart, and
         values of 0, have none.
     ax
-        Where to draw; a new figure when None.
+        Axes to draw on; a new figure if None.
     title
         Title of the axes; by default the metric and the references.
 

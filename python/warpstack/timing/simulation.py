@@ -173,7 +173,7 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
     Raises
     ------
     InputError
-        If there are none.
+        If no simulation is given.
     """
     several = [results] if isinstance(results, SimulationResult) else results
     frames = [result.to_frame() for result in several]
@@ -246,11 +246,11 @@ class Simulator:
         kernel
             The kernel. Only its traced blocks run.
         sample_cycles
-            Note the state of the GPU every so many SM cycles, for `SimulationResult.timeline`.
+            Number of SM cycles between two samples of `SimulationResult.timeline`.
         max_cycles
-            Give up after so many SM cycles.
+            Number of SM cycles after which to give up.
         progress
-            Told of issued instructions now and then.
+            It is told of issued instructions now and then.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.storage import default_budget
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_a, shown
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
@@ -150,7 +150,7 @@ class KernelBuilder:
         Raises
         ------
         InputError
-            If a register is out of range, or the opcode is none.
+            If a register is out of range, or the opcode is not valid.
         """
         if not isinstance(opcode, str) or not re.fullmatch(r"[!-~]+", opcode):
             raise InputError(f"opcode = {shown(opcode)} is not an opcode")
@@ -191,9 +191,7 @@ class KernelBuilder:
             is of another builder.
         """
         if not isinstance(instruction, Instruction):
-            raise InputError(
-                f"expected what `instruction` returned, got {type(instruction).__name__}"
-            )
+            raise not_a("instruction", "what `instruction` returned", instruction)
         if self._declared.get(instruction.row) != instruction:
             raise InputError(f"{instruction.opcode} was declared by another builder")
         reaching = None if where is None else self._per_warp("where", where, bool)
@@ -412,7 +410,7 @@ def gather(
     k = KernelBuilder("gather", grid=blocks, block=_threads_of(warps_per_block))
     if not isinstance(footprint_mib, numbers.Real) or not 2**-18 <= footprint_mib <= 2**28:
         raise InputError(
-            f"footprint_mib = {shown(footprint_mib)} is no size from 4 bytes to 256 TiB"
+            f"footprint_mib = {shown(footprint_mib)} is not a size from 4 bytes to 256 TiB"
         )
     elements = int(footprint_mib * 2**20) // 4
     rng = np.random.default_rng(as_integer("seed", seed, 0, 2**64 - 1))

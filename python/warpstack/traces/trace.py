@@ -15,7 +15,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
-from warpstack.errors import InputError, TraceWarning, shown, warn
+from warpstack.errors import InputError, TraceWarning, not_a, shown, warn
 
 __all__ = ["App", "KernelTrace"]
 
@@ -232,7 +232,7 @@ class Launches:
         Raises
         ------
         InputError
-            If it is none of these, or chooses nothing.
+            If it is something else, or chooses nothing.
         """
         if isinstance(kernels, str):
             raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")
@@ -386,7 +386,7 @@ def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
         return app_or_kernel.kernels
     if isinstance(app_or_kernel, KernelTrace):
         return (app_or_kernel,)
-    raise InputError(f"expected an App or a KernelTrace, got {type(app_or_kernel).__name__}")
+    raise not_a("app_or_kernel", "an App or a KernelTrace", app_or_kernel)
 
 
 def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
@@ -431,7 +431,7 @@ def _warn(message: str) -> None:
     warn(message, TraceWarning)
 
 
-#: Length of an identifier in an Itanium-mangled name. Names have no million characters.
+#: Length of an identifier in an Itanium-mangled name. A name never has a million characters.
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 

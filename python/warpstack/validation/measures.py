@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, not_one_of, shown, unknown
 
 __all__ = [
     "PercentageError",
@@ -61,7 +61,7 @@ def mae(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
     Raises
     ------
     InputError
-        If the shapes differ, or a value is infinite, no number, or NaN with ``nan="raise"``.
+        If the shapes differ, or a value is infinite, not a number, or NaN with ``nan="raise"``.
     """
     p, r = _pairs(predicted, reference, nan)
     return float(np.abs(p - r).mean()) if p.size else np.nan
@@ -71,7 +71,7 @@ def mae(predicted: Values, reference: Values, *, nan: str = "raise") -> float:
 def mape(predicted: Values, reference: Values, *, nan: str = "raise") -> PercentageError:
     """Return the mean absolute percentage error over pairs whose reference is not 0.
 
-    The cache paper's MAPE (Section 5.2), which excludes references of 0 too.
+    This is the cache paper's MAPE (Section 5.2), which excludes references of 0 too.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def nrmse(predicted: Values, reference: Values, *, by: str = "mean", nan: str = 
         As `mae`, or if `by` is neither.
     """
     if by not in ("mean", "range"):
-        raise InputError(f"by = {shown(by)} is no normalisation; give 'mean' or 'range'")
+        raise not_one_of("by", by, ("mean", "range"))
     p, r = _pairs(predicted, reference, nan)
     if not p.size:
         return np.nan
@@ -281,9 +281,7 @@ def error_table(
     for column in columns:
         for name, table in (("predicted", predicted), ("reference", reference)):
             if column not in table.columns:
-                raise InputError(
-                    f"{name} has no column {shown(column)}; it has {', '.join(map(str, table.columns))}"
-                )
+                raise unknown("column", column, map(str, table.columns), where=name)
         try:
             p, r = _pairs(predicted[column].reindex(reference.index), reference[column], nan)
         except InputError as error:
@@ -307,7 +305,7 @@ def error_table(
 def _pairs(predicted: Values, reference: Values, nan: str) -> tuple[_F64, _F64]:
     """Check the arrays and return the pairs to compare."""
     if nan not in ("raise", "omit"):
-        raise InputError(f"nan = {shown(nan)} is no policy; give 'raise' or 'omit'")
+        raise not_one_of("nan", nan, ("raise", "omit"))
     p, r = (_values(*v) for v in (("predicted", predicted), ("reference", reference)))
     if p.shape != r.shape:
         raise InputError(

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, warn
+from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, unknown, warn
 from warpstack.hardware.description import gpu, gpus
 from warpstack.tables import checked_table, require
 from warpstack.validation import measures
@@ -107,7 +107,7 @@ def validate(
     if match not in _MATCHING:
         raise not_one_of("match", match, _MATCHING)
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
-        raise InputError(f"clock_ghz = {shown(clock_ghz)} is no clock")
+        raise InputError(f"clock_ghz = {shown(clock_ghz)} is not a clock")
     known = _references(reference, metric)
     predicted = _predictions(predictions, known, metric)
     rows: list[dict[str, Any]] = []
@@ -422,7 +422,7 @@ def _match_launches(
         launches = [row for row in mine if row["name"] == reference["name"]]
         mine = [row for row in mine if row["name"] != reference["name"]]
         if len(launches) != reference["launches"]:
-            # The mean over other launches is no reference for these.
+            # The mean over other launches is not a reference for these.
             yield from (_row(row, None, convert) for row in launches)
             yield _row(None, reference, convert)
             continue
@@ -500,7 +500,7 @@ def _labels(
         if not isinstance(label, str):
             raise not_a(f"{parameter}: {shown(app)}", "text", label)
         if app not in set(table["app"]):
-            raise InputError(f"{parameter}: there is no application {shown(app)}")
+            raise unknown("application", app, sorted(set(table["app"])), where=parameter)
     return table["app"].map(lambda app: chosen.get(app, ""))
 
 

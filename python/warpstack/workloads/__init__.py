@@ -25,7 +25,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.folders import data_folder
 from warpstack.cuda import DeviceArray
-from warpstack.errors import InputError, shown
+from warpstack.errors import not_a, unknown
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
@@ -159,27 +159,18 @@ class Workload:
         Raises
         ------
         InputError
-            If there is no such size or parameter, or a value is no positive number.
+            If there is no such size or parameter, or a value is not a positive number.
         """
         if isinstance(size, str):
             if size not in self.sizes:
-                raise InputError(
-                    f"{self.name} has no size {shown(size)}{_near(size, self.sizes)}; its sizes are "
-                    + ", ".join(self.sizes)
-                )
+                raise unknown("size", size, self.sizes, where=self.name)
             return types.MappingProxyType(dict(self.sizes[size]))
         if not isinstance(size, Mapping):
-            raise InputError(
-                f"{self.name}: expected the name of a size or a mapping of parameters, got "
-                f"{type(size).__name__}"
-            )
+            raise not_a(self.name, "the name of a size or a mapping of parameters", size)
         values = dict(self.sizes["small"])
         for name, value in size.items():
             if name not in values:
-                raise InputError(
-                    f"{self.name} has no parameter {shown(name)}{_near(str(name), values)}; its parameters "
-                    f"are {', '.join(values)}"
-                )
+                raise unknown("parameter", name, values, where=self.name)
             values[name] = as_integer(f"{self.name}: {name}", value, 1, _MOST)
         return types.MappingProxyType(values)
 
@@ -203,7 +194,7 @@ def get(name: str) -> Workload:
     Raises
     ------
     InputError
-        If there is none of this name; the message lists the names.
+        If no workload has this name; the message lists the names.
     """
     return _find(name)[1]
 
@@ -225,7 +216,7 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     Returns
     -------
     App
-        With the workload's name; one kernel per launch.
+        An application with the workload's name and one kernel per launch.
 
     Raises
     ------
@@ -357,20 +348,10 @@ def _modules() -> dict[str, tuple[str, Workload]]:
 def _find(name: str) -> tuple[str, Workload]:
     known = _modules()
     if not isinstance(name, str):
-        raise InputError(f"expected the name of a workload, got {type(name).__name__}")
+        raise not_a("workload", "the name of a workload", name)
     if name not in known:
-        raise InputError(
-            f"there is no workload {shown(name)}{_near(name, known)}; the workloads are "
-            + ", ".join(sorted(known))
-        )
+        raise unknown("workload", name, sorted(known))
     return known[name]
-
-
-def _near(name: str, known: Mapping[str, Any]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _session(stem: str, *, trace: bool) -> Session:

@@ -16,7 +16,7 @@ _WORDS = 512
 
 
 def blocks(threads: int) -> int:
-    """Return the thread blocks for so many threads, at least one."""
+    """Return the number of thread blocks for a number of threads, at least one."""
     return max(1, -(-threads // BLOCK))
 
 

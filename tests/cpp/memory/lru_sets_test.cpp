@@ -38,7 +38,7 @@ TEST(CacheFamily, EqualsCachesOneByOne) {
   std::mt19937_64 random(2);
   std::vector<std::uint64_t> lines(10000);
   for (std::uint64_t& line : lines) line = random() % 300;
-  const std::vector<std::uint64_t> sets{1, 2, 6, 8, 32};  // 8 is no multiple of 6
+  const std::vector<std::uint64_t> sets{1, 2, 6, 8, 32};  // 8 is not a multiple of 6
   CacheFamily family(sets, 4);
   family.access(std::span(lines).first(5000));
   family.access(std::span(lines).last(5000));

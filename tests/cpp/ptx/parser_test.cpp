@@ -727,7 +727,8 @@ TEST(PtxError, UndefinedNames) {
 TEST(PtxError, WrongKindsOfNames) {
   EXPECT_EQ(body_error("@%r1 ret;"), "k.ptx:10: the guard '%r1' is not a predicate register");
   EXPECT_EQ(body_error(".reg .b32 x; bra x;"), "k.ptx:10: 'x' is not a label");
-  EXPECT_EQ(body_error("mov.b32 %r1, !%r2;"), "k.ptx:10: '!' before '%r2', which is no predicate");
+  EXPECT_EQ(body_error("mov.b32 %r1, !%r2;"),
+            "k.ptx:10: '!' before '%r2', which is not a predicate");
   EXPECT_EQ(body_error("L: mov.b32 %r1, L;"),
             "k.ptx:10: 'L' is a label, not an operand of mov.b32");
   EXPECT_EQ(body_error("mov.b32 %r1.x, 0;"),

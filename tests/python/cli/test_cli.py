@@ -286,10 +286,10 @@ def test_bad_trace_is_one_line(run, tmp_path):
     ("arguments", "message"),
     [
         (["predict", "{small}", "--gpu", "pascal-mdn"], "did you mean pascal-mdm?"),
-        (["predict", "{small}", "--models", "mdn"], "unknown model 'mdn'"),
+        (["predict", "{small}", "--models", "mdn"], "there is no model 'mdn'"),
         (
             ["predict", "{small}", "--set", "num_sm=3"],
-            "there is no field num_sm; did you mean num_sms?",
+            "there is no field 'num_sm'; did you mean num_sms?",
         ),
         (["predict", "{small}", "--set", "num_sms"], "--set num_sms: expected field=value"),
         (["predict", "{small}", "--set", "num_sms=many"], "num_sms = 'many' is not a number"),
@@ -318,7 +318,7 @@ def test_bad_trace_is_one_line(run, tmp_path):
         (["predict", "{small}", "--merge-threshold", "nan"], "merge_threshold = nan"),
         (
             ["predict", "{small}", "--memory-limit", "-1"],
-            "memory_limit_mib = -1.0 is no amount of memory",
+            "memory_limit_mib = -1.0 is not an amount of memory",
         ),
         (["predict", "/nowhere/at/all"], "no such file or folder"),
         (["predict"], "the following arguments are required: trace"),

@@ -711,7 +711,7 @@ def test_messages_of_impossible_barriers():
         "thread (0, 0, 0): barrier 16 of 16"
     )
     assert message_of("bar.sync 0, 33;").endswith(
-        "barrier for 33 threads, which is no multiple of 32"
+        "barrier for 33 threads, which is not a multiple of 32"
     )
     body = "and.b32 %r0, %t, 32; add.u32 %r0, %r0, 32; bar.sync 3, %r0;"
     assert message_of(body, block=96).endswith(
@@ -737,7 +737,7 @@ def test_messages_of_bad_accesses():
         "192-byte allocation at 0x700000000000"
     )
     assert message_of(load.format("+1")).endswith(
-        "misaligned load of 4 bytes at 0x700000000001, which is no multiple of 4"
+        "misaligned load of 4 bytes at 0x700000000001, which is not a multiple of 4"
     )
     assert message_of("ld.global.u32 %r0, [%a0+-4];").endswith(
         "out-of-bounds load of 4 bytes at 0x6ffffffffffc: it is 4 bytes before the 128-byte "
@@ -753,11 +753,11 @@ def test_messages_of_bad_accesses():
         "out-of-bounds store of 4 bytes at 0x10: the thread has 16 bytes of local memory"
     )
     assert message_of(".shared .align 4 .b8 s[16]; ld.shared.v2.u32 {%r0, %r1}, [s+4];").endswith(
-        "misaligned load of 8 bytes at 0x4, which is no multiple of 8"
+        "misaligned load of 8 bytes at 0x4, which is not a multiple of 8"
     )
     assert message_of(
         ".shared .align 4 .b8 s[16]; cp.async.ca.shared.global [s], [%a0+1], 4;"
-    ).endswith("misaligned copy of 4 bytes at 0x700000000001, which is no multiple of 4")
+    ).endswith("misaligned copy of 4 bytes at 0x700000000001, which is not a multiple of 4")
 
 
 def test_message_of_uninitialized_memory():

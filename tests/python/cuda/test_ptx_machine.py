@@ -482,7 +482,7 @@ def test_module_variables():
     module.symbol("counters", np.uint32).copy_from(np.array([5, 0, 0, 0], np.uint32))
     module.kernel("k").launch(1, 32, out)
     assert np.asarray(out)[0] == 0 + 0 - 2 + 5
-    with pytest.raises(InputError, match="no multiple"):
+    with pytest.raises(InputError, match="not a multiple"):
         module.symbol("counters", np.dtype("V3"))
     with pytest.raises(InputError, match="no global or constant variable nothing"):
         module.symbol("nothing", np.uint8)
@@ -803,7 +803,7 @@ def test_texture_references_and_queries():
     assert out.to_host().tolist() == [40000000 + 300000 + 4000 + i for i in range(4)]
     with pytest.raises(InputError, match="no texture reference other"):
         module.bind_texture("other", texture)
-    with pytest.raises(InputError, match="77 is no texture or surface object"):
+    with pytest.raises(InputError, match="77 is not a texture or surface object"):
         module.kernel("k").launch(1, 4, out, 77)
 
 
@@ -946,7 +946,7 @@ def test_cubemaps(layered):
     module.kernel("k").launch(count // 32, 32, held, out, texture)
     assert out.to_host().tolist() == expected
     wrong = ws.cuda.texture(device.array(texels), layered=True)
-    with pytest.raises(InputError, match="a texture that is no cubemap is read as one"):
+    with pytest.raises(InputError, match="a texture that is not a cubemap is read as one"):
         module.kernel("k").launch(1, 32, held, out, wrong)
 
 
@@ -1055,7 +1055,7 @@ def test_indirect_calls():
         expected = [g * g if g % 2 == 0 else 3 * g for g in range(32)]
         assert out.reshape(32, 2)[:, 0].tolist() == expected
         assert (out.reshape(32, 2)[:, 1] == 0xFFFFFFFF).all()  # they meet after the call
-    with pytest.raises(InputError, match="call of 0x64, which is no function"):
+    with pytest.raises(InputError, match="call of 0x64, which is not a function"):
         run("mov.u64 %l2, 100; mov.u64 %l0, square;" + rest, per_thread(64), outside=outside)
 
 

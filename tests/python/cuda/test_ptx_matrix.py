@@ -500,7 +500,7 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3}, 
         (
             "mov.u64 %l0, %a0; ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%l0];",
             32,
-            r"is no address of shared memory",
+            r"is not an address of shared memory",
         ),
         (
             "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%d0}, [%a0], 4;",

@@ -86,7 +86,7 @@ def test_registered_model_equals_the_core():
     assert set(ws.predict(app, gpu, "all")["model"]) == set(ws.models.names())
     assert "l1_mshrs" not in ws.models.fields_used(["mine"])
     ws.models.unregister("mine")
-    with pytest.raises(ws.InputError, match="unknown model 'mine'"):
+    with pytest.raises(ws.InputError, match="there is no model 'mine'"):
         ws.predict(app, gpu, ["mine"])
 
 
@@ -95,8 +95,8 @@ def test_registered_model_equals_the_core():
     ("arguments", "message"),
     [
         (("mdm", issue_and_stalls), "there is a model mdm already"),
-        (("all", issue_and_stalls), "is no name for a model"),
-        (("two words", issue_and_stalls), "is no name for a model"),
+        (("all", issue_and_stalls), "is not a name for a model"),
+        (("two words", issue_and_stalls), "is not a name for a model"),
         (("mine", 3), "cycles: expected a function, got 3"),
     ],
 )
@@ -109,7 +109,7 @@ def test_wrong_models(arguments, message):
 @pytest.mark.parametrize(
     ("stack", "message"),
     [
-        ({"memory": 1.0}, "'memory' is no component"),
+        ({"memory": 1.0}, "'memory' is not a component"),
         ({"base": float("nan")}, "base = nan cycles"),
         ({"base": -1.0}, "base = -1.0 cycles"),
         ({}, "takes no cycles"),
@@ -123,7 +123,7 @@ def test_wrong_stacks(stack, message):
 
 @pytest.mark.usefixtures("clean")
 def test_wrong_registrations():
-    with pytest.raises(ws.InputError, match="there is no field l1_mshr; did you mean l1_mshrs"):
+    with pytest.raises(ws.InputError, match="there is no field 'l1_mshr'; did you mean l1_mshrs"):
         ws.models.register("mine", issue_and_stalls, fields=["l1_mshr"])
     with pytest.raises(ws.InputError, match="no model 'mdm' was registered"):
         ws.models.unregister("mdm")

@@ -138,12 +138,12 @@ def test_impossible_gpus_are_said_to_be(app):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"fields": ["num_sm"]}, "fields: there is no field num_sm; did you mean num_sms"),
+        ({"fields": ["num_sm"]}, "fields: there is no field 'num_sm'; did you mean num_sms"),
         ({"fields": []}, "fields: there are none"),
         ({"fields": ["scheduler"]}, "fields: scheduler = 'gto' needs values to choose from"),
         ({"fields": {"num_sms": [0]}}, "num_sms = 0 is less than 1"),
         ({"fields": ["l2_mshrs"]}, "l2_mshrs has no influence on the models gpumech, mdm"),
-        ({"models": "best"}, "unknown model 'best'"),
+        ({"models": "best"}, "there is no model 'best'"),
     ],
 )
 def test_wrong_arguments(app, arguments, message):

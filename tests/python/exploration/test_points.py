@@ -69,7 +69,7 @@ def test_failed_points_are_left_out(app, table, pascal):
         ws.InputError, match="no points to look at; all failed, the first with: GPU"
     ):
         ws.point_totals(failed)
-    # One failed kernel: what is left of the point is no sum of the application.
+    # One failed kernel: what is left of the point is not a sum of the application.
     table = table.assign(error="")
     table.loc[0, "error"] = "broken"
     assert len(ws.point_totals(table)) == 11
@@ -81,7 +81,7 @@ def test_failed_points_are_left_out(app, table, pascal):
         (lambda t: t.drop(columns="cycles"), "there is no column cycles; expected the DataFrame"),
         (lambda t: pd.concat([t, t]), "point 0 has gpumech of kernel 1 twice"),
         (lambda t: t.iloc[1:], "gpumech at point 0 has 1 kernels, mdm at point 5 has 2 kernels"),
-        (lambda t: list(t), "got list"),
+        (lambda t: list(t), "got a list"),
     ],
 )
 def test_wrong_tables(table, change, message):
@@ -113,12 +113,20 @@ def test_speedup_is_of_time_not_of_cycles(app, pascal):
     ("baseline", "model", "message"),
     [
         ({"num_sms": 28}, None, r"dram_bandwidth_gbs has 2 values; choose one: baseline=\{'dram_b"),
-        ({"num_sms": 29}, None, r"num_sms = 29 is no value of the sweep; there are \[14, 28, 56\]"),
-        ({"l1_mshrs": 1}, None, "'l1_mshrs' is no axis of this sweep; there are num_sms, dram_b"),
+        (
+            {"num_sms": 29},
+            None,
+            r"num_sms = 29 is not a value of the sweep; there are \[14, 28, 56\]",
+        ),
+        (
+            {"l1_mshrs": 1},
+            None,
+            "this sweep: there is no axis 'l1_mshrs'; there are num_sms, dram_b",
+        ),
         (
             {"num_sms": 28, "dram_bandwidth_gbs": 480},
             "simulation",
-            "model = 'simulation' is not in the table; there are gpumech, mdm",
+            "the table: there is no model 'simulation'; there are gpumech, mdm",
         ),
     ],
 )
@@ -155,7 +163,7 @@ def test_a_place_of_several_numbers(app):
     table = ws.sweep(app, volta, axes, ["mdm"])
     totals = slice_of(table, ["num_sms"], {"shared_memory_carve_outs_kib": (0, 96)})
     assert totals["point"].tolist() == [2, 3]
-    with pytest.raises(ws.InputError, match="is no value of the sweep"):
+    with pytest.raises(ws.InputError, match="is not a value of the sweep"):
         slice_of(table, ["num_sms"], {"shared_memory_carve_outs_kib": (0, 97)})
 
 
@@ -258,8 +266,8 @@ def test_sobol_indices_of_a_sweep(app, pascal):
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([{"num_sms": v} for v in (1, 2, 3, 4)], "4 points over 1 axes are no sample"),
-        ([{"num_sms": v} for v in (1, 3, 2, 4, 2, 5)], "points 4 to 5 are no sample"),
+        ([{"num_sms": v} for v in (1, 2, 3, 4)], "4 points over 1 axes are not a sample"),
+        ([{"num_sms": v} for v in (1, 3, 2, 4, 2, 5)], "points 4 to 5 are not a sample"),
         ([{"num_sms": 2}] * 6, "the same at every point"),
     ],
 )
@@ -269,5 +277,7 @@ def test_no_saltelli_sample(points, message):
 
 
 def test_metrics_are_checked(table):
-    with pytest.raises(ws.InputError, match=r"metric: 'icp' names icp, .* did you mean ipc?"):
+    with pytest.raises(
+        ws.InputError, match=r"metric: 'icp': there is no name 'icp'; did you mean ipc\?"
+    ):
         ws.plot.curves(table, "num_sms", "icp", where={"dram_bandwidth_gbs": 240})

@@ -110,9 +110,9 @@ def test_samples_are_axes(pascal):
         ({"num_sms": (0, 2, "log")}, "starts above 0"),
         ({"num_sms": (1.2, 1.8)}, "no whole number"),
         ({"num_sms": (1, 10**400)}, "finite"),
-        ({"scheduler": (1, 2)}, "scheduler is no number; give a list of choices"),
-        ({"shared_memory_carve_outs_kib": (1, 2)}, "is no number; give a list of choices"),
-        ({"num_sms": [{1}]}, "set is no value of a field"),
+        ({"scheduler": (1, 2)}, "scheduler is not a number; give a list of choices"),
+        ({"shared_memory_carve_outs_kib": (1, 2)}, "is not a number; give a list of choices"),
+        ({"num_sms": [{1}]}, "set is not a value of a field"),
         ({"num_sms": (-(10**5000), 1)}, "finite"),
     ],
 )

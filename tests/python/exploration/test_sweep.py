@@ -287,7 +287,7 @@ def test_a_model_that_fails_leaves_the_others(pascal):
     ("axes", "message"),
     [
         ({"num_sm": [1]}, "did you mean num_sms"),
-        ([{"num_sm": 1}], "point 0: there is no field num_sm; did you mean num_sms"),
+        ([{"num_sm": 1}], "point 0: there is no field 'num_sm'; did you mean num_sms"),
         ({"num_sms": 3}, "num_sms = 3 is not a list of values"),
         ({"num_sms": "16"}, "is not a list of values"),
         ({"num_sms": []}, "num_sms has no values"),
@@ -314,7 +314,7 @@ def test_axes_that_are_no_design(kernel, pascal, axes, message):
         ({"merge_threshold": None}, "merge_threshold = None"),
         ({"merge_threshold": 10**400}, "merge_threshold"),
         ({"models": ["mdm", "mt", "mdm"]}, "models: mdm is given twice"),
-        ({"models": "mdx"}, "unknown model"),
+        ({"models": "mdx"}, "there is no model"),
         ({"client": 3}, "client: "),
     ],
 )

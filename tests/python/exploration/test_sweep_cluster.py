@@ -88,7 +88,7 @@ def test_a_killed_worker_costs_nothing(client, app, pascal, tmp_path):
 
 
 def test_clients_are_checked(app, pascal):
-    with pytest.raises(ws.InputError, match=r"expected a distributed\.Client, got str"):
+    with pytest.raises(ws.InputError, match=r"expected a distributed\.Client, got 'tcp"):
         ws.sweep(app, pascal, AXES, client="tcp://localhost")
 
 

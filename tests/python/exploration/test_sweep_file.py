@@ -97,7 +97,7 @@ def test_errors_of_points_are_told(folder, capsys):
     ("old", "new", "message"),
     [
         ("models:", "model:", "there is no key 'model'; did you mean models?"),
-        ("num_sms", "num_sm", "axes: there is no field num_sm; did you mean num_sms?"),
+        ("num_sms", "num_sm", "axes: there is no field 'num_sm'; did you mean num_sms?"),
         ("[7, 14]", "7", "axes: num_sms = '7' is not a list of values"),
         ("[7, 14]", "[]", "axes: num_sms has no values"),
         ("{l1_mshrs: 64}", "{l1_mshr: 64}", "did you mean l1_mshrs?"),
@@ -108,7 +108,7 @@ def test_errors_of_points_are_told(folder, capsys):
         ('trace: trace, kernels: "1"', "workload: bsf", "no workload 'bsf'; did you mean bfs?"),
         ("gpu: pascal-mdm", "gpu: pascal-mdn", "did you mean pascal-mdm?"),
         ("gpu: pascal-mdm", "", "there is no gpu"),
-        ("[gpumech, mdm]", "[mdx]", "unknown model 'mdx'"),
+        ("[gpumech, mdm]", "[mdx]", "there is no model 'mdx'"),
         ("flush_l2: true", "flush_l2: maybe", "is not true or false"),
         ("flush_l2: true", "flush_l3: true", "did you mean flush_l2?"),
         ("merge_threshold: 10", "merge_threshold: -1", "merge_threshold = -1"),

@@ -472,11 +472,11 @@ class TestHardware:
             ("app,cycles\nhotspot,1\nhotpot,2\n", "row 3: app = 'hotpot' is not one of"),
             ("app,cycles\nhotspot,1\nhotspot,2\n", "row 3: hotspot comes twice"),
             ("app,cycles\nhotspot\n", "row 2: expected 2 values, got 1"),
-            ("app,cycles\nhotspot,-1\n", "row 2: cycles '-1' is no positive number"),
+            ("app,cycles\nhotspot,-1\n", "row 2: cycles '-1' is not a positive number"),
             ("app,cycles\nhotspot,inf\n", "row 2: cycles 'inf'"),
             ("app,cycles\nhotspot,many\n", "row 2: cycles 'many'"),
-            ('app,cycles\n"hotspot', "is no CSV file"),
-            (b"\xff\xfe\x00", "is no CSV file"),
+            ('app,cycles\n"hotspot', "is not a CSV file"),
+            (b"\xff\xfe\x00", "is not a CSV file"),
         ],
     )
     def test_bad_tables(self, capsys, tmp_path, text, message):
@@ -563,5 +563,5 @@ class TestCommand:
     def test_output_is_a_file(self, capsys, tmp_path):
         (tmp_path / "out").write_text("mine")
         assert main(["figure", "mwp-table2", "-o", str(tmp_path / "out")]) == 2
-        assert "is no folder" in capsys.readouterr().err
+        assert "is not a folder" in capsys.readouterr().err
         assert (tmp_path / "out").read_text() == "mine"

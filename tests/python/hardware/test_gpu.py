@@ -149,11 +149,11 @@ class TestReplace:
         assert set(base.sources) - set(changed.sources) == {"num_sms", "l1_mshrs"}
 
     def test_wrong_name_suggests_the_near_one(self):
-        with pytest.raises(InputError, match=r"no field num_sm; did you mean num_sms\?"):
+        with pytest.raises(InputError, match=r"no field 'num_sm'; did you mean num_sms\?"):
             gpu("pascal-mdm").replace(num_sm=56)
 
     def test_wrong_name_without_a_near_one_says_where_to_look(self):
-        with pytest.raises(InputError, match="no field zzzzz; `warpstack gpus --fields` lists"):
+        with pytest.raises(InputError, match="no field 'zzzzz'; `warpstack gpus --fields` lists"):
             gpu("pascal-mdm").replace(zzzzz=1)
 
     def test_is_frozen(self):
@@ -385,7 +385,7 @@ class TestAsGpu:
             gpu(value)
 
     def test_refuses_what_is_no_file_name(self):
-        with pytest.raises(InputError, match="is no file name"):
+        with pytest.raises(InputError, match="is not a file name"):
             gpu("a\0b.yaml")
         with pytest.raises(InputError, match="expected a path, got 3"):
             Gpu.from_file(3)
@@ -493,7 +493,7 @@ class TestFromFile:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"num_sm": 1}, r"mine\.yaml: there is no field num_sm; did you mean num_sms\?"),
+            ({"num_sm": 1}, r"mine\.yaml: there is no field 'num_sm'; did you mean num_sms\?"),
             ({"num_sms": "many"}, r"mine\.yaml: .*num_sms = 'many' is not a number"),
             ({"num_sms": {"source": "x"}}, r"mine\.yaml: num_sms: expected \{value: "),
             ({"num_sms": {"value": 1, "unit": "SMs"}}, r"mine\.yaml: num_sms: expected \{value: "),

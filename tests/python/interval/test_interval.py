@@ -347,7 +347,7 @@ def test_missing_blocks_count_like_the_traced_ones(tmp_path, pascal):
 
 
 def test_odd_issue_widths_make_no_intervals(pascal):
-    """Three per cycle: rounding errors of 1/3 are no stalls, but a dependence is.
+    """Three per cycle: rounding errors of 1/3 are not stalls, but a dependence is.
 
     Every 10th instruction reads the previous one's result of latency 7: it issues at its cycle + 8
     where its slot was at + 1/3.

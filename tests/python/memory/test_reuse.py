@@ -395,10 +395,13 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
         ),
         (lambda: ws.stack_distances([1.5]), "lines has the type float64.*//"),
         (lambda: ws.stack_distances([3, -2]), "lines has the negative number -2"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=0), "rate = 0.000000 is no share"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=1.5), "rate = 1.500000 is no share"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=float("nan")), "rate = .*nan.* is no share"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate="all"), "rate = 'all' is no number"),
+        (lambda: ws.ReuseProfile.from_lines([1], rate=0), "rate = 0.000000 is not a share"),
+        (lambda: ws.ReuseProfile.from_lines([1], rate=1.5), "rate = 1.500000 is not a share"),
+        (
+            lambda: ws.ReuseProfile.from_lines([1], rate=float("nan")),
+            "rate = .*nan.* is not a share",
+        ),
+        (lambda: ws.ReuseProfile.from_lines([1], rate="all"), "rate = 'all' is not a number"),
         (lambda: ws.ReuseProfile.from_lines([1], rate=0.5, batches=1), "batches = 1;.* 2 to 1024"),
         (lambda: ws.ReuseProfile.from_lines([1], batches=2.5), "batches = 2.5 is not a whole"),
         (lambda: ws.ReuseProfile.from_lines([1], seed=-1), "seed = -1 is not a whole number"),
@@ -440,7 +443,7 @@ def test_bad_input(call, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": "l3"}, "level = 'l3' is no cache"),
+        ({"level": "l3"}, "level = 'l3' is not one of l1, l2"),
         ({"filtered": True}, "nothing is in front of L1"),
         ({"line_bytes": 48}, "line_bytes = 48 is not a positive multiple of 32"),
         ({"line_bytes": 0}, "line_bytes = 0 is not"),

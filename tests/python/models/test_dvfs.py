@@ -125,7 +125,7 @@ class TestDvfs:
             ([0], "mdm", "0.0 GHz is not a positive clock"),
             (["x"], "mdm", "is not a list of numbers"),
             ([3], "crisp", "no clock above the nominal one, 2 GHz"),
-            ([1], "crips", "unknown model 'crips'"),
+            ([1], "crips", "there is no model 'crips'"),
             ([1], [], "no model given"),
         ):
             with pytest.raises(ws.InputError, match=message):

@@ -437,7 +437,7 @@ def test_unknown_model_lists_the_names(pascal):
         match=r"no model 'mdmm'; did you mean mdm\?; there are naive_interval, .* mdm, ",
     ):
         ws.models.evaluate(profile, pascal, "mdmm")
-    with pytest.raises(ws.InputError, match="unknown model 'mdmm'"):
+    with pytest.raises(ws.InputError, match="there is no model 'mdmm'"):
         ws.predict(compute_kernel(1), pascal, ["mdm", "mdmm"])
     with pytest.raises(ws.InputError, match="no model given"):
         ws.predict(compute_kernel(1), pascal, [])

@@ -420,7 +420,7 @@ class TestThreeDescriptions:
     @pytest.mark.parametrize("width", [50, 64])
     def test_agree(self, width):
         """A width of 50 floats makes accesses uncoalesced; 64, and tiles of 16, coalesced ones."""
-        # By hand: 22 instructions before the loop that are no parameters, 3 times 12 in it, and
+        # By hand: 22 instructions before the loop that are not parameters, 3 times 12 in it, and
         # add and ret after it; M, N and 3 times, and P once. 3 of mad and mul.wide and one mad
         # are integer multiplications: (58 + 7 + 4 * 3.3) / 65.
         mem = {"uncoal_mem_insts" if width == 50 else "coal_mem_insts": 7}
@@ -468,7 +468,7 @@ class TestThreeDescriptions:
         assert found.active_blocks_per_sm < 8
 
     def test_values_that_threads_may_disagree_on(self):
-        """A step under a guard, and one of two values by a branch, are no counters."""
+        """A step under a guard, and one of two values by a branch, are not counters."""
         guarded = COUNTING.replace("  add.s64 %rd23", "  @%p1 add.s64 %rd23")
         kernel = self.kernel("  setp.lt.s32 %p1, %r1, 3;\n" + guarded)
         table = mwp_cwp.static_instructions(kernel, trip_counts={"OUTERLOOP": 3})
@@ -490,10 +490,10 @@ class TestThreeDescriptions:
         kernel = self.kernel()
         for arguments, message in (
             ({}, r"how often does the loop at OUTERLOOP \(line 41\) run\?"),
-            ({"trip_counts": {"LOOP": 3}}, "there is no loop 'LOOP'; the loops are OUTERLOOP"),
+            ({"trip_counts": {"LOOP": 3}}, "there is no loop 'LOOP'; did you mean OUTERLOOP"),
             ({"trip_counts": {"OUTERLOOP": -1}}, "OUTERLOOP = -1 is not a count"),
             ({"trip_counts": {"OUTERLOOP": 3}, "executions": {"X": 1}}, "no branch leads to"),
-            ({"trip_counts": {"OUTERLOOP": 3}, "parameters": {"w": 1}}, "no parameter w;"),
+            ({"trip_counts": {"OUTERLOOP": 3}, "parameters": {"w": 1}}, "no parameter 'w';"),
         ):
             with pytest.raises(ws.InputError, match=message):
                 mwp_cwp.static_instructions(kernel, **arguments)
@@ -607,7 +607,7 @@ def test_bad_input():
         ({"comp_insts": -1}, "comp_insts = -1 is not a number at least 0"),
         ({"num_blocks": 0}, "num_blocks = 0 is not positive"),
         ({"independent_mem_insts": 7}, "more than the memory instructions"),
-        ({"comp": 1}, "there is no field comp"),
+        ({"comp": 1}, "there is no field 'comp'"),
     ):
         with pytest.raises(ws.InputError, match=message):
             TILED.replace(**arguments)
@@ -615,7 +615,7 @@ def test_bad_input():
         EXAMPLE.replace(nums_sms=3)
     with pytest.raises(ws.InputError, match="not a number positive"):
         EXAMPLE.replace(clock_ghz=0)
-    with pytest.raises(ws.InputError, match="the machines are 8800gtx"):
+    with pytest.raises(ws.InputError, match=r"did you mean gtx280\?; there are 8800gtx"):
         mwp_cwp.machine("gtx1")
     with pytest.raises(ws.InputError, match="does not fit"):
         EXAMPLE.active_blocks_per_sm(512, 200)

@@ -168,7 +168,7 @@ def test_pareto(table, pascal):
     drawn = zip(front.get_xdata(), front.get_ydata(), strict=True)
     assert [tuple(map(float, point)) for point in drawn] == sorted(best)
     with pytest.raises(
-        ws.InputError, match="cost: l1_size_kib is no axis of this sweep; give gpu="
+        ws.InputError, match="cost: l1_size_kib is not an axis of this sweep; give gpu="
     ):
         ws.plot.pareto(table, "num_sms * l1_size_kib")
 
@@ -278,16 +278,22 @@ def test_nothing_to_draw(name, table):
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda t: ws.plot.curves(t, "l1_mshrs"), "'l1_mshrs' is no axis of this sweep; there are"),
+        (
+            lambda t: ws.plot.curves(t, "l1_mshrs"),
+            "this sweep: there is no axis 'l1_mshrs'; there are",
+        ),
         (lambda t: ws.plot.curves(t, X), r"dram_bandwidth_gbs has 2 values; choose one: where=\{"),
         (lambda t: ws.plot.heat_map(t, X, X), "num_sms is given twice; choose two axes"),
         (
             lambda t: ws.plot.heat_map(t, X, Y),
             "models simulation, gpumech, mdm; choose one: model=",
         ),
-        (lambda t: ws.plot.heat_map(t, X, Y, model="mt"), "model = 'mt' is not in the table"),
-        (lambda t: ws.plot.curves(t, X, where={Y: 1}), "dram_bandwidth_gbs = 1 is no value of the"),
-        (lambda t: ws.plot.curves(t, X, "name", where={Y: 240}), "names name, which there is not"),
+        (lambda t: ws.plot.heat_map(t, X, Y, model="mt"), "the table: there is no model 'mt'"),
+        (
+            lambda t: ws.plot.curves(t, X, where={Y: 1}),
+            "dram_bandwidth_gbs = 1 is not a value of the",
+        ),
+        (lambda t: ws.plot.curves(t, X, "name", where={Y: 240}), "there is no name 'name'"),
     ],
 )
 def test_wrong_arguments(table, draw, message):

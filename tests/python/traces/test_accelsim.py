@@ -352,12 +352,16 @@ def test_names_that_are_not_utf8(tmp_path, ending):
         (3, {}, "load: expected a path, got 3"),
         (b"x", {}, "load: expected a path, got b'x'"),
         ("", {}, "load: the path is empty"),
-        ("a\0b", {}, "is no file name"),
-        ("a\ud800", {}, "is no file name"),
+        ("a\0b", {}, "is not a file name"),
+        ("a\ud800", {}, "is not a file name"),
         ("x" * 5000, {}, "has 5000 characters, too many for a path"),
         (".", {"kernels": "1"}, "expected launch numbers such as"),
-        (".", {"memory_limit_mib": "x"}, "memory_limit_mib = 'x' is no amount of memory"),
-        (".", {"memory_limit_mib": float("nan")}, "memory_limit_mib = nan is no amount of memory"),
+        (".", {"memory_limit_mib": "x"}, "memory_limit_mib = 'x' is not an amount of memory"),
+        (
+            ".",
+            {"memory_limit_mib": float("nan")},
+            "memory_limit_mib = nan is not an amount of memory",
+        ),
     ],
 )
 def test_wrong_arguments(path, options, message):

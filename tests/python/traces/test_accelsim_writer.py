@@ -575,8 +575,8 @@ class TestSaving:
         ("options", "message"),
         [
             ({"format": "csv"}, "format = 'csv' is not one of parquet, accelsim"),
-            ({"binary_version": 80}, "binary_version = 80 is no option of the format parquet"),
-            ({"compression": "xz"}, "compression = 'xz' is no option of the format parquet"),
+            ({"binary_version": 80}, "binary_version = 80 is not an option of the format parquet"),
+            ({"compression": "xz"}, "compression = 'xz' is not an option of the format parquet"),
             ({"format": "accelsim", "compression": "gz"}, "compression = 'gz' is not xz"),
             ({"format": "accelsim", "binary_version": 8.0}, "binary_version = 8.0 is not a whole"),
         ],
@@ -629,4 +629,4 @@ class TestSaving:
             [*command, str(tmp_path / "p"), "--xz"], capture_output=True, text=True, check=False
         )
         assert bad.returncode == 2
-        assert "compression = 'xz' is no option of the format parquet" in bad.stderr
+        assert "compression = 'xz' is not an option of the format parquet" in bad.stderr

@@ -168,11 +168,11 @@ def test_a_kernel_alone_is_saved_as_an_application(tmp_path):
 @pytest.mark.parametrize(
     ("app", "path", "message"),
     [
-        ([], "x", "save: expected an App or a KernelTrace, got list"),
+        ([], "x", "save: expected an App or a KernelTrace, got a list"),
         (ws.App([]), "x", "save: app has no kernels"),
         (None, 3, "save: expected a path, got 3"),
         (None, "", "save: the path is empty"),
-        (None, "a\0b", "is no file name"),
+        (None, "a\0b", "is not a file name"),
         (None, "/", "/: exists already"),
         (None, "/dev/null/x", "/dev/null/x: cannot be written: Not a directory"),
         (None, "/tmp/" + "x" * 5000, "characters, too many for a path"),
@@ -316,16 +316,19 @@ class TestDamage:
         ("change", "message"),
         [
             (lambda m: m.update(format="other"), 'lacks "format": "warpstack-trace"'),
-            (lambda m: m.pop("name"), "name is missing or is no str"),
-            (lambda m: m.update(kernels=3), "kernels is missing or is no list"),
+            (lambda m: m.pop("name"), "name is missing or is not a str"),
+            (lambda m: m.update(kernels=3), "kernels is missing or is not a list"),
             (lambda m: m.update(kernels=[]), "the saved trace has no kernels"),
-            (lambda m: m.update(kernels=[3]), r"kernels\[0\].folder is missing or is no str"),
-            (lambda m: m["kernels"][0].pop("folder"), "folder is missing or is no str"),
-            (lambda m: m["kernels"][0].update(folder="../app/kernel-1"), "is no name of a folder"),
-            (lambda m: m["kernels"][0].update(folder=".."), "is no name of a folder"),
-            (lambda m: m["kernels"][0].update(folder=""), "is no name of a folder"),
-            (lambda m: m["kernels"][0].update(digest=3), "digest is missing or is no str"),
-            (lambda m: m["kernels"][0].update(header=[]), "header is missing or is no dict"),
+            (lambda m: m.update(kernels=[3]), r"kernels\[0\].folder is missing or is not a str"),
+            (lambda m: m["kernels"][0].pop("folder"), "folder is missing or is not a str"),
+            (
+                lambda m: m["kernels"][0].update(folder="../app/kernel-1"),
+                "is not the name of a folder",
+            ),
+            (lambda m: m["kernels"][0].update(folder=".."), "is not the name of a folder"),
+            (lambda m: m["kernels"][0].update(folder=""), "is not the name of a folder"),
+            (lambda m: m["kernels"][0].update(digest=3), "digest is missing or is not a str"),
+            (lambda m: m["kernels"][0].update(header=[]), "header is missing or is not a dict"),
         ],
     )
     def test_manifest_entries(self, saved, change, message):
@@ -344,10 +347,10 @@ class TestDamage:
             ({"stream": 1.5}, "stream = 1.5 is not a whole number"),
             ({"stream": None}, "stream = None is not a whole number"),
             ({"grid": [1, 1]}, "grid has 2 numbers instead of 3"),
-            ({"grid": 3}, "grid is missing or is no list"),
+            ({"grid": 3}, "grid is missing or is not a list"),
             ({"grid": [1, 1, "1"]}, "grid = '1' is not a whole number"),
-            ({"name": 3}, "name is missing or is no str"),
-            ({"source": None}, "source is missing or is no str"),
+            ({"name": 3}, "name is missing or is not a str"),
+            ({"source": None}, "source is missing or is not a str"),
         ],
     )
     def test_manifest_headers(self, saved, change, message):

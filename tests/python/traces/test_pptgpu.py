@@ -371,7 +371,7 @@ GOOD = original(RECORDS[0])
         ({"config": CONFIG.replace("[1]", "[True]")}, "no list app_kernels_id"),
         ({"config": CONFIG.replace(": 18", ": -1")}, "kernel_1 has num_registers = -1"),
         ({"config": CONFIG.replace('"grid_size"', '"size"')}, "kernel_1 has grid_size = None"),
-        ({"config": CONFIG.replace('"kernel_name"', '"name"')}, 'kernel_1 is no {"kernel_name"'),
+        ({"config": CONFIG.replace('"kernel_name"', '"name"')}, 'kernel_1 is not {"kernel_name"'),
         (
             {"config": CONFIG.replace(": 2,", ": 1,")},
             "thread block 1 is outside the launch of 1 blocks",

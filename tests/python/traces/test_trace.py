@@ -199,7 +199,7 @@ class TestBuilder:
         declared = one.instruction("MOV")
         with pytest.raises(ws.InputError, match="MOV was declared by another builder"):
             ws.patterns.KernelBuilder("two", grid=1, block=32).issue(declared)
-        with pytest.raises(ws.InputError, match="expected what `instruction` returned, got int"):
+        with pytest.raises(ws.InputError, match="expected what `instruction` returned, got 0"):
             one.issue(0)
 
     def test_is_used_up_by_building(self):
@@ -303,8 +303,11 @@ def test_names_are_printable_text(name):
         (lambda: ws.patterns.strided(1, iterations=-1), "iterations = -1 is outside"),
         (lambda: ws.patterns.strided(1, warps_per_block=33), "warps_per_block = 33 is outside 1"),
         (lambda: ws.patterns.stream(loads="2"), "loads = '2' is not a whole number"),
-        (lambda: ws.patterns.gather(footprint_mib=0), "footprint_mib = 0 is no size"),
-        (lambda: ws.patterns.gather(footprint_mib=float("nan")), "footprint_mib = nan is no size"),
+        (lambda: ws.patterns.gather(footprint_mib=0), "footprint_mib = 0 is not a size"),
+        (
+            lambda: ws.patterns.gather(footprint_mib=float("nan")),
+            "footprint_mib = nan is not a size",
+        ),
         (lambda: ws.patterns.gather(seed=-1), "seed = -1 is outside"),
     ],
 )

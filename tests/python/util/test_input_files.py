@@ -1,4 +1,4 @@
-"""Files that are no files, and files that want all memory or time, end in one clear error."""
+"""Files that are not files, and files that want all memory or time, end in one clear error."""
 
 import lzma
 import os

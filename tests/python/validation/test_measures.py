@@ -97,8 +97,8 @@ def test_table():
         (lambda: measures.mae([[1]], [1]), r"predicted has the shape \(1, 1\)"),
         (lambda: measures.mae(["x"], [1]), "predicted has the type <U1"),
         (lambda: measures.pearson([1], [np.inf]), "reference has an infinite value at 0"),
-        (lambda: measures.mae([1], [1], nan="keep"), "nan = 'keep' is no policy"),
-        (lambda: measures.nrmse([1], [1], by="max"), "by = 'max' is no normalisation"),
+        (lambda: measures.mae([1], [1], nan="keep"), "nan = 'keep' is not one of raise, omit"),
+        (lambda: measures.nrmse([1], [1], by="max"), "by = 'max' is not one of mean, range"),
     ],
 )
 def test_bad_input(call, message):
@@ -116,7 +116,7 @@ def test_bad_input(call, message):
             {"a": [1]},
             {"a": [1], "b": [2]},
             {"columns": ["b"]},
-            "predicted has no column 'b'; it has a",
+            "predicted: there is no column 'b'; there are a",
         ),
         ({"a": [np.nan]}, {"a": [1]}, {"nan": "raise"}, "column 'a': 1 of 1 pairs have NaN"),
     ],

@@ -226,7 +226,7 @@ class TestMatching:
                 "cycles = 'x' is not a number",
             ),
             (predictions([1.0]), frame(kernel=[1], ipc=[1]), {}, "no prediction has a reference"),
-            (predictions([1.0]), frame(kernel=[1], cycles=[1]), {"clock_ghz": 0}, "is no clock"),
+            (predictions([1.0]), frame(kernel=[1], cycles=[1]), {"clock_ghz": 0}, "is not a clock"),
             (
                 predictions([1.0]),
                 frame(kernel=[1, 1], cycles=[1, 2]),

@@ -189,17 +189,17 @@ def test_recompiled_source_gives_the_same_results(name, monkeypatch):
 
 
 def test_unknown_names_suggest_the_near_one():
-    with pytest.raises(ws.InputError, match=r"no workload 'hotpot' \(did you mean hotspot\?\)"):
+    with pytest.raises(ws.InputError, match=r"no workload 'hotpot'; did you mean hotspot\?;"):
         ws.workloads.load("hotpot")
-    with pytest.raises(ws.InputError, match="no workload 'b'; the workloads are 2d-convolution, "):
+    with pytest.raises(ws.InputError, match="no workload 'b'; there are 2d-convolution, "):
         ws.workloads.get("b")
-    with pytest.raises(ws.InputError, match="expected the name of a workload, got int"):
+    with pytest.raises(ws.InputError, match="workload: expected the name of a workload, got "):
         ws.workloads.get(3)
     with pytest.raises(
-        ws.InputError, match=r"no size 'smallest' \(did you mean small\?\); its sizes"
+        ws.InputError, match=r"no size 'smallest'; did you mean small\?; there are "
     ):
         ws.workloads.load("hotspot", "smallest")
-    with pytest.raises(ws.InputError, match=r"no parameter 'widths' \(did you mean width\?\)"):
+    with pytest.raises(ws.InputError, match=r"no parameter 'widths'; did you mean width\?"):
         ws.workloads.load("hotspot", {"widths": 3})
     with pytest.raises(ws.InputError, match="width = 0 is outside 1 to"):
         ws.workloads.load("hotspot", {"width": 0})
@@ -306,7 +306,7 @@ def test_command_traces_a_workload(capsys, tmp_path):
 
 def test_command_refuses_unknown_workloads(capsys, tmp_path):
     _, err = run_command(capsys, "trace", "--workload", "hotspt", "-o", tmp_path / "x", status=2)
-    assert err.startswith("warpstack: error: there is no workload 'hotspt' (did you mean hotspot?)")
+    assert err.startswith("warpstack: error: there is no workload 'hotspt'; did you mean hotspot?;")
     assert not (tmp_path / "x").exists()
 
 

@@ -43,7 +43,7 @@ def read_gpu(arguments: argparse.Namespace) -> Gpu:
 def report_unused(
     arguments: argparse.Namespace, target: Gpu, used: AbstractSet[str], what: str
 ) -> None:
-    """Say which settings change nothing that is used, neither themselves nor through others.
+    """Warn of settings that change nothing that is used, neither by themselves nor through others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is said on standard error: one line each of errors, warnings and notes."""
+"""Messages on standard error: one line per error, warning or note."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def add_flush_l2(parser: argparse.ArgumentParser) -> None:
 
 
 def add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides: str = "") -> None:
-    """Add ``--models``; `besides`: what there is besides the models."""
+    """Add ``--models``; `besides` names what can be given besides the models."""
     from warpstack.models import prediction
 
     parser.add_argument(

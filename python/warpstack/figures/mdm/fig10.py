@@ -1,4 +1,4 @@
-"""MDM, Figure 10: errors against a GPU, where somebody has measured one."""
+"""MDM, Figure 10: errors against a GPU, if measurements are given."""
 
 from __future__ import annotations
 

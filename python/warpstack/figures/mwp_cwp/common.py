@@ -30,7 +30,7 @@ TILED = mwp_cwp.KernelDescription(
 def with_warps(
     kernel: mwp_cwp.KernelDescription, warps: npt.ArrayLike, sms: float | npt.NDArray[np.float64]
 ) -> mwp_cwp.KernelDescription:
-    """Return a kernel with one thread block per SM, of so many warps."""
+    """Return a kernel with one thread block per SM, of `warps` warps."""
     return kernel.replace(
         threads_per_block=32.0 * np.asarray(warps, dtype=float),
         num_blocks=sms,

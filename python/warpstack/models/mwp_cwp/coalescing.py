@@ -212,7 +212,7 @@ def transactions(index: _Term, size: int) -> Transactions:
     Transactions
         One for an index of a half-warp's first thread that may not be divisible by 16 (step 2), and
         those that the increment from thread to thread spreads the half-warp over (steps 3, 4). An
-        increment that is no known number gives a thread a transaction each, and so do more than 16.
+        increment that is not a known number gives a thread a transaction each, and so do more than 16.
         Where all threads access one element there is one transaction.
 
     Raises

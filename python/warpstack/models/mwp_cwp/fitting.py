@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu
 from warpstack.models.mwp_cwp.machine import Machine, as_machine
 from warpstack.models.mwp_cwp.model import KernelDescription, predict
@@ -50,12 +50,10 @@ def microbenchmark(
     Raises
     ------
     InputError
-        If there is none of that name.
+        If no micro-benchmark has that name.
     """
     if name not in MICROBENCHMARKS:
-        raise InputError(
-            f"there is no micro-benchmark {shown(name)}; they are {', '.join(MICROBENCHMARKS)}"
-        )
+        raise unknown("micro-benchmark", name, MICROBENCHMARKS)
     memory, computation = MICROBENCHMARKS[name]
     return KernelDescription(
         name=f"{name}_{'C' if coalesced else 'UC'}",

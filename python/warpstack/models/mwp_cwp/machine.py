@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu, as_gpu
 
 __all__ = ["Machine", "Number", "as_machine", "machine", "machines"]
@@ -29,7 +29,7 @@ class Machine:
     Attributes
     ----------
     name
-        For tables.
+        A name for tables.
     num_sms
         SMs (#SM, Table 3).
     clock_ghz
@@ -88,13 +88,7 @@ class Machine:
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
-                import difflib
-
-                near = difflib.get_close_matches(name, known, 1)
-                hint = (
-                    f"; did you mean {near[0]}?" if near else f"; the fields are {', '.join(known)}"
-                )
-                raise InputError(f"machine {self.name}: there is no field {name}{hint}")
+                raise unknown("field", name, known, where=f"machine {self.name}")
         return replace(self, **changes)
 
     @checked
@@ -106,7 +100,7 @@ class Machine:
         Raises
         ------
         InputError
-            If not even one fits, or a number is none.
+            If not even one fits, or a number is out of range.
         """
         as_integer("threads_per_block", threads_per_block, 1, 2**31 - 1)
         as_integer("registers_per_thread", registers_per_thread, 0, 2**31 - 1)
@@ -156,7 +150,7 @@ class Machine:
 
 
 def check_numbers(value: Any, where: str, *, least_above: float | None = None) -> None:
-    """Raise `InputError` for the first field that is no number, or is not above or at zero."""
+    """Raise `InputError` for the first field that is not a number, or is not above or at zero."""
     for field in fields(value):
         content = getattr(value, field.name)
         if isinstance(content, str) or content is None:
@@ -217,12 +211,10 @@ def machine(name: str) -> Machine:
     Raises
     ------
     InputError
-        If there is none of that name (the message lists them).
+        If no machine has that name (the message lists them).
     """
     if name not in _MACHINES:
-        raise InputError(
-            f"there is no machine {shown(name)}; the machines are {', '.join(_MACHINES)}"
-        )
+        raise unknown("machine", name, _MACHINES)
     return _MACHINES[name]
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu
 from warpstack.models.mwp_cwp.machine import WARP_SIZE, Machine, Number, as_machine, check_numbers
 
@@ -31,7 +31,7 @@ class KernelDescription:
     active_sms
         SMs with work (#Active_SMs); 0: as many as there are, or as there are blocks.
     comp_insts
-        Instructions that are no accesses to off-chip memory (#Comp_insts): shared memory and
+        Instructions that are not accesses to off-chip memory (#Comp_insts): shared memory and
         barriers count here.
     uncoal_mem_insts, coal_mem_insts
         Accesses to off-chip memory (#Uncoal_Mem_insts, #Coal_Mem_insts).
@@ -46,12 +46,12 @@ class KernelDescription:
     m_factor
         Mean issue time of an instruction, in those of a fast one (M_Factor, Eq. 31).
     name
-        For tables.
+        A name for tables.
 
     Raises
     ------
     InputError
-        If a value is no number, is negative, or the launch has nothing to run.
+        If a value is not a number, is negative, or the launch has nothing to run.
     """
 
     threads_per_block: Number
@@ -100,10 +100,10 @@ class KernelDescription:
     @checked
     def replace(self, **changes: Any) -> KernelDescription:
         """Return a copy with some fields changed."""
-        known = {f.name for f in fields(self)}
+        known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
-                raise InputError(f"kernel {self.name}: there is no field {name}")
+                raise unknown("field", name, known, where=f"kernel {self.name}")
         return replace(self, **changes)
 
     @classmethod
@@ -163,7 +163,7 @@ class Estimate:
     mem_l_uncoal, mem_l_coal, mem_l
         Latency of a memory warp (Eq. 10 to 12).
     departure_delay
-        Between two memory warps (Eq. 15).
+        Cycles between two memory warps (Eq. 15).
     mwp_without_bw_full, mwp_without_bw, bw_per_warp_gbs, mwp_peak_bw, parallel_warps, mwp
         Memory warp parallelism and what limits it (Eq. 16, 17, 7, 6, 29, 30).
     mem_cycles, comp_cycles, cwp_full, cwp
@@ -241,7 +241,7 @@ def predict(
     Returns
     -------
     Estimate
-        Of numbers, or of arrays where the kernel or the machine has some.
+        An estimate of numbers, or of arrays where the kernel or the machine has some.
 
     Notes
     -----

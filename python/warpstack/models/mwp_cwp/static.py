@@ -13,7 +13,7 @@ import pandas as pd
 from warpstack import cuda
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, unknown
 from warpstack.hardware.description import Gpu
 from warpstack.models.mwp_cwp.coalescing import Expression, is_coalesced, transactions
 from warpstack.models.mwp_cwp.machine import WARP_SIZE, Machine, as_machine
@@ -108,10 +108,7 @@ class _Flow:
         known = {self.name(head) for head in self.loops}
         for name in trips:
             if name not in known:
-                listed = ", ".join(sorted(known)) or "none"
-                raise InputError(
-                    f"{self.where}: there is no loop {shown(name)}; the loops are {listed}"
-                )
+                raise unknown("loop", name, sorted(known), where=self.where)
         for name in counts:
             if name not in self.names.values():
                 raise InputError(
@@ -226,7 +223,7 @@ class _Values:
         return Expression(kept)
 
     def result(self, place: int) -> Expression:
-        """Return what an instruction computes; a new name where that is no polynomial."""
+        """Return what an instruction computes; a new name where that is not a polynomial."""
         instruction = self.flow.body[place]
         opcode, words = instruction["opcode"], instruction["modifiers"]
         floating = any(word in _FLOATS for word in words)
@@ -341,9 +338,7 @@ def static_instructions(
     given: dict[str, Any] = {}
     for name, value in (parameters or {}).items():
         if name not in declared:
-            raise InputError(
-                f"{where}: there is no parameter {name}; the parameters are {', '.join(declared)}"
-            )
+            raise unknown("parameter", name, declared, where=where)
         given[name] = value
     if block is not None:
         sizes = _sizes("block", block)
@@ -429,9 +424,9 @@ def describe_ptx(
     grid, block
         Thread blocks and threads per block: a number, or up to three.
     gpu
-        Whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
+        The GPU whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
     active_blocks_per_sm
-        By default what fits with the kernel's registers and shared memory.
+        Thread blocks per SM; by default as many as the kernel's registers and shared memory allow.
 
     Raises
     ------

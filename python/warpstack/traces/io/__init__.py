@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, strictly_checked
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack.errors import InputError, not_a, not_one_of, shown
 from warpstack.traces.io import accelsim, parquet, pptgpu
 from warpstack.traces.io.common import LoadOptions, reading
 from warpstack.traces.trace import App, KernelTrace, warn_of_gaps
@@ -58,17 +58,21 @@ def register(name: str, matches: Callable[[Path], bool], read: Callable[[Path], 
     name
         Name of the format.
     matches
-        Whether a path, which exists, is of the format. Asked before the formats that come along.
+        Function that says whether a path, which exists, is of the format. It is asked before the
+        formats of the package.
     read
-        Reads the path. What is wrong with it should be an `InputError` that names file and line.
+        Function that reads the path. What is wrong with it should be an `InputError` that names
+        file and line.
 
     Raises
     ------
     InputError
-        If the name is taken, or one of the two is no function.
+        If the name is taken, or one of the two is not a function.
     """
     if not name.isidentifier():
-        raise InputError(f"register: name = {shown(name)} is no name for a format; give one word")
+        raise InputError(
+            f"register: name = {shown(name)} is not a name for a format; give one word"
+        )
     if name in _registered or name in [format_.name for format_ in FORMATS]:
         raise InputError(f"register: there is a format {name} already")
 
@@ -129,7 +133,7 @@ def load(
     Raises
     ------
     InputError
-        If the file does not exist, is no trace, is cut or is malformed; nothing of it is kept then.
+        If the file does not exist, is not a trace, is cut or is malformed; nothing of it is kept then.
         The message names file and line.
 
     Warns
@@ -154,7 +158,7 @@ def load(
     raise InputError(
         f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
         "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
-        f"a folder written by warpstack.save (this {what} is none)"
+        f"a folder written by warpstack.save, got another {what}"
     )
 
 
@@ -183,11 +187,11 @@ def save(
         ``parquet``, quick to load; or ``accelsim``: ``kernelslist.g`` and ``kernel-N.traceg``, for
         the trace-driven mode of Accel-Sim.
     binary_version
-        Of ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
+        For ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
         90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or
         80.
     compression
-        Of ``accelsim``: ``xz``, or None for plain text.
+        For ``accelsim``: ``xz``, or None for plain text.
     overwrite
         Replace a folder that `save` wrote before in the same format.
     progress
@@ -197,7 +201,7 @@ def save(
     ------
     InputError
         If there is no kernel to save, an option is not one of the format, the path exists (and is
-        no saved trace to overwrite) or cannot be written, or ``accelsim`` has no words for an
+        not a saved trace to overwrite) or cannot be written, or ``accelsim`` has no name for an
         instruction.
 
     Warns
@@ -208,7 +212,7 @@ def save(
     if isinstance(app, KernelTrace):
         app = App([app], app.short_name)
     if not isinstance(app, App):
-        raise InputError(f"save: expected an App or a KernelTrace, got {type(app).__name__}")
+        raise not_a("save", "an App or a KernelTrace", app)
     if not app.kernels:
         raise InputError(f"save: {app.name} has no kernels")
     if format not in WRITABLE:
@@ -217,7 +221,9 @@ def save(
     options: dict[str, object] = {"binary_version": binary_version, "compression": compression}
     for name, value in options.items():
         if value is not None and name not in chosen.options:
-            raise InputError(f"save: {name} = {shown(value)} is no option of the format {format}")
+            raise InputError(
+                f"save: {name} = {shown(value)} is not an option of the format {format}"
+            )
     if binary_version is not None:
         as_integer("binary_version", binary_version, 10, 255)
     if compression not in (None, "xz"):

@@ -62,7 +62,7 @@ def _checked_limit(memory_limit_mib: float) -> float:
     except (TypeError, ValueError, OverflowError):
         limit = math.nan
     if not 0 <= limit < 2**40:
-        raise InputError(f"memory_limit_mib = {shown(memory_limit_mib)} is no amount of memory")
+        raise InputError(f"memory_limit_mib = {shown(memory_limit_mib)} is not an amount of memory")
     return limit
 
 

@@ -17,7 +17,7 @@ from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError, shown, with_article
 from warpstack.traces.io.common import LoadOptions, block_ranges
 from warpstack.traces.trace import App, KernelTrace
 
@@ -135,7 +135,7 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         name: pa.array(table[name] if kind != "bool" else table[name].astype(bool), _type(kind))
         for name, kind in _TABLE.items()
     }
-    # Files are opened here, because Arrow takes no names that are not UTF-8.
+    # Files are opened here, because Arrow does not accept names that are not UTF-8.
     with (folder / "table.parquet").open("wb") as file:
         pq.write_table(pa.table(columns), file, compression="zstd")
     with contextlib.ExitStack() as stack:
@@ -220,14 +220,14 @@ def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
     """Return the value of a key, or raise `InputError` if it is not of the kind."""
     value = mapping.get(key) if isinstance(mapping, dict) else None
     if not isinstance(value, kind):
-        raise InputError(f"{where}{key} is missing or is no {kind.__name__}")
+        raise InputError(f"{where}{key} is missing or is not {with_article(kind.__name__)}")
     return value
 
 
 def _entry(kernel: Any, where: str, version: int) -> _Entry:
     folder = _member(kernel, "folder", str, f"{where}.")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
-        raise InputError(f"{where}.folder = {folder!a} is no name of a folder in this one")
+        raise InputError(f"{where}.folder = {folder!a} is not the name of a folder in this one")
     digest = _member(kernel, "digest", str, f"{where}.")
     header = _member(kernel, "header", dict, f"{where}.")
     checked: dict[str, Any] = {}

@@ -1,8 +1,9 @@
 """PPT-GPU traces: ``app_config.py``, ``sass_traces`` and ``memory_traces``.
 
-Both the original tracer's and ppt-gpu-subcore's. They hold less than a warp trace: ``.sass`` has the
-instructions of one thread block without program counters or lane masks, ``.mem`` the lane addresses
-of every block, in most cases without warps. ``docs/explanation/traces.md`` says how a kernel is made of them.
+Those of the original tracer and of ppt-gpu-subcore are read. They hold less than a warp trace:
+``.sass`` has the instructions of one thread block without program counters or lane masks, ``.mem`` the
+lane addresses of every block, in most cases without warps. ``docs/explanation/traces.md`` says how a
+kernel is made of them.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def _read_config(path: Path) -> list[_Launch]:
             values[target.id] = (statement.lineno, ast.literal_eval(statement.value))
         except (ValueError, TypeError, RecursionError, MemoryError):
             raise InputError(
-                f"{path}:{statement.lineno}: {target.id} is no plain literal; the file is not executed"
+                f"{path}:{statement.lineno}: {target.id} is not a plain literal; the file is not executed"
             ) from None
     line, numbers = values.get("app_kernels_id", (1, None))
     if not isinstance(numbers, list) or not all(type(n) is int for n in numbers):
@@ -183,7 +184,7 @@ def _launch(path: Path, line: int, number: int, values: dict[str, tuple[int, Any
         )
     line, entry = values[f"kernel_{number}"]
     if not isinstance(entry, dict) or not isinstance(entry.get("kernel_name"), str):
-        raise InputError(f'{path}:{line}: kernel_{number} is no {{"kernel_name": "...", ...}}')
+        raise InputError(f'{path}:{line}: kernel_{number} is not {{"kernel_name": "...", ...}}')
     for key in _FIELDS:
         if type(entry.get(key)) is not int or entry[key] < 0:
             raise InputError(

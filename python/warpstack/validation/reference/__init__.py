@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If the file does not exist, is none of these, or has a value that cannot be read; the
+        If the file does not exist, is not of these kinds, or has a value that cannot be read; the
         message names file and line.
     """
     place = as_path("reference", path)

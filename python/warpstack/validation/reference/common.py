@@ -110,7 +110,7 @@ def number(
     Raises
     ------
     InputError
-        If the cell is no number, or a unit is not known.
+        If the cell is not a number, or a unit is not known.
     """
     text = text.strip()
     if text.lower() in _NO_VALUE:
@@ -133,11 +133,11 @@ def whole_number(line: Line, column: str, text: str) -> int:
     Raises
     ------
     InputError
-        If the cell is none.
+        If the cell is not such a number.
     """
     value = number(line, column, text)
     if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
-        raise line.error(f"{column} = {shown(text)} is no number of launches")
+        raise line.error(f"{column} = {shown(text)} is not a number of launches")
     return int(value)
 
 

@@ -32,7 +32,7 @@ _NAMES = {
     "dram__sectors_read.sum": "dram_read_sectors",
     "dram__sectors_write.sum": "dram_write_sectors",
 }
-#: Columns of the raw page that are no metrics.
+#: Columns of the raw page that are not metrics.
 _ABOUT = {
     "ID",
     "Process ID",

@@ -35,7 +35,7 @@ TEST(AccelSimWriter, LinesAreThoseOfTheTracer) {
 
 TEST(AccelSimWriter, ListsRegistersThatNoTupleStandsFor) {
   TraceBuilder builder(testing::header(1, 32), memory_budget());
-  // A vector load of PTX into registers that are no tuple.
+  // A vector load of PTX into registers that are not a tuple.
   StaticInstruction load;
   load.opcode = "ld.global.v2.f32";
   load.op_class = OpClass::memory;
