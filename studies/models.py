@@ -261,7 +261,8 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
     means = 100 * mean_errors(along(errors_of(results), field))
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     looks = styles(DRAWN)
-    for ax, kind in zip(figure.subplots(1, 2), ("NMD", "MD"), strict=True):
+    kinds = [kind for kind in ("NMD", "MD") if kind in means.index]
+    for ax, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
         for model in DRAWN:
             values = means.loc[kind, model]
             ax.plot(
@@ -281,7 +282,7 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=8)
-    figure.axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    figure.axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
     return figure
 
 
