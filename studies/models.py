@@ -21,6 +21,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import warpstack as ws
+from warpstack.plot import sheet
 from warpstack.plot.style import styles
 
 PAGE = pages.DOCS / "quality" / "validation-models.md"
@@ -239,20 +240,20 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
             width=0.92 * step,
             color=looks[model].colour,
             hatch=looks[model].hatch,
-            edgecolor="#222222",
+            edgecolor=sheet.EDGE,
             linewidth=0.3,
             label=model,
         )
     for x, (_, row) in enumerate(percent.iterrows()):
         if cut := [f"{value:.0f}" for value in row if value > limit]:
-            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=6, ha="center")
+            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=sheet.TINY, ha="center")
     labels = [f"{app} ({kind})" for kind, app in percent.index]
-    ax.set_xticks(range(len(percent)), labels, fontsize=7, rotation=45, ha="right")
+    ax.set_xticks(range(len(percent)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
     ax.set_ylabel("error of the IPC (%)")
-    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axhline(0, **sheet.ZERO)
     ax.margins(x=0.01, y=0.1)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
     return figure
 
 
@@ -276,13 +277,13 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
                 label=model,
             )
         ax.set_xticks(range(len(values)), [str(value) for value in values.index])
-        ax.set_xlabel(TITLES[field], fontsize=8)
+        ax.set_xlabel(TITLES[field], fontsize=sheet.TEXT)
         ax.set_ylim(bottom=0)
-        ax.set_title(f"{kind} applications", fontsize=9)
-        ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=8)
-    figure.axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+        ax.set_title(f"{kind} applications", fontsize=sheet.LABEL)
+        ax.tick_params(labelsize=sheet.TEXT)
+        sheet.open_frame(ax)
+    figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=sheet.TEXT)
+    sheet.legend_outside(figure.axes[-1])
     return figure
 
 
