@@ -15,8 +15,6 @@ import argparse
 import json
 import lzma
 import os
-import platform
-import re
 import statistics
 import subprocess
 import sys
@@ -26,13 +24,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
+from pages import DOCS, REPOSITORY, machine, write_between_marks
 
 import warpstack as ws
 from warpstack import _core
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED = REPOSITORY.parent / "shared"
 RUNS = 7
 
@@ -208,20 +207,6 @@ GROUPS = {
 }
 
 
-def machine() -> str:
-    """Describe the machine in one line."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        names = re.findall(r"model name\s*:\s*(.+)", info.read_text())
-        cpu = f"{names[0]}, {len(names)} cores" if names else cpu
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{cpu}, {memory:.0f} GiB memory, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, warpstack {ws.__version__}"
-    )
-
-
 def table(rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
     lines = ["| stage | what | median | lowest | highest | unit |", "|---|---|---:|---:|---:|---|"]
@@ -232,18 +217,11 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_between_marks(page: Path, name: str, text: str) -> None:
-    """Put a text between its marks in a page of the documentation."""
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    head, rest = page.read_text(encoding="utf-8").split(begin)
-    tail = rest.split(end)[1]
-    page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}", encoding="utf-8")
-
-
 def write_table(name: str, text: str) -> None:
     """Put a table, with the machine, between its marks in docs/quality/benchmarks.md."""
-    page = REPOSITORY / "docs" / "quality" / "benchmarks.md"
-    write_between_marks(page, name, f"Measured on: {machine()}.\n\n{text}")
+    write_between_marks(
+        DOCS / "quality" / "benchmarks.md", name, f"Measured on: {machine()}.\n\n{text}"
+    )
 
 
 def main() -> None:

@@ -24,17 +24,15 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from run import machine, write_between_marks  # type: ignore[import-not-found]
+from run import DOCS, machine, write_between_marks
 
 import warpstack as ws
 from warpstack.exploration.sweep import Design
 from warpstack.models.prediction import evaluate_all
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-
 #: Recurring cost of 17 benchmarks (MDM, Table II); its one-time cost is 3.6 hours.
 PAPER = {1: "2 minutes", 10: "20 minutes", 100: "3.3 hours", 1000: "1.4 days"}
-#: Grids of 1, 10, 100 and 1000 configurations over all that the issue names.
+#: Grids of 1, 10, 100 and 1000 configurations.
 GRIDS: dict[int, dict[str, list[float]]] = {
     1: {"num_sms": [28]},
     10: {"num_sms": [28, 56], "l1_mshrs": [32, 64, 128, 256, 512]},
@@ -66,6 +64,7 @@ SPACE = {
 
 
 def cpu_seconds() -> float:
+    """Return the processor time of this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -146,11 +145,13 @@ def recurring(apps: dict[str, ws.App], axes: Any, workers: int | None) -> list[s
 
 
 def markdown(head: list[str], rows: list[list[str]], texts: int) -> str:
+    """Return rows as Markdown; after the first columns, which are texts, all go to the right."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * texts + "---:|" * (len(head) - texts)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def main() -> None:
+    """Measure, print the tables and write them where asked to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -202,7 +203,7 @@ def main() -> None:
     )
     print(text)
     if arguments.write:
-        write_between_marks(REPOSITORY / "docs" / "quality" / "benchmarks.md", "sweep", text)
+        write_between_marks(DOCS / "quality" / "benchmarks.md", "sweep", text)
 
 
 if __name__ == "__main__":

@@ -300,6 +300,7 @@ class _Picture:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
+        from warpstack.plot import sheet
         from warpstack.plot.cpi_stack import COLOURS, LABELS
         from warpstack.plot.style import metric_label
 
@@ -325,23 +326,16 @@ class _Picture:
                 (0, 2),
                 textcoords="offset points",
                 ha="center",
-                fontsize=9,
+                fontsize=sheet.LABEL,
                 animated=True,
             )
             for i in range(len(table))
         ]
         ax.set_xticks(range(len(table)), self._models, rotation=30, ha="right")
         ax.set_ylabel(metric_label("cpi"))
-        ax.spines[["top", "right"]].set_visible(False)
+        sheet.open_frame(ax)
         handles, names = ax.get_legend_handles_labels()
-        ax.legend(
-            handles[::-1],
-            names[::-1],
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1),
-            frameon=False,
-            fontsize=8,
-        )
+        sheet.legend_outside(ax, handles[::-1], names[::-1])
 
 
 def _steps(

@@ -217,11 +217,12 @@ def default_folder() -> Path:
         If it is in the home folder and the user has none.
     """
     given = os.environ.get(FOLDER_VARIABLE, "")
-    base = os.environ.get("XDG_CACHE_HOME", "")
     try:
         if given.strip() and not is_off():
             return Path(given).expanduser()
-        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "warpstack"
+        from platformdirs import user_cache_path
+
+        return user_cache_path("warpstack")
     except RuntimeError:
         raise InputError(
             f"cache: there is no home folder; set the environment variable {FOLDER_VARIABLE} to a folder"

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,10 +23,8 @@ from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack.errors import DamageWarning, InputError, warn
 
-try:
-    import fcntl
-except ImportError:  # no such locks on this platform
-    fcntl = None  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 __all__ = ["SweepStore"]
 
@@ -134,7 +132,7 @@ class SweepStore:
 
     def _unlock(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
     def read(self, sizes: Sequence[int]) -> dict[int, pd.DataFrame]:
@@ -271,27 +269,21 @@ def _is_foreign(name: str) -> bool:
     return not (name == _LOCK or name.startswith(PARTIAL) or _PART.fullmatch(name))
 
 
-def _locked(path: Path, where: str) -> IO[bytes] | None:
-    """Return a file whose lock is held until it is closed; None where there are no locks."""
-    if fcntl is None:
-        return None
+def _locked(path: Path, where: str) -> BaseFileLock | None:
+    """Return a lock that is held until it is released or the process ends; None where there are no locks."""
+    from filelock import FileLock, Timeout
+
+    # A lock that is a mere file would outlive a killed process: without the system's locks there is none.
+    lock = FileLock(path, fallback_to_soft=False, thread_local=False)
     try:
-        # Where a named pipe lies in its place, opening it must not wait for a reader.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.fdopen(os.open(path, flags, 0o666), "ab")
-    except OSError:  # nothing can be written here, either
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
+        lock.acquire(blocking=False)
+    except Timeout:
         raise InputError(
             f"{where}: another sweep is writing to it; wait for it or give a new folder"
         ) from None
-    except OSError:  # a file system without locks
-        file.close()
+    except OSError:  # a file system without locks, or where nothing can be written, either
         return None
-    return file
+    return lock
 
 
 def _is_old(theirs: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
+from warpstack.plot import sheet
 from warpstack.plot.style import styles
 
 if TYPE_CHECKING:
@@ -28,12 +29,11 @@ def _figure_of(ax: Axes) -> Figure:
 
 def tidy(ax: Axes, legend: str | None = "outside") -> None:
     """Give axes the look of all figures; the legend goes outside, to the right, or nowhere."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.yaxis.grid(True, color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.tick_params(labelsize=8)
+    sheet.open_frame(ax)
+    sheet.grid(ax, "y")
+    ax.tick_params(labelsize=sheet.TEXT)
     if legend == "outside":
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+        sheet.legend_outside(ax)
 
 
 def cut(values: pd.DataFrame, limit: float | None) -> tuple[pd.DataFrame, str]:
@@ -53,7 +53,7 @@ def _write_cut_value(ax: Axes, x: float, full: float, end: float) -> None:
         (x, end),
         xytext=(0, 3 if end > 0 else -3),
         textcoords="offset points",
-        fontsize=6,
+        fontsize=sheet.TINY,
         rotation=90,
         ha="center",
         va="bottom" if end > 0 else "top",
@@ -108,20 +108,20 @@ def grouped_bars(
             width=0.94 * step,
             color=look.colour,
             hatch=look.hatch,
-            edgecolor="#222222",
+            edgecolor=sheet.EDGE,
             linewidth=0.3,
             label=name,
         )
         for x, full, end in zip(places, heights, shown, strict=True):
             if full != end and not np.isnan(full):
                 _write_cut_value(ax, x, full, end)
-    ax.axhline(0, color="black", linewidth=0.8)
-    ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
+    ax.axhline(0, **sheet.ZERO)
+    ax.set_xticks(centres, [str(name) for name in values.index], **sheet.HALF_TURNED)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
     if said:
         ax.margins(y=0.15)  # room for the numbers
-    ax.set_ylabel(ylabel + said, fontsize=9)
+    ax.set_ylabel(ylabel + said, fontsize=sheet.LABEL)
     tidy(ax, legend)
     return _figure_of(ax)
 
@@ -158,20 +158,13 @@ def stacked_bars(
             label=name,
         )
         bottom = bottom + np.nan_to_num(heights)
-    ax.set_xticks(centres, [str(name) for name in values.index], rotation=45, ha="right")
+    ax.set_xticks(centres, [str(name) for name in values.index], **sheet.HALF_TURNED)
     ax.tick_params(axis="x", length=0)
-    ax.set_ylabel(ylabel, fontsize=9)
+    ax.set_ylabel(ylabel, fontsize=sheet.LABEL)
     tidy(ax, None)
     if legend == "outside":
         handles, labels = ax.get_legend_handles_labels()
-        ax.legend(
-            handles[::-1],
-            labels[::-1],
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1),
-            frameon=False,
-            fontsize=8,
-        )
+        sheet.legend_outside(ax, handles[::-1], labels[::-1])
     return _figure_of(ax)
 
 
@@ -220,8 +213,8 @@ def lines(
                 _write_cut_value(ax, places[i], highest, limit)
         ax.margins(y=0.15)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel(xlabel, fontsize=9)
-    ax.set_ylabel(ylabel + said, fontsize=9)
+    ax.set_xlabel(xlabel, fontsize=sheet.LABEL)
+    ax.set_ylabel(ylabel + said, fontsize=sheet.LABEL)
     tidy(ax, legend)
     return _figure_of(ax)
 
@@ -238,18 +231,18 @@ def text_table(table: pd.DataFrame, *, width: float, note: str = "") -> Figure:
         cellLoc="right",
     )
     drawn.auto_set_font_size(False)
-    drawn.set_fontsize(9)
+    drawn.set_fontsize(sheet.LABEL)
     drawn.scale(1, 1.25)
     drawn.auto_set_column_width(list(range(len(table.columns))))
     for (row, column), cell in drawn.get_celld().items():
-        cell.set_edgecolor("#bbbbbb")
+        cell.set_edgecolor(sheet.EMPTY)
         if row == 0:
             cell.set_text_props(weight="bold")
             cell.set_facecolor("#eeeeee")
         if column == 0:
             cell.set_text_props(ha="left")
     if note:
-        ax.set_title(note, fontsize=8)
+        ax.set_title(note, fontsize=sheet.TEXT)
     return figure
 
 
@@ -266,10 +259,12 @@ def heat_map(
     for (row, column), value in np.ndenumerate(values.to_numpy()):
         light = value > limits[0] + 0.6 * (limits[1] - limits[0])
         colour = "black" if light else "white"
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+        ax.text(
+            column, row, f"{value:.2f}", ha="center", va="center", fontsize=sheet.TEXT, color=colour
+        )
     ax.set_xticks(range(len(values.columns)), [f"{value:g}" for value in values.columns])
     ax.set_yticks(range(len(values)), [f"{value:g}" for value in values.index])
-    ax.set_xlabel(labels[0], fontsize=9)
-    ax.set_ylabel(labels[1], fontsize=9)
-    ax.set_title(title, fontsize=10)
-    ax.tick_params(labelsize=8)
+    ax.set_xlabel(labels[0], fontsize=sheet.LABEL)
+    ax.set_ylabel(labels[1], fontsize=sheet.LABEL)
+    ax.set_title(title, fontsize=sheet.TITLE)
+    ax.tick_params(labelsize=sheet.TEXT)

@@ -20,6 +20,7 @@ from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
+from warpstack.plot import sheet
 
 __all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
 
@@ -116,9 +117,9 @@ def _draw(
     drawn = figure.draw(table)
     width = drawn.get_size_inches()[0]
     title = textwrap.fill(f"{figure.name}: {figure.title}", int(12 * width))
-    drawn.suptitle(title, fontsize=10)
+    drawn.suptitle(title, fontsize=sheet.TITLE)
     reference = textwrap.fill(f"Reference: {figure.reference}.", int(20 * width))
-    drawn.supxlabel(reference, fontsize=6, color="#555555")
+    drawn.supxlabel(reference, fontsize=sheet.TINY, color="#555555")
     image = io.BytesIO()
     drawn.savefig(image, format="png", dpi=_DPI)
     took = seconds()

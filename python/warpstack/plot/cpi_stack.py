@@ -10,6 +10,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
+from warpstack.plot import sheet
 from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 if TYPE_CHECKING:
@@ -80,15 +81,13 @@ def cpi_stack(
     InputError
         If there is nothing to draw, or the frame is not of predictions.
     """
-    import matplotlib.pyplot as plt
-
     rows = _checked(predictions, ("gpu", "model", "ipc"))
     launches = _launches(rows) if "kernel" in rows else pd.Series(0, index=rows.index)
     group = launches.ne(launches.shift()).cumsum()
     position = rows.index.to_numpy() + 0.8 * (group.to_numpy() - 1)
     if ax is None:
         width = max(4.2 + 0.42 * len(rows) + 0.3 * group.max(), 6.4)
-        _, ax = plt.subplots(figsize=(width, 5.2), layout="constrained")
+        ax = sheet.new_axes(width, 5.2)
 
     bottom = pd.Series(0.0, index=rows.index)
     for component in STACK_COMPONENTS:
@@ -111,12 +110,12 @@ def cpi_stack(
             xytext=(0, 2),
             textcoords="offset points",
             ha="center",
-            fontsize=7,
+            fontsize=sheet.SMALL,
         )
 
     gpus = gpu_titles(rows)
     labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
-    ax.set_xticks(position, labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.set_xticks(position, labels, **sheet.TURNED)
     ax.tick_params(axis="x", length=0)
     if group.max() > 1:
         for _, members in rows.groupby(group):
@@ -127,25 +126,18 @@ def cpi_stack(
                 xytext=(0, 4),
                 textcoords="offset points",
                 ha="center",
-                fontsize=8,
+                fontsize=sheet.TEXT,
             )
     ax.set_ylabel("cycles per warp instruction of an SM")
     ax.set_ylim(0, float(bottom.max()) * 1.08)
     ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
-    ax.spines[["top", "right"]].set_visible(False)
+    sheet.open_frame(ax)
     if legend:
         handles, names = ax.get_legend_handles_labels()
-        ax.legend(
-            handles[::-1],
-            names[::-1],
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1),
-            frameon=False,
-            fontsize=8,
-        )
+        sheet.legend_outside(ax, handles[::-1], names[::-1])
     if title is None:
         title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
-    ax.set_title(title, fontsize=10, pad=20 if group.max() > 1 else 6)
+    ax.set_title(title, fontsize=sheet.TITLE, pad=20 if group.max() > 1 else 6)
     return ax
 
 
@@ -194,10 +186,12 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     for ax in axes.flat[len(groups) :]:
         ax.set_visible(False)
     handles, names = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles[::-1], names[::-1], loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(
+        handles[::-1], names[::-1], loc="outside right upper", frameon=False, fontsize=sheet.TEXT
+    )
     if title is None:
         title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=sheet.TITLE)
     return figure
 
 

@@ -14,7 +14,7 @@ from warpstack.exploration.expressions import Expression
 from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
 from warpstack.hardware.description import Gpu, GpuLike
-from warpstack.plot import style
+from warpstack.plot import sheet, style
 from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
 from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
 from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
@@ -22,8 +22,6 @@ from warpstack.tables import STACK, STACK_COMPONENTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_EDGE = "#222222"
 
 
 @checked
@@ -64,8 +62,6 @@ def axis_stacks(
     InputError
         If there is nothing to draw, or several points or applications are at one place.
     """
-    import matplotlib.pyplot as plt
-
     totals = slice_of(table, [axis], where)
     values, models = style.levels(totals[axis]), _models(totals)
     unit = 1.0
@@ -79,7 +75,7 @@ def axis_stacks(
         unit = float(base["cpi"].iloc[0])
     if ax is None:
         width = float(np.clip(3.6 + 0.42 * len(values) * len(models), 6.4, 20))
-        _, ax = plt.subplots(figsize=(width, 5.2), layout="constrained")
+        ax = sheet.new_axes(width, 5.2)
     place = {v: i * (len(models) + 0.8) for i, v in enumerate(values)}
     positions = totals[axis].map(place).to_numpy() + totals["model"].map(models.index).to_numpy()
     totals, positions = totals.iloc[np.argsort(positions)], np.sort(positions)
@@ -93,7 +89,7 @@ def axis_stacks(
             bottom=bottom,
             color=STACK_COLOURS[component],
             hatch=STACK_HATCHES[component],
-            edgecolor=_EDGE,
+            edgecolor=sheet.EDGE,
             linewidth=0.4,
             label=STACK_LABELS[component],
         )
@@ -108,17 +104,17 @@ def axis_stacks(
             xytext=(0, 4),
             textcoords="offset points",
             ha="center",
-            fontsize=9,
+            fontsize=sheet.LABEL,
         )
     ax.set_xlim(-0.9, max(place.values()) + len(models) - 0.1)
     ax.set_ylim(0, float(bottom.max()) * 1.05)
     label = style.metric_label("cpi")
     ax.set_ylabel(label if normalise_to is None else f"CPI relative to {normalise_to}, first group")
-    ax.spines[["top", "right"]].set_visible(False)
+    sheet.open_frame(ax)
     handles, names = ax.get_legend_handles_labels()
-    _legend(ax, handles[::-1], names[::-1])
+    sheet.legend_outside(ax, handles[::-1], names[::-1])
     heading = f"above the groups: {_axis_name(totals, axis)}"
-    ax.set_title(f"{title}\n{heading}" if title else heading, fontsize=10, pad=20)
+    ax.set_title(f"{title}\n{heading}" if title else heading, fontsize=sheet.TITLE, pad=20)
     return ax
 
 
@@ -161,12 +157,10 @@ def curves(
         If there is nothing to draw, the metric is unknown, or several points or applications are at
         one place.
     """
-    import matplotlib.pyplot as plt
-
     totals = slice_of(table, [axis], where)
     totals = totals.assign(metric=metric_of(totals, metric))
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+        ax = sheet.new_axes(6.8, 4.2)
     values = style.levels(totals[axis])
     numeric = pd.api.types.is_numeric_dtype(totals[axis])
     looks = style.styles(_models(totals))
@@ -190,12 +184,11 @@ def curves(
     ax.set_ylabel(style.metric_label(metric))
     if totals["metric"].min() >= 0:
         ax.set_ylim(bottom=0)
-    ax.grid(True, color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    _legend(ax)
+    sheet.grid(ax)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=10)
+        ax.set_title(title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -245,9 +238,9 @@ def speedup(
         where={**others, **(where or {})},
         title=title,
     )
-    result.axhline(1, color="#888888", linewidth=0.8, linestyle=":", zorder=0)
+    result.axhline(1, linestyle=":", zorder=0, **sheet.GUIDE)
     of = ", ".join(f"{field} = {style.value_text(value)}" for field, value in baseline.items())
-    result.set_ylabel(f"speedup over {f'{model} at ' if model else ''}{of}", fontsize=9)
+    result.set_ylabel(f"speedup over {f'{model} at ' if model else ''}{of}", fontsize=sheet.LABEL)
     return result
 
 
@@ -296,16 +289,14 @@ def heat_map(
     InputError
         As for `curves`.
     """
-    import matplotlib.pyplot as plt
-
     totals = _one_model(slice_of(table, [x, y], where), model)
     grid = _grid(totals.assign(metric=metric_of(totals, metric)), x, y, "metric")
     cells = grid.to_numpy(dtype=np.float64)
     if ax is None:
         size = (2.4 + 0.75 * cells.shape[1], 1.8 + 0.5 * cells.shape[0])
-        _, ax = plt.subplots(figsize=(max(size[0], 4.8), max(size[1], 3.4)), layout="constrained")
+        ax = sheet.new_axes(max(size[0], 4.8), max(size[1], 3.4))
     low, high = limits or (float(np.nanmin(cells)), float(np.nanmax(cells)))
-    ax.set_facecolor("#bbbbbb")
+    ax.set_facecolor(sheet.EMPTY)
     image = ax.imshow(
         np.ma.masked_invalid(cells),
         origin="lower",
@@ -323,13 +314,13 @@ def heat_map(
                 f"{value:.3g}",
                 ha="center",
                 va="center",
-                fontsize=8,
+                fontsize=sheet.TEXT,
                 color="white" if dark else "black",
             )
     _grid_axes(ax, grid, x, y)
     figure = ax.figure
     figure.colorbar(image, ax=ax, label=style.metric_label(metric))
-    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=10)
+    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -362,7 +353,6 @@ def bottlenecks(
     InputError
         As for `heat_map`.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Patch, Rectangle
 
     totals = _one_model(slice_of(table, [x, y], where), model)
@@ -374,8 +364,8 @@ def bottlenecks(
     shares = _grid(totals, x, y, "share").to_numpy(dtype=np.float64)
     if ax is None:
         size = (4.4 + 0.75 * parts.shape[1], 1.6 + 0.5 * parts.shape[0])
-        _, ax = plt.subplots(figsize=(max(size[0], 6.4), max(size[1], 3.4)), layout="constrained")
-    ax.set_facecolor("#bbbbbb")
+        ax = sheet.new_axes(max(size[0], 6.4), max(size[1], 3.4))
+    ax.set_facecolor(sheet.EMPTY)
     for (row, column), part in np.ndenumerate(parts.to_numpy(dtype=np.float64)):
         if not np.isfinite(part):
             continue
@@ -398,7 +388,7 @@ def bottlenecks(
             f"{component}\n{100 * shares[row, column]:.0f} %",
             ha="center",
             va="center",
-            fontsize=8,
+            fontsize=sheet.TEXT,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         )
     ax.set_ylim(-0.5, parts.shape[0] - 0.5)
@@ -406,10 +396,11 @@ def bottlenecks(
     _grid_axes(ax, parts, x, y)
     found = [STACK_COMPONENTS[i] for i in sorted(set(largest), reverse=True)]
     handles = [
-        Patch(facecolor=STACK_COLOURS[c], hatch=STACK_HATCHES[c], edgecolor=_EDGE) for c in found
+        Patch(facecolor=STACK_COLOURS[c], hatch=STACK_HATCHES[c], edgecolor=sheet.EDGE)
+        for c in found
     ]
-    _legend(ax, handles, [STACK_LABELS[component] for component in found])
-    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=10)
+    sheet.legend_outside(ax, handles, [STACK_LABELS[component] for component in found])
+    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -459,8 +450,6 @@ def pareto(
     InputError
         If the expression cannot be evaluated or there is nothing to draw.
     """
-    import matplotlib.pyplot as plt
-
     totals = slice_of(table, axes_of(table))
     looks = style.styles(_models(totals))
     expression = Expression(cost, "cost")
@@ -474,7 +463,7 @@ def pareto(
     costs = np.broadcast_to(expression(columns), (len(totals),))
     totals = totals.assign(cost=costs, metric=metric_of(totals, metric))
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
+        ax = sheet.new_axes(6.8, 4.4)
     for model, look in looks.items():
         group = totals[totals["model"] == model]
         ax.scatter(
@@ -502,12 +491,11 @@ def pareto(
         )
     ax.set_xlabel(cost)
     ax.set_ylabel(style.metric_label(metric))
-    ax.grid(True, color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    _legend(ax)
+    sheet.grid(ax)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=10)
+        ax.set_title(title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -578,8 +566,6 @@ def sensitivity(
     InputError
         If the table has no points for the method.
     """
-    import matplotlib.pyplot as plt
-
     if method not in ("swing", "sobol"):
         raise not_one_of("method", method, ("swing", "sobol"))
     if method == "sobol" and baseline is not None:
@@ -592,7 +578,7 @@ def sensitivity(
     models = [name for name in dict.fromkeys(table["model"].dropna()) if name in looks]
     if ax is None:
         height = 1.6 + 0.3 * len(fields) * len(models)
-        _, ax = plt.subplots(figsize=(7.2, max(height, 3.0)), layout="constrained")
+        ax = sheet.new_axes(7.2, max(height, 3.0))
     step = 0.8 / len(models)
     for number, model in enumerate(models):
         look, group = looks[model], rows[rows["model"] == model]
@@ -602,7 +588,7 @@ def sensitivity(
         shared: dict[str, Any] = {
             "height": 0.9 * step,
             "color": look.colour,
-            "edgecolor": "white" if look.colour == "#000000" else _EDGE,
+            "edgecolor": "white" if look.colour == "#000000" else sheet.EDGE,
             "linewidth": 0.5,
             "hatch": look.hatch,
             "label": model,
@@ -612,7 +598,7 @@ def sensitivity(
                 places,
                 group["total"].to_numpy(),
                 xerr=2 * group["total_error"].to_numpy(),
-                error_kw={"ecolor": "#444444", "elinewidth": 1, "capsize": 2},
+                error_kw={"ecolor": sheet.REMARK, "elinewidth": 1, "capsize": 2},
                 **shared,
             )
             continue
@@ -634,10 +620,12 @@ def sensitivity(
                     textcoords="offset points",
                     ha="left" if outward else "right",
                     va="center",
-                    fontsize=7,
+                    fontsize=sheet.SMALL,
                     bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
                 )
-    ax.set_yticks(range(len(fields)), [style.axis_label(field) for field in fields], fontsize=8)
+    ax.set_yticks(
+        range(len(fields)), [style.axis_label(field) for field in fields], fontsize=sheet.TEXT
+    )
     ax.invert_yaxis()
     label = style.metric_label(metric)
     ax.set_xlabel(label if found is not None else f"share of the variance of {label}, total order")
@@ -651,12 +639,11 @@ def sensitivity(
         )
         room = 0.14 * (highest - lowest or abs(highest) or 1)
         ax.set_xlim(lowest - room, highest + room)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.xaxis.grid(True, color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    _legend(ax)
+    sheet.open_frame(ax)
+    sheet.grid(ax, "x")
+    sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=10)
+        ax.set_title(title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -694,8 +681,12 @@ def _grid(totals: pd.DataFrame, x: str, y: str, column: str) -> pd.DataFrame:
 
 
 def _grid_axes(ax: Axes, grid: pd.DataFrame, x: str, y: str) -> None:
-    ax.set_xticks(range(grid.shape[1]), [style.value_text(v) for v in grid.columns], fontsize=8)
-    ax.set_yticks(range(grid.shape[0]), [style.value_text(v) for v in grid.index], fontsize=8)
+    ax.set_xticks(
+        range(grid.shape[1]), [style.value_text(v) for v in grid.columns], fontsize=sheet.TEXT
+    )
+    ax.set_yticks(
+        range(grid.shape[0]), [style.value_text(v) for v in grid.index], fontsize=sheet.TEXT
+    )
     ax.tick_params(length=0)
     ax.set_xlabel(style.axis_label(x))
     ax.set_ylabel(style.axis_label(y))
@@ -715,9 +706,5 @@ def _value_axis(ax: Axes, values: list[Any], numeric: bool) -> None:
 
 
 def _model_ticks(ax: Axes, positions: np.ndarray[Any, Any], names: list[str]) -> None:
-    ax.set_xticks(positions, names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.set_xticks(positions, names, **sheet.TURNED)
     ax.tick_params(axis="x", length=0)
-
-
-def _legend(ax: Axes, *entries: Any) -> None:
-    ax.legend(*entries, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)

@@ -11,12 +11,13 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
+from warpstack.plot import sheet
+from warpstack.plot.style import CURVES
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "osD^vP*"
 
 
@@ -66,10 +67,8 @@ def dvfs(
     table = checked_table("dvfs", table, positive=("clock_ghz", "time_us"), texts=texts)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("dvfs: the rows are of several GPUs, whose times do not add up")
-    import matplotlib.pyplot as plt
-
     if ax is None:
-        _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        ax = sheet.new_axes(6, 4)
     times = table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum()
     powers: dict[float, float] = {}
     for i, (model, whole) in enumerate(times.groupby(level="model", sort=False)):
@@ -77,7 +76,7 @@ def dvfs(
         part = whole.droplevel("model").sort_index()
         clocks = part.index.to_numpy(dtype=float)
         style: dict[str, Any] = {
-            "color": _COLOURS[i % 7],
+            "color": CURVES[i % len(CURVES)],
             "marker": _MARKERS[i % 7],
             "ms": 5,
             "label": str(model),
@@ -97,11 +96,13 @@ def dvfs(
         ax.set_xlabel("performance / performance at the nominal clock")
         ax.set_ylabel("power (W)")
         beside = ax.secondary_yaxis("right")
-        beside.set_yticks(list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=7)
+        beside.set_yticks(
+            list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=sheet.SMALL
+        )
     first = table.iloc[0]
     gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
     ax.set_title(title or gpu)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=sheet.TEXT)
     ax.grid(alpha=0.3)
     return ax
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of
+from warpstack.plot import sheet
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
@@ -69,10 +70,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
             raise not_one_of("roofline: level", level, _COLOURS)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("roofline: the rows are of several GPUs, which have different roofs")
-    import matplotlib.pyplot as plt
-
     if ax is None:
-        _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+        ax = sheet.new_axes(7, 5)
     drawn = table[(table["intensity"] > 0) & (table["gips"] > 0)]
     issue = float(table["issue_gips"].iloc[0])
     roofs = table.groupby("level", sort=False)["bandwidth_gbs"].first()
@@ -87,7 +86,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
             bandwidth * low * 1.6 * 1.12,
             f"{level} {bandwidth:,.0f} GB/s",
             color=_COLOURS[str(level)],
-            fontsize=8,
+            fontsize=sheet.TEXT,
             rotation=math.degrees(math.atan(bandwidth)),  # in the coordinates of the data
             transform_rotates_text=True,
             rotation_mode="anchor",
@@ -98,7 +97,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
         xytext=(-4, 4),
         textcoords="offset points",
         ha="right",
-        fontsize=8,
+        fontsize=sheet.TEXT,
     )
     models = list(dict.fromkeys(drawn["model"]))
     many = len(set(drawn["kernel"])) > 1
@@ -139,5 +138,5 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     )
     ax.set_title(title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
     if models:
-        ax.legend(loc="lower right", fontsize=8)
+        ax.legend(loc="lower right", fontsize=sheet.TEXT)
     return ax

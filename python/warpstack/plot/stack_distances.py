@@ -11,13 +11,13 @@ import numpy.typing as npt
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.memory.reuse import ReuseProfile
+from warpstack.plot import sheet
+from warpstack.plot.style import CURVES, LINES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Colours that stay apart for colour-blind readers (after Okabe and Ito), and line styles for print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLES = ("-", "--", "-.", ":")
 #: More steps than this cannot be seen.
 _MAX_POINTS = 2000
 
@@ -57,8 +57,6 @@ def stack_distances(
     InputError
         If there is nothing to draw, or a capacity is not positive.
     """
-    import matplotlib.pyplot as plt
-
     drawn = {label: profile for label, profile in profiles.items() if profile.accesses}
     if not drawn:
         raise InputError("there are no accesses to draw; give at least one profile that has some")
@@ -67,20 +65,20 @@ def stack_distances(
         if not lines > 0:
             raise InputError(f"capacities: {label} = {lines} lines; a cache has at least one")
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+        ax = sheet.new_axes(6.4, 4.2)
 
     ends = [int(p.distances[-1]) + 1 for p in drawn.values() if len(p.distances)]
     end = max([*ends, *capacities.values(), 10]) * 1.5
     for number, (label, profile) in enumerate(drawn.items()):
         sizes = np.append(_sizes(profile), int(end))
         rates = profile.hit_rate(sizes)
-        style: dict[str, Any] = {"color": _COLOURS[number % len(_COLOURS)]}
+        style: dict[str, Any] = {"color": CURVES[number % len(CURVES)]}
         ax.step(
             sizes,
             rates,
             where="post",
             label=label,
-            linestyle=_STYLES[number // len(_COLOURS) % len(_STYLES)],
+            linestyle=LINES[number // len(CURVES) % len(LINES)],
             linewidth=1.6,
             **style,
         )
@@ -106,20 +104,19 @@ def stack_distances(
             rotation=90,
             ha="left",
             va="bottom",
-            fontsize=8,
-            color="#444444",
+            fontsize=sheet.TEXT,
+            color=sheet.REMARK,
         )
     ax.set_xscale("log")
     ax.set_xlim(1, end)
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("stack distance below (lines)")
     ax.set_ylabel("share of accesses")
-    ax.grid(True, which="major", color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8)
+    sheet.grid(ax)
+    sheet.open_frame(ax)
+    ax.legend(frameon=False, fontsize=sheet.TEXT)
     if title is not None:
-        ax.set_title(title, fontsize=10)
+        ax.set_title(title, fontsize=sheet.TITLE)
     return ax
 
 

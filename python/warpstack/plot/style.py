@@ -12,6 +12,8 @@ from warpstack.hardware.description import Gpu
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")
+#: Of curves that are not models: the same hues, the darkest first.
+CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: For grey print, and for more sets than colours.
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")

@@ -9,6 +9,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
+from warpstack.plot import sheet
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
 from warpstack.tables import checked_table, require
@@ -58,8 +59,6 @@ def errors(
         If there is nothing to draw, the metric cannot be summed, or the table is not of
         `warpstack.validate`.
     """
-    import matplotlib.pyplot as plt
-
     rows = _checked(table)
     metric = str(rows["metric"].iloc[0])
     if by is None:
@@ -81,7 +80,7 @@ def errors(
     groups = len(percent) + 1
     if ax is None:
         width = float(np.clip(2.6 + 0.16 * bars * groups + 0.2 * groups, 6.4, 24))
-        _, ax = plt.subplots(figsize=(width, 4.6), layout="constrained")
+        ax = sheet.new_axes(width, 4.6)
     centres = np.append(np.arange(len(percent)), len(percent) + 0.4)
     step = 0.84 / bars
     looks = styles(percent.columns)
@@ -98,7 +97,7 @@ def errors(
             width=0.92 * step,
             color=looks[name].colour,
             hatch=looks[name].hatch,
-            edgecolor="#222222",
+            edgecolor=sheet.EDGE,
             linewidth=0.5,
             label=name,
         )
@@ -110,29 +109,28 @@ def errors(
                     (x, end),
                     xytext=(0, 2 if end > 0 else -2),
                     textcoords="offset points",
-                    fontsize=6,
+                    fontsize=sheet.TINY,
                     rotation=90,
                     ha="center",
                     va="bottom" if end > 0 else "top",
                 )
-    ax.axhline(0, color="black", linewidth=0.8)
-    ax.axvline(len(percent) - 0.3, color="#888888", linewidth=0.8, linestyle=":")
+    ax.axhline(0, **sheet.ZERO)
+    ax.axvline(len(percent) - 0.3, linestyle=":", **sheet.GUIDE)
     labels = [*map(str, percent.index), "mean of\n|errors|"]
     crowded = max(map(len, labels[:-1])) * len(labels) > 60
     turned: dict[str, Any] = (
         {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     )
-    ax.set_xticks(centres, labels, fontsize=8, **turned)
+    ax.set_xticks(centres, labels, fontsize=sheet.TEXT, **turned)
     ax.tick_params(axis="x", length=0)
     said = f", cut at {limit_percent:g}" if was_cut else ""
     ax.set_ylabel(f"error of the prediction (%){said}")
     ax.set_xlim(-0.6, centres[-1] + 0.6)
     ax.margins(y=0.12)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.yaxis.grid(True, color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
-    ax.set_title(_title(rows) if title is None else title, fontsize=10)
+    sheet.open_frame(ax)
+    sheet.grid(ax, "y")
+    sheet.legend_outside(ax)
+    ax.set_title(_title(rows) if title is None else title, fontsize=sheet.TITLE)
     return ax
 
 
@@ -159,23 +157,19 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     InputError
         If there is nothing to draw, or the table is not of `warpstack.validate`.
     """
-    import matplotlib.pyplot as plt
-
     rows = _checked(table)
     rows = rows[(rows["predicted"] > 0) & (rows["measured"] > 0)]
     if rows.empty:
         raise InputError("there is no pair of positive values to draw")
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 5.0), layout="constrained")
+        ax = sheet.new_axes(6.4, 5.0)
     low = rows[["predicted", "measured"]].min().min() / 1.5
     high = rows[["predicted", "measured"]].max().max() * 1.5
     ends = np.array([low, high])
     ax.plot(ends, ends, color="black", linewidth=1, label="equal")
     for factor, style in ((2, "--"), (10, ":")):
         for slope, label in ((factor, f"factor {factor}"), (1 / factor, None)):
-            ax.plot(
-                ends, slope * ends, color="#888888", linewidth=0.8, linestyle=style, label=label
-            )
+            ax.plot(ends, slope * ends, linestyle=style, label=label, **sheet.GUIDE)
     looks = styles(rows["set"])
     for name, group in rows.groupby("set", sort=False):
         ax.scatter(
@@ -184,7 +178,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             s=34,
             marker=looks[str(name)].marker,
             color=looks[str(name)].colour,
-            edgecolor="#222222",
+            edgecolor=sheet.EDGE,
             linewidth=0.5,
             alpha=0.75,
             label=name,
@@ -195,9 +189,9 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
     ax.set_xlabel(f"{what}{unit}, reference")
     ax.set_ylabel(f"{what}{unit}, predicted")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
-    ax.set_title(_title(rows) if title is None else title, fontsize=10)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
+    ax.set_title(_title(rows) if title is None else title, fontsize=sheet.TITLE)
     return ax
 
 

@@ -16,7 +16,7 @@ from warpstack.cli import make_parser, registry
 ROOT = Path(__file__).resolve().parents[3]
 TRACE = ROOT / "data" / "traces" / "strided"
 #: Packages and modules that take long to load and that few commands need.
-SLOW = {"matplotlib", "pandas", "PIL", "pyarrow", "scipy", "tqdm"}
+SLOW = {"filelock", "matplotlib", "pandas", "PIL", "platformdirs", "pyarrow", "scipy", "tqdm"}
 #: As these, but nearly everything computes with the one, and reads descriptions of GPUs with the other.
 BASIC = {"numpy", "yaml"}
 #: Of the standard library, needed for messages of errors and for programs that are run.

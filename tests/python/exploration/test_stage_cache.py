@@ -194,15 +194,24 @@ def test_the_program_is_the_core_its_stages_and_numpy(tmp_path, monkeypatch):
 
 
 def test_without_a_home_folder_there_is_no_cache(monkeypatch):
-    def homeless(*_):
-        raise RuntimeError("Could not determine home directory.")
-
     monkeypatch.delenv("WARPSTACK_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without an entry
     assert as_cache(True) is None
     with pytest.raises(ws.InputError, match=r"no home folder; set .* WARPSTACK_CACHE"):
         default_folder()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="each system has its own place for caches")
+@pytest.mark.parametrize("base", [None, "", "relative"])
+def test_the_cache_is_in_the_home_folder(monkeypatch, tmp_path, base):
+    monkeypatch.delenv("WARPSTACK_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if base is not None:  # neither counts
+        monkeypatch.setenv("XDG_CACHE_HOME", base)
+    assert default_folder() == tmp_path / ".cache" / "warpstack"
 
 
 def test_a_tilde_is_the_home_folder(monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """Sweeps: every point equals its prediction alone, and a stage reads what it declares."""
 
+import errno
 import os
 import shutil
 import signal
@@ -635,6 +636,41 @@ def test_one_sweep_writes_to_a_store_at_a_time(kernel, pascal, tmp_path):
             ws.sweep(kernel, pascal, AXES, store=tmp_path)
     again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
+
+
+HOLDING = """
+import sys, time
+from warpstack.exploration.store import SweepStore
+store = SweepStore(sys.argv[1], {}, resume=True)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_process_holds_no_store(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(ws.InputError, match="another sweep is writing to it"):
+            sweep_store.SweepStore(tmp_path, {}, resume=True)
+        process.kill()
+    sweep_store.SweepStore(tmp_path, {}, resume=True).close()
+
+
+@pytest.mark.parametrize("error", ["ENOSYS", "ENOLCK", "EOPNOTSUPP"])
+def test_a_file_system_without_locks_holds_stores(tmp_path, monkeypatch, error):
+    """No mere file stands for the lock there: it would outlive a killed process."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(*_):
+        raise OSError(getattr(errno, error), "refused")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    killed = sweep_store.SweepStore(tmp_path, {}, resume=True)
+    sweep_store.SweepStore(tmp_path, {}, resume=True).close()
+    killed.close()
 
 
 def test_parts_that_cannot_be_read_stay(kernel, pascal, tmp_path):

@@ -1,5 +1,8 @@
 """Pictures: what they show, read back from the axes."""
 
+import re
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -142,3 +145,17 @@ def test_labels_do_not_overlap(predictions):
     titles = [ax.title.get_window_extent(renderer) for ax in figure.axes]
     assert not titles[0].overlaps(titles[1])
     assert not figure.legends[0].get_window_extent(renderer).overlaps(titles[-1])
+
+
+def test_sizes_of_text_and_the_frame_are_from_the_style_sheet():
+    package = Path(ws.__file__).resolve().parent
+    files = [*package.glob("plot/*.py"), *package.glob("figures/**/*.py")]
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in files
+        if file.name != "sheet.py"
+        for line in file.read_text().splitlines()
+        if re.search(r"(font|label)size=\d|spines|bbox_to_anchor|#(222222|dddddd|888888)", line)
+    ]
+    assert len(files) > 30
+    assert not found

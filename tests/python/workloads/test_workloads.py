@@ -119,7 +119,7 @@ def test_class_and_measured_values_at_small(name):
     assert 200_000 <= instructions <= 5_000_000
     row = ws.workloads.table().set_index("name").loc[name]
     # The table is rounded history when the interpreter counts a few instructions otherwise; beyond
-    # this, benchmarks/workloads.py --write is due.
+    # this, studies/workloads.py --write is due.
     assert row["launches"] == len(app)
     assert row["instructions"] == pytest.approx(instructions, rel=0.01)
     assert row["dpki"] == pytest.approx(dpki, rel=0.02, abs=0.05)

@@ -12,6 +12,7 @@ from warpstack.figures.cache import common as cache_paper
 from warpstack.figures.drawing import new_figure, tidy
 from warpstack.figures.stages import locality
 from warpstack.figures.study import Study
+from warpstack.plot import sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,10 +54,12 @@ def _draw(table: pd.DataFrame) -> Figure:
             )
         ax.set_xscale("log", base=2)
         ax.set_ylim(0, 100)
-        ax.set_title(f"{label}: {group['name'].iloc[0]}", fontsize=9)
+        ax.set_title(f"{label}: {group['name'].iloc[0]}", fontsize=sheet.LABEL)
         tidy(ax, "outside" if i == min(2, len(groups) - 1) else None)
-    figure.supylabel("accesses within the distance (%)", fontsize=9)
-    axes[min(len(groups), 3 * rows - 2) - 1].set_xlabel("stack distance (lines)", fontsize=9)
+    figure.supylabel("accesses within the distance (%)", fontsize=sheet.LABEL)
+    axes[min(len(groups), 3 * rows - 2) - 1].set_xlabel(
+        "stack distance (lines)", fontsize=sheet.LABEL
+    )
     return figure
 
 

@@ -11,6 +11,7 @@ from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.cache import common as cache_paper
 from warpstack.figures.drawing import new_figure, tidy
 from warpstack.figures.study import Study
+from warpstack.plot import sheet
 from warpstack.plot.style import styles
 from warpstack.validation import measures
 
@@ -44,11 +45,11 @@ def _draw(table: pd.DataFrame) -> Figure:
         1.0,
         float(table[[*cache_paper.MODELS, cache_paper.SIMULATION]].to_numpy(dtype=float).max()),
     ]
-    ax.plot(ends, ends, color="black", linewidth=0.8)
+    ax.plot(ends, ends, **sheet.ZERO)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel("sectors to and from DRAM, simulated", fontsize=9)
-    ax.set_ylabel("predicted", fontsize=9)
+    ax.set_xlabel("sectors to and from DRAM, simulated", fontsize=sheet.LABEL)
+    ax.set_ylabel("predicted", fontsize=sheet.LABEL)
     tidy(ax)
     return figure
 

@@ -13,6 +13,7 @@ from warpstack.figures.drawing import lines
 from warpstack.figures.errors import kernel_errors, mean_errors
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
+from warpstack.plot import sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +122,7 @@ def policy(
             scale=True,
             width=7,
         )
-        figure.axes[0].axhline(20, color="#888888", linewidth=0.8, linestyle=":")
+        figure.axes[0].axhline(20, linestyle=":", **sheet.GUIDE)
         return figure
 
     def check(table: pd.DataFrame) -> list[Claim]:

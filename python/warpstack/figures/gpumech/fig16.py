@@ -12,6 +12,7 @@ from warpstack.figures.drawing import new_figure, stacked_bars
 from warpstack.figures.gpumech import common as gpumech
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
+from warpstack.plot import sheet
 from warpstack.plot.cpi_stack import COLOURS, LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS
 from warpstack.timing.simulation import MODEL_NAME
@@ -56,8 +57,8 @@ def _draw(table: pd.DataFrame) -> Figure:
         )
         oracle = rows.loc[rows["model"] == MODEL_NAME, _PARTS].sum(axis=1)
         ax.plot(np.arange(len(oracle)), oracle, "o-", color="black", markersize=4, linewidth=1)
-        ax.set_title(f"{name} (line: oracle)", fontsize=9)
-        ax.set_xlabel("warps per SM", fontsize=9)
+        ax.set_title(f"{name} (line: oracle)", fontsize=sheet.LABEL)
+        ax.set_xlabel("warps per SM", fontsize=sheet.LABEL)
         ax.tick_params(axis="x", labelrotation=0)
     return figure
 

@@ -12,6 +12,7 @@ from warpstack.figures.drawing import lines, new_figure
 from warpstack.figures.mwp_cwp import common as mwp
 from warpstack.figures.study import Study
 from warpstack.models import mwp_cwp
+from warpstack.plot import sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +65,7 @@ def _draw(table: pd.DataFrame) -> Figure:
             scale=True,
             legend="outside" if kind == "uncoalesced" else None,
         )
-        ax.set_title(kind, fontsize=9)
+        ax.set_title(kind, fontsize=sheet.LABEL)
     return figure
 
 

@@ -1,29 +1,27 @@
 #!/usr/bin/env python3
 """What each ingredient of the closed network model buys, and what it says where Accel-Sim was run.
 
-    python benchmarks/ablate_network.py --write                                   # the ablations
-    python benchmarks/ablate_network.py --write --accelsim REFERENCE TRACES       # also Accel-Sim
+    python studies/network_ablation.py --write                                   # the ablations
+    python studies/network_ablation.py --write --accelsim REFERENCE TRACES       # also Accel-Sim
 
 The ablations hold the model against the cycle-level simulator on the seventeen workloads at the baseline
 (`pascal-mdm`), with one ingredient left out at a time. REFERENCE and TRACES are as for
-`validate_accelsim.py`. Nothing of the model is fitted, so that nothing need be left out to test it.
+`accelsim.py`. Nothing of the model is fitted, so that nothing need be left out to test it.
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+import pages
 import pandas as pd
-from run import REPOSITORY, machine, write_between_marks
-from validate_accelsim import CHANGES, CHOICES, RESOURCES
-from validate_models import as_markdown
+from accelsim import CHANGES, CHOICES, RESOURCES
 
 import warpstack as ws
 from warpstack import _core
 from warpstack.models.prediction import _parameters
 
-PAGE = REPOSITORY / "docs" / "explanation" / "closed-network-model.md"
+PAGE = pages.DOCS / "explanation" / "closed-network-model.md"
 MODEL = "closed_network"
 COMPARED = ("gpumech", "mdm", MODEL)
 
@@ -109,7 +107,7 @@ def ablation_table() -> str:
                 "worst, cycles": f"{100 * worst['error']:+.0f} % ({worst['app']})",
             }
         )
-    return f"{as_markdown(pd.DataFrame(lines))}\n\nMeasured on: {machine()}."
+    return f"{pages.markdown(pd.DataFrame(lines))}\n\nMeasured on: {pages.machine()}."
 
 
 def accelsim_table(reference: pd.DataFrame, app: ws.App) -> str:
@@ -137,17 +135,12 @@ def accelsim_table(reference: pd.DataFrame, app: ws.App) -> str:
         for what, values in (("cycles", frame), ("IPC", ipc)):
             line = {"caches in order": order, f"mean error, {len(frame)} rows": what}
             lines.append(line | {m: f"{100 * values[m].abs().mean():.0f} %" for m in COMPARED})
-    return f"{as_markdown(pd.DataFrame(lines))}\n\nSet-up: {setup}."
+    return f"{pages.markdown(pd.DataFrame(lines))}\n\nSet-up: {setup}."
 
 
 def main() -> None:
     """Measure what was asked for and print or write the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/explanation/closed-network-model.md"
-    )
+    parser = pages.parser(__doc__, PAGE)
     parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
     arguments = parser.parse_args()
     texts = {"ablations": ablation_table()}
@@ -158,7 +151,7 @@ def main() -> None:
     print("\n\n".join(texts.values()))
     if arguments.write:
         for name, text in texts.items():
-            write_between_marks(PAGE, name, text)
+            pages.write_between_marks(PAGE, name, text)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Find out by ablation why models and simulator disagree.
 
-    python benchmarks/explain_errors.py            # print the tables
-    python benchmarks/explain_errors.py --write    # also write them into docs/quality/validation-models.md
+    python studies/error_causes.py            # print the tables
+    python studies/error_causes.py --write    # also write them into docs/quality/validation-models.md
 
 A resource is made so large that nobody waits for it, in the simulated GPU and in the models' GPU, or a
 trace is changed so that all warps do the same, or every access stays in one line. Where the error goes
@@ -11,8 +11,6 @@ away, what was taken away was its cause.
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import re
 import sys
 import tempfile
@@ -20,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 import pandas as pd
-from run import write_between_marks
-from validate_models import PAGE, as_markdown
 
 import warpstack as ws
 from warpstack.interval.profile import IntervalProfile, representative_warp, warp_groups
 from warpstack.memory.caches import MemorySystem
 
+PAGE = pages.DOCS / "quality" / "validation-models.md"
 PLENTY = 10**6
 MODELS = ("gpumech", "mdm")
 NO_NOC = {"noc_bandwidth_gbs": PLENTY}
@@ -286,41 +284,33 @@ def tables(measured: dict[str, pd.DataFrame]) -> str:
     relative[order] = relative[order].div(relative["none"], axis=0)
     parts = [
         "Cycles that each resource needs if it is never idle, over the simulated cycles:",
-        as_markdown(percent(measured["bounds"], "")),
+        pages.markdown(percent(measured["bounds"], "")),
         "Simulated traffic over that of the models' functional caches, by scheduler of the simulator:",
-        as_markdown(percent(measured["traffic"], "")),
+        pages.markdown(percent(measured["traffic"], "")),
         "Simulated cycles without ..., over those of the baseline:",
-        as_markdown(percent(relative, "")),
+        pages.markdown(percent(relative, "")),
         *(
             line
             for model in MODELS
             for line in (
                 f"Error of `{model}` without ..., in the simulator and in the model:",
-                as_markdown(percent(with_means(wide(model)))),
+                pages.markdown(percent(with_means(wide(model)))),
             )
         ),
         "Error at the baseline of MDM and of MDM with other delays in memory-divergent intervals:",
-        as_markdown(percent(with_means(measured["variants"]))),
+        pages.markdown(percent(with_means(measured["variants"]))),
     ]
     return "\n\n".join(parts)
 
 
 def main() -> None:
     """Measure, print the tables and write them where asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", default="small", help="of the workloads")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/quality/validation-models.md"
-    )
+    parser = pages.parser(__doc__, PAGE)
+    pages.add_workloads(parser)
     arguments = parser.parse_args()
     names = arguments.only or ws.workloads.names()
     tasks = [(name, arguments.size) for name in names]
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        results = list(pool.imap_unordered(measure, tasks, chunksize=1))
+    results = pages.in_processes(measure, tasks, arguments.processes)
     measured = {
         key: pd.concat([one[key] for one in results]).sort_values(
             ["class", "application"], kind="stable", ignore_index=True
@@ -330,7 +320,7 @@ def main() -> None:
     text = tables(measured)
     print(text)
     if arguments.write:
-        write_between_marks(PAGE, "causes", text)
+        pages.write_between_marks(PAGE, "causes", text)
 
 
 if __name__ == "__main__":

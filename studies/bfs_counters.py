@@ -1,35 +1,22 @@
 #!/usr/bin/env python3
 """Hold the cache simulation against hardware counters and Accel-Sim on Rodinia bfs.
 
-    python benchmarks/validate_bfs.py REFERENCE TRACE            # print the tables
-    python benchmarks/validate_bfs.py REFERENCE TRACE --write    # also write docs/quality/validation.md
+    python studies/bfs_counters.py REFERENCE TRACE            # print the tables
+    python studies/bfs_counters.py REFERENCE TRACE --write    # also write docs/quality/validation.md
 
 REFERENCE is the table of counters per launch (rodinia-bfs-graph4096.csv), TRACE the traced application.
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+import pages
 import pandas as pd
-from run import REPOSITORY, write_between_marks
 
 import warpstack as ws
 
-PAGE = REPOSITORY / "docs" / "quality" / "validation.md"
-
-
-def markdown(table: pd.DataFrame) -> str:
-    """Return a table as Markdown, numbers to the right."""
-    lines = [
-        "| " + " | ".join(map(str, table.columns)) + " |",
-        "|" + "---:|" * len(table.columns),
-    ]
-    for row in table.itertuples(index=False):
-        cells = [f"{v:.1f}" if isinstance(v, float) else str(v) for v in row]
-        lines.append("| " + " | ".join("-" if c == "nan" else c for c in cells) + " |")
-    return "\n".join(lines)
+PAGE = pages.DOCS / "quality" / "validation.md"
 
 
 def totals(profiles: list[ws.MemoryProfile], name: str) -> list[int]:
@@ -107,19 +94,16 @@ def qv100(app: ws.App, reference: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Print the tables and write them where asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = pages.parser(__doc__, PAGE)
     parser.add_argument("reference", type=Path)
     parser.add_argument("trace", type=Path)
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     app, reference = ws.load(arguments.trace), pd.read_csv(arguments.reference)
     for name, make in (("gtx1080", gtx1080), ("rtx2060", rtx2060), ("qv100", qv100)):
-        table = markdown(make(app, reference))
+        table = pages.markdown(make(app, reference), labels=0)
         print(f"{name}\n{table}\n")
         if arguments.write:
-            write_between_marks(PAGE, name, table)
+            pages.write_between_marks(PAGE, name, table)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
-    python benchmarks/design_space.py            # print the tables
-    python benchmarks/design_space.py --write    # also docs/how-to/exploring.md and its maps
-    python benchmarks/design_space.py --examples # only the page's other pictures
+    python studies/design_space.py            # print the tables
+    python studies/design_space.py --write    # also docs/how-to/exploring.md and its maps
+    python studies/design_space.py --examples # only the page's other pictures
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
 with it (cfd), relative to the simulation at 28 SMs and 480 GB/s, on `pascal-mdm` (MDM, Table III).
@@ -11,25 +11,21 @@ with it (cfd), relative to the simulation at 28 SMs and 480 GB/s, on `pascal-mdm
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import sys
 import time
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pages
 import pandas as pd
-from run import REPOSITORY, machine, write_between_marks
-from validate_models import as_markdown
 
 import warpstack as ws
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-PAGE = REPOSITORY / "docs" / "how-to" / "exploring.md"
-IMAGES = REPOSITORY / "docs" / "images"
+PAGE = pages.DOCS / "how-to" / "exploring.md"
 APPLICATIONS = {"b+tree": "design-space-btree.png", "cfd": "design-space-cfd.png"}
 AXES = {"num_sms": [15, 28, 56, 80], "dram_bandwidth_gbs": [240, 480, 720, 960]}
 BASELINE = {"num_sms": 28, "dram_bandwidth_gbs": 480}
@@ -58,8 +54,7 @@ def measure(name: str, size: str, processes: int) -> tuple[pd.DataFrame, dict[st
     seconds = {"sweep": time.perf_counter() - start}
     points = predicted.drop_duplicates("point").set_index("point")[list(AXES)]
     tasks = [(name, size, int(n), row.to_dict()) for n, row in points.iterrows()]
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        parts = pool.map(simulated, tasks, chunksize=1)
+    parts = pages.in_processes(simulated, tasks, processes)
     seconds["simulation"] = sum(part[1] for part in parts)
     table = pd.concat([*(part[0] for part in parts), predicted], ignore_index=True)
     return ws.speedups(table, BASELINE, model="simulation"), seconds
@@ -156,18 +151,15 @@ def examples() -> None:
 
 def save(ax: plt.Axes, name: str) -> None:
     """Write the figure of some axes for the documentation."""
-    ax.figure.savefig(IMAGES / name, dpi=70)
+    ax.figure.savefig(pages.IMAGES / name, dpi=70)
     plt.close(ax.figure)
 
 
 def main() -> None:
     """Measure and print or write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = pages.parser(__doc__, PAGE)
     parser.add_argument("--size", default="paper", help="of the workloads")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/how-to/exploring.md")
+    pages.add_processes(parser)
     parser.add_argument("--examples", action="store_true", help="draw only the other pictures")
     arguments = parser.parse_args()
     if arguments.examples:
@@ -177,16 +169,17 @@ def main() -> None:
     for name, picture in APPLICATIONS.items():
         table, seconds = measure(name, arguments.size, arguments.processes)
         texts.append(
-            f"**{name}** ({arguments.size})\n\n{as_markdown(scores(table))}\n\n"
+            f"**{name}** ({arguments.size})\n\n{pages.markdown(scores(table))}\n\n"
             f"![{name} over SMs and DRAM bandwidth](../images/{picture})\n\n"
             f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
             f"one core and {seconds['sweep']:.1f} s to predict."
         )
         print(f"{texts[-1]}\n")
         if arguments.write:
-            draw(table, name, IMAGES / picture)
+            draw(table, name, pages.IMAGES / picture)
     if arguments.write:
-        write_between_marks(PAGE, "maps", "\n\n".join([*texts, f"Measured on: {machine()}."]))
+        text = "\n\n".join([*texts, f"Measured on: {pages.machine()}."])
+        pages.write_between_marks(PAGE, "maps", text)
 
 
 if __name__ == "__main__":

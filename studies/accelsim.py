@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Hold the simulator against Accel-Sim on the same traces with the same resources.
 
-    python benchmarks/validate_accelsim.py REFERENCE TRACES            # print the table
-    python benchmarks/validate_accelsim.py REFERENCE TRACES --write    # also write docs/quality/simulator.md
+    python studies/accelsim.py REFERENCE TRACES            # print the table
+    python studies/accelsim.py REFERENCE TRACES --write    # also write docs/quality/simulator.md
 
 REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds
 rodinia-bfs-graph4096. The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py
@@ -11,17 +11,15 @@ writes it.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
+import pages
 import pandas as pd
-from run import REPOSITORY, write_between_marks
-from validate_bfs import markdown
 
 import warpstack as ws
 
-PAGE = REPOSITORY / "docs" / "quality" / "simulator.md"
+PAGE = pages.DOCS / "quality" / "simulator.md"
 
 #: The GPU that the reference's README describes; the rest is MDM's Table III.
 RESOURCES = {
@@ -106,12 +104,9 @@ def simulate(reference: pd.DataFrame, app: ws.App, choice: dict[str, Any]) -> pd
 
 def main() -> None:
     """Print the table and write it where asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = pages.parser(__doc__, PAGE)
     parser.add_argument("reference", type=Path)
     parser.add_argument("traces", type=Path)
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     reference = pd.read_csv(arguments.reference, keep_default_na=False)
     app = ws.load(arguments.traces / "rodinia-bfs-graph4096")
@@ -127,10 +122,12 @@ def main() -> None:
             for name, table in tables.items()
         ]
     )
-    text = f"{markdown(next(iter(tables.values())))}\n\n{markdown(summary)}"
+    text = "\n\n".join(
+        pages.markdown(table, labels=0) for table in (next(iter(tables.values())), summary)
+    )
     print(text)
     if arguments.write:
-        write_between_marks(PAGE, "accelsim", text)
+        pages.write_between_marks(PAGE, "accelsim", text)
 
 
 if __name__ == "__main__":

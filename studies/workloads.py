@@ -1,28 +1,25 @@
 #!/usr/bin/env python3
 """Run every workload at one size: check, trace and predict it, and measure how long that takes.
 
-    python benchmarks/workloads.py                  # print the table
-    python benchmarks/workloads.py --only bfs spmv
-    python benchmarks/workloads.py --write          # update data/workloads and docs/reference/workloads.md
+    python studies/workloads.py                  # print the table
+    python studies/workloads.py --only bfs spmv
+    python studies/workloads.py --write          # update data/workloads and docs/reference/workloads.md
 
 What is written (launches, warp instructions, DPKI) is the same on every machine; times are not written.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from pathlib import Path
 
+import pages
 import pandas as pd
-from run import machine, write_between_marks
 
 import warpstack as ws
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-MEASURED = REPOSITORY / "data" / "workloads" / "measured.csv"
-DOCUMENT = REPOSITORY / "docs" / "reference" / "workloads.md"
+MEASURED = pages.REPOSITORY / "data" / "workloads" / "measured.csv"
+DOCUMENT = pages.DOCS / "reference" / "workloads.md"
 WRITTEN = ["name", "launches", "instructions", "dpki"]
 
 
@@ -69,13 +66,10 @@ def document(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     """Measure the workloads asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = pages.parser(__doc__, DOCUMENT)
     parser.add_argument("--only", nargs="+", default=ws.workloads.names(), metavar="NAME")
     parser.add_argument("--size", default="small")
     parser.add_argument("--no-check", action="store_true", help="do not compare with references")
-    parser.add_argument("--write", action="store_true", help="write what was measured at small")
     arguments = parser.parse_args()
     if arguments.write and arguments.size != "small":
         parser.error("--write is of the size small")
@@ -85,7 +79,7 @@ def main() -> None:
         rows.append(measure(name, arguments.size, check=not arguments.no_check))
         print(f"{name} done", file=sys.stderr)
     table = pd.DataFrame(rows)
-    print(f"Measured on: {machine()}", file=sys.stderr)
+    print(f"Measured on: {pages.machine()}", file=sys.stderr)
     print(table.to_string(index=False, float_format="{:.3f}".format))
     seconds = table[["trace_s", "predict_s"]].sum()
     print(f"\ntraced in {seconds['trace_s']:.1f} s, predicted in {seconds['predict_s']:.1f} s")
@@ -97,7 +91,7 @@ def main() -> None:
             written = pd.concat([before[~before["name"].isin(written["name"])], written])
         written = written.sort_values("name")
         written.to_csv(MEASURED, index=False)
-        write_between_marks(DOCUMENT, "table", document(written))
+        pages.write_between_marks(DOCUMENT, "table", document(written))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lowering the clock from 2 to 1.4 GHz costs: models and CRISP against the simulator (MDM, Figure 13).
 
-    python benchmarks/validate_dvfs.py --write    # into docs/explanation/dvfs.md
+    python studies/dvfs.py --write    # into docs/explanation/dvfs.md
 
 Times are those of an application, the sum over its launches. A model's error is that of the ratio of its two
 times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration is `pascal-mdm` at 2 GHz.
@@ -9,17 +9,14 @@ times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration i
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import sys
-from pathlib import Path
 
+import pages
 import pandas as pd
-from run import machine, write_between_marks
 
 import warpstack as ws
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "dvfs.md"
+PAGE = pages.DOCS / "explanation" / "dvfs.md"
 NOMINAL_GHZ, TARGET_GHZ = 2.0, 1.4
 MODELS = ("gpumech", "crisp", "mdm", "mwp_cwp")
 #: Mean errors over the paper's memory-divergent applications, in percent (MDM, Section VII).
@@ -56,30 +53,24 @@ def tables(results: pd.DataFrame) -> str:
         lines.append(f"| **mean absolute error** | {kind} | | {' | '.join(cells)} |")
     paper = [f"{PAPER[model]} %" if model in PAPER else "" for model in MODELS]
     lines.append(f"| *the paper's* | MD | | {' | '.join(paper)} |")
-    return "\n".join(lines) + f"\n\nMeasured on: {machine()}."
+    return "\n".join(lines) + f"\n\nMeasured on: {pages.machine()}."
 
 
 def main() -> None:
     """Measure and print or write the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", default="small", help="of the workloads")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads alone")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write docs/explanation/dvfs.md")
+    parser = pages.parser(__doc__, PAGE)
+    pages.add_workloads(parser)
     parser.add_argument(
         "--l2-clock", type=float, default=0, help="of L2 and the NoC, GHz (default: the SMs')"
     )
     arguments = parser.parse_args()
     names = arguments.only or ws.workloads.names()
     tasks = [(name, arguments.size, arguments.l2_clock) for name in names]
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
+    results = pd.concat(pages.in_processes(measure, tasks, arguments.processes), ignore_index=True)
     text = tables(results)
     print(text)
     if arguments.write:
-        write_between_marks(PAGE, f"l2 clock {arguments.l2_clock:g}", text)
+        pages.write_between_marks(PAGE, f"l2 clock {arguments.l2_clock:g}", text)
 
 
 if __name__ == "__main__":

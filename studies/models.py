@@ -1,33 +1,30 @@
 #!/usr/bin/env python3
 """Hold every model against the cycle-level simulator on the seventeen workloads.
 
-    python benchmarks/validate_models.py                   # the baseline (MDM, Figure 5)
-    python benchmarks/validate_models.py --axes            # also as resources vary (Figures 6 to 9)
-    python benchmarks/validate_models.py --axes --write    # into the page, with pictures
+    python studies/models.py                   # the baseline (MDM, Figure 5)
+    python studies/models.py --axes            # also as resources vary (Figures 6 to 9)
+    python studies/models.py --axes --write    # into the page, with pictures
 
 Errors are those of an application's IPC over all its launches, as in the MDM paper (Eq. 11). The
 configuration is `pascal-mdm` (MDM, Table III); no parameter of the simulator is fitted to a model.
-`explain_errors.py` looks for the causes of what these tables show.
+`error_causes.py` looks for the causes of what these tables show.
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import sys
 import time
 from pathlib import Path
 
+import pages
 import pandas as pd
 from matplotlib.figure import Figure
-from run import machine, write_between_marks
 
 import warpstack as ws
+from warpstack.plot import sheet
 from warpstack.plot.style import styles
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PAGE = REPOSITORY / "docs" / "quality" / "validation-models.md"
-IMAGES = REPOSITORY / "docs" / "images"
+PAGE = pages.DOCS / "quality" / "validation-models.md"
 #: What the axes vary (MDM, Section V-B), the baseline among them, and the paper's figure.
 AXES = {
     "noc_bandwidth_gbs": (525, 1050, 1400, 2100),
@@ -115,14 +112,6 @@ def errors_of(results: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def as_markdown(frame: pd.DataFrame) -> str:
-    """Return a table whose columns are all text."""
-    lines = ["| " + " | ".join(frame.columns) + " |"]
-    lines.append("|" + "|".join("---" if i == 0 else "---:" for i in range(frame.shape[1])) + "|")
-    lines += ["| " + " | ".join(row) + " |" for row in frame.astype(str).itertuples(index=False)]
-    return "\n".join(lines)
-
-
 def baseline_tables(results: pd.DataFrame) -> str:
     """Return the tables of the baseline."""
     base = results[results["point"] == "baseline"]
@@ -154,11 +143,11 @@ def baseline_tables(results: pd.DataFrame) -> str:
         per_app.append(row)
     rate = simulated["instructions"].sum() / simulated["seconds"].sum() / 1e6
     return (
-        f"{as_markdown(pd.DataFrame(means))}\n\n"
+        f"{pages.markdown(pd.DataFrame(means))}\n\n"
         "Error of each application's IPC (positive: the model says faster):\n\n"
-        f"{as_markdown(pd.DataFrame(per_app))}\n\n"
+        f"{pages.markdown(pd.DataFrame(per_app))}\n\n"
         f"The simulations took {simulated['seconds'].sum():.0f} s on one core, "
-        f"{rate:.2f} M warp instructions/s. Measured on: {machine()}."
+        f"{rate:.2f} M warp instructions/s. Measured on: {pages.machine()}."
     )
 
 
@@ -214,7 +203,7 @@ def spread(results: pd.DataFrame) -> str:
         for what, values in (("mean", sizes.mean()), ("worst", sizes.max())):
             row = {"over all points and applications": f"{what} error of the {metric}"}
             rows.append({**row, **{str(m): f"{100 * v:.1f} %" for m, v in values.items()}})
-    return as_markdown(pd.DataFrame(rows))
+    return pages.markdown(pd.DataFrame(rows))
 
 
 def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
@@ -228,9 +217,9 @@ def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
         parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
         if pictures:
             parts.append(f"![Mean errors over {TITLES[field]}](../images/validation-{field}.png)")
-        parts.append(as_markdown(table))
+        parts.append(pages.markdown(table))
     parts.append("### Ranks")
-    parts.append(as_markdown(rank_correlations(results)))
+    parts.append(pages.markdown(rank_correlations(results)))
     return "\n\n".join(parts)
 
 
@@ -251,20 +240,20 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
             width=0.92 * step,
             color=looks[model].colour,
             hatch=looks[model].hatch,
-            edgecolor="#222222",
+            edgecolor=sheet.EDGE,
             linewidth=0.3,
             label=model,
         )
     for x, (_, row) in enumerate(percent.iterrows()):
         if cut := [f"{value:.0f}" for value in row if value > limit]:
-            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=6, ha="center")
+            ax.annotate(", ".join(cut), (x, 1.02 * limit), fontsize=sheet.TINY, ha="center")
     labels = [f"{app} ({kind})" for kind, app in percent.index]
-    ax.set_xticks(range(len(percent)), labels, fontsize=7, rotation=45, ha="right")
+    ax.set_xticks(range(len(percent)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
     ax.set_ylabel("error of the IPC (%)")
-    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axhline(0, **sheet.ZERO)
     ax.margins(x=0.01, y=0.1)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
     return figure
 
 
@@ -273,7 +262,8 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
     means = 100 * mean_errors(along(errors_of(results), field))
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     looks = styles(DRAWN)
-    for ax, kind in zip(figure.subplots(1, 2), ("NMD", "MD"), strict=True):
+    kinds = [kind for kind in ("NMD", "MD") if kind in means.index]
+    for ax, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
         for model in DRAWN:
             values = means.loc[kind, model]
             ax.plot(
@@ -287,28 +277,21 @@ def draw_axis(results: pd.DataFrame, field: str) -> Figure:
                 label=model,
             )
         ax.set_xticks(range(len(values)), [str(value) for value in values.index])
-        ax.set_xlabel(TITLES[field], fontsize=8)
+        ax.set_xlabel(TITLES[field], fontsize=sheet.TEXT)
         ax.set_ylim(bottom=0)
-        ax.set_title(f"{kind} applications", fontsize=9)
-        ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=8)
-    figure.axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=8)
+        ax.set_title(f"{kind} applications", fontsize=sheet.LABEL)
+        ax.tick_params(labelsize=sheet.TEXT)
+        sheet.open_frame(ax)
+    figure.axes[0].set_ylabel("mean absolute error (%)", fontsize=sheet.TEXT)
+    sheet.legend_outside(figure.axes[-1])
     return figure
 
 
 def main() -> None:
     """Measure what was asked for and print or write the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", default="small", help="of the workloads")
+    parser = pages.parser(__doc__, PAGE)
+    pages.add_workloads(parser)
     parser.add_argument("--axes", action="store_true", help="vary NoC, DRAM, MSHRs and SMs, too")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/quality/validation-models.md"
-    )
     parser.add_argument(
         "--keep",
         type=Path,
@@ -321,8 +304,9 @@ def main() -> None:
     else:
         names = arguments.only or ws.workloads.names()
         tasks = [(name, arguments.size, points(arguments.axes)) for name in names]
-        with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-            results = pd.concat(pool.imap_unordered(measure, tasks, chunksize=1), ignore_index=True)
+        results = pd.concat(
+            pages.in_processes(measure, tasks, arguments.processes), ignore_index=True
+        )
         if arguments.keep:
             results.to_csv(arguments.keep, index=False)
     of_order = {order: part.drop(columns="order") for order, part in results.groupby("order")}
@@ -338,9 +322,9 @@ def main() -> None:
     print("\n\n".join(texts.values()))
     if arguments.write:
         for name, text in texts.items():
-            write_between_marks(PAGE, name, text)
+            pages.write_between_marks(PAGE, name, text)
         for name, figure in pictures.items():
-            figure.savefig(IMAGES / f"validation-{name}.png", dpi=110)
+            figure.savefig(pages.IMAGES / f"validation-{name}.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+"""What studies and benchmarks share: tables as Markdown, their places in the pages, arguments."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+
+import warpstack as ws
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DOCS = REPOSITORY / "docs"
+IMAGES = DOCS / "images"
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def machine() -> str:
+    """Describe the machine in one line."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = re.findall(r"model name\s*:\s*(.+)", info.read_text())
+        cpu = f"{names[0]}, {len(names)} cores" if names else cpu
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{cpu}, {memory:.0f} GiB memory, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}, warpstack {ws.__version__}"
+    )
+
+
+def write_between_marks(page: Path, name: str, text: str) -> None:
+    """Put a text between its marks in a page of the documentation."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    head, rest = page.read_text(encoding="utf-8").split(begin)
+    tail = rest.split(end)[1]
+    page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def markdown(table: pd.DataFrame, *, labels: int = 1) -> str:
+    """Return a table as Markdown; after the first columns, which are labels, all go to the right."""
+    lines = [
+        list(map(str, table.columns)),
+        *([cell_text(value) for value in row] for row in table.itertuples(index=False)),
+    ]
+    rows = ["| " + " | ".join(cells) + " |" for cells in lines]
+    rule = "|" + "---|" * labels + "---:|" * (table.shape[1] - labels)
+    return "\n".join([rows[0], rule, *rows[1:]])
+
+
+def cell_text(value: object) -> str:
+    """Return a value as text: a number that is not whole with one digit, and NaN as a dash."""
+    if isinstance(value, float):
+        return f"{value:.1f}" if value == value else "-"
+    return str(value)
+
+
+def parser(doc: str | None, page: Path) -> argparse.ArgumentParser:
+    """Return a parser that knows ``--write``, for a study whose docstring and page these are."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--write", action="store_true", help=f"write {page.relative_to(REPOSITORY)}")
+    return made
+
+
+def add_workloads(to: argparse.ArgumentParser) -> None:
+    """Add the arguments of a study of the workloads."""
+    to.add_argument("--size", default="small", help="of the workloads")
+    to.add_argument("--only", nargs="+", metavar="NAME", help="of these workloads alone")
+    add_processes(to)
+
+
+def add_processes(to: argparse.ArgumentParser) -> None:
+    """Add the number of processes that `in_processes` takes."""
+    to.add_argument("--processes", type=int, default=2)
+
+
+def in_processes(
+    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int
+) -> Sequence[Result]:
+    """Return the result of each task, in their order."""
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return pool.map(work, tasks, chunksize=1)
