@@ -210,7 +210,7 @@ class SetStore {
     // One branch, which is easy to predict where lines are rarely dirty.
     const LineState* states = reinterpret_cast<const LineState*>(&word + 1);
     if ((states[way].dirty & (std::uint32_t{is_there} - 1)) != 0) evict(way);
-    if (!is_fifo_ || !is_there) order.place_first(word, way);
+    if (policy_ != Replacement::fifo || !is_there) order.place_first(word, way);
     return take(record, groups, way, line, is_there);
   }
   /// Puts a line into a way of a record and empties its state unless it is there already.
@@ -232,7 +232,7 @@ class SetStore {
       const auto way = static_cast<std::uint32_t>(found);
       if (tree_) {
         tree_->use(set, way);
-      } else if (!is_fifo_ && ends_[set].first != way) {
+      } else if (policy_ != Replacement::fifo && ends_[set].first != way) {
         unlink(set, way);
         link_first(set, way);
       }
@@ -283,7 +283,7 @@ class SetStore {
   std::uint64_t sets_;
   std::uint32_t ways_;
   Form form_;
-  bool is_fifo_;
+  Replacement policy_;
   std::uint32_t groups_ = 0;        ///< of tags in a record
   std::uint32_t usual_groups_ = 0;  ///< the same for LRU as nibbles, else 0
   std::size_t states_offset_ = 0;
