@@ -13,7 +13,7 @@ import pytest
 
 import warpstack as ws
 from accelsim_text import header
-from warpstack.cli.sweep_file import SweepFile
+from warpstack.cli.common.sweep_file import SweepFile
 from warpstack.cli.validate import read_predictions
 from warpstack.figures.hardware import read_hardware
 
