@@ -17,6 +17,7 @@ namespace warpstack::bindings {
 
 namespace py = pybind11;
 
+void bind_enums(py::module_& module);
 void bind_trace(py::module_& module);
 void bind_memory(py::module_& module);
 void bind_interval(py::module_& module);

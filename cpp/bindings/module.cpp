@@ -16,6 +16,7 @@ PYBIND11_MODULE(_core, module) {
       PyErr_SetObject(PyExc_OSError, details.ptr());
     }
   });
+  bindings::bind_enums(module);
   bindings::bind_trace(module);
   bindings::bind_memory(module);
   bindings::bind_interval(module);

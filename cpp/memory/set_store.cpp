@@ -12,7 +12,7 @@ SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replaceme
             : replacement == Replacement::plru ? Form::tree
             : ways <= NibbleOrder::most_ways   ? Form::nibbles
                                                : Form::ranks),
-      is_fifo_(replacement == Replacement::fifo),
+      policy_(replacement),
       nibbles_(std::min(ways, NibbleOrder::most_ways)) {
   if (form_ == Form::ranks) ranks_.emplace(ways);
   if (form_ == Form::list) {
@@ -20,7 +20,7 @@ SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replaceme
     hash_shift_ = 64 - std::countr_zero(heads_per_set_);
   } else {
     groups_ = (ways + lanes - 1) / lanes;
-    if (form_ == Form::nibbles && !is_fifo_) usual_groups_ = groups_;
+    if (form_ == Form::nibbles && policy_ == Replacement::lru) usual_groups_ = groups_;
     states_offset_ = groups_ * group_bytes +
                      (form_ == Form::ranks ? sizeof(RankOrder::Word) : sizeof(NibbleOrder::Word));
     const std::size_t bytes = states_offset_ + ways * sizeof(LineState);

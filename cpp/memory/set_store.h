@@ -49,9 +49,9 @@ class SetStore {
   template <typename Evict>
   [[gnu::always_inline]] Place access(std::uint32_t set, std::uint64_t line, const Evict& evict) {
     // The usual ones: LRU, and loops of known length.
-    if (usual_groups_ == 2) return access_record<2>(nibbles_, set, line, evict);
-    if (usual_groups_ == 1) return access_record<1>(nibbles_, set, line, evict);
-    if (usual_groups_ == 4) return access_record<4>(nibbles_, set, line, evict);
+    if (usual_groups_ == 2) return access_record<2, true>(nibbles_, set, line, evict);
+    if (usual_groups_ == 1) return access_record<1, true>(nibbles_, set, line, evict);
+    if (usual_groups_ == 4) return access_record<4, true>(nibbles_, set, line, evict);
     return access_other(set, line, evict);
   }
   /// The way that holds a line, or -1.
@@ -182,10 +182,10 @@ class SetStore {
 
   template <typename Evict>
   [[gnu::noinline]] Place access_other(std::uint32_t set, std::uint64_t line, const Evict& evict) {
-    if (form_ == Form::nibbles) return access_record<0>(nibbles_, set, line, evict);
+    if (form_ == Form::nibbles) return access_record<0, false>(nibbles_, set, line, evict);
     if (form_ == Form::ranks) {
-      return groups_ == 8 ? access_record<8>(*ranks_, set, line, evict)
-                          : access_record<0>(*ranks_, set, line, evict);
+      return groups_ == 8 ? access_record<8, false>(*ranks_, set, line, evict)
+                          : access_record<0, false>(*ranks_, set, line, evict);
     }
     if (form_ == Form::list) return access_list(set, line, evict);
     const int found = find(set, line);
@@ -195,7 +195,7 @@ class SetStore {
     tree_->use(set, way);
     return take(record(set), groups_, way, line, is_there);
   }
-  template <std::uint32_t known_groups, typename Order, typename Evict>
+  template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
   [[gnu::always_inline]] Place access_record(const Order& order, std::uint32_t set,
                                              std::uint64_t line, const Evict& evict) {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
@@ -210,7 +210,7 @@ class SetStore {
     // One branch, which is easy to predict where lines are rarely dirty.
     const LineState* states = reinterpret_cast<const LineState*>(&word + 1);
     if ((states[way].dirty & (std::uint32_t{is_there} - 1)) != 0) evict(way);
-    if (!is_fifo_ || !is_there) order.place_first(word, way);
+    if (is_lru || policy_ != Replacement::fifo || !is_there) order.place_first(word, way);
     return take(record, groups, way, line, is_there);
   }
   /// Puts a line into a way of a record and empties its state unless it is there already.
@@ -232,7 +232,7 @@ class SetStore {
       const auto way = static_cast<std::uint32_t>(found);
       if (tree_) {
         tree_->use(set, way);
-      } else if (!is_fifo_ && ends_[set].first != way) {
+      } else if (policy_ != Replacement::fifo && ends_[set].first != way) {
         unlink(set, way);
         link_first(set, way);
       }
@@ -283,7 +283,7 @@ class SetStore {
   std::uint64_t sets_;
   std::uint32_t ways_;
   Form form_;
-  bool is_fifo_;
+  Replacement policy_;
   std::uint32_t groups_ = 0;        ///< of tags in a record
   std::uint32_t usual_groups_ = 0;  ///< the same for LRU as nibbles, else 0
   std::size_t states_offset_ = 0;

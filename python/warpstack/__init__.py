@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from warpstack.exploration.points import point_totals, speedups
     from warpstack.exploration.search import search
     from warpstack.exploration.sensitivity import one_at_a_time, sobol_indices, swings
-    from warpstack.exploration.sliders import explore
     from warpstack.exploration.stage_cache import StageCache
     from warpstack.exploration.sweep import sweep
     from warpstack.hardware.description import Gpu, gpu, gpus
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from warpstack.models.dvfs import CrispCounters, dvfs
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
+    from warpstack.plot.sliders import explore
     from warpstack.timing.simulation import SimulationResult, Simulator, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -103,7 +103,7 @@ _NAMES = {
     "application_totals": "warpstack.models.prediction",
     "cache_family": "warpstack.memory.reuse",
     "dvfs": "warpstack.models.dvfs",
-    "explore": "warpstack.exploration.sliders",
+    "explore": "warpstack.plot.sliders",
     "gpu": "warpstack.hardware.description",
     "gpus": "warpstack.hardware.description",
     "interval_profile": "warpstack.interval.profile",

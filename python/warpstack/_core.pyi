@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 
 __version__: str
 STACK_COMPONENTS: tuple[str, ...]
+ENUM_NAMES: dict[str, tuple[str, ...]]
 
 _F64 = npt.NDArray[np.float64]
 _Eviction = tuple[int, dict[int, int], int]

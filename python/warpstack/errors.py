@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterable
 
 from warpstack._core import InputError
-from warpstack._util.lazy import numpy as np
 
 __all__ = ["DamageWarning", "InputError", "TraceWarning", "UnmatchedWarning", "UnusedOptionWarning"]
 
@@ -26,7 +25,8 @@ class _Short(reprlib.Repr):
     """Short texts of values, numbers of NumPy like those of Python."""
 
     def repr1(self, x: object, level: int) -> str:
-        return super().repr1(x.item() if isinstance(x, np.generic) else x, level)
+        numpy = sys.modules.get("numpy")  # until it is loaded, no value is one of its numbers
+        return super().repr1(x.item() if numpy and isinstance(x, numpy.generic) else x, level)
 
 
 _SHORT = _Short()

@@ -10,6 +10,7 @@ import numpy as np
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import printable_text
+from warpstack._util.lazy import is_dataframe
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
 
@@ -24,6 +25,7 @@ __all__ = [
     "STACK",
     "STACK_COMPONENTS",
     "add_up",
+    "as_records",
     "check_csv_numbers",
     "checked_table",
     "require",
@@ -120,6 +122,20 @@ def totals(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     after_cycles = list(result.columns).index("cycles") + 1
     result.insert(after_cycles, "ipc", result["instructions"] / result["cycles"])
     return result
+
+
+def as_records(
+    table: pd.DataFrame | Iterable[Mapping[Any, Any]],
+) -> list[dict[str, Any]]:
+    """Return rows of results with the CPI stack as one dictionary each, ready for JSON."""
+    rows: Iterable[Any] = table.to_dict("records") if is_dataframe(table) else table
+    records = []
+    for values in rows:
+        record = {str(name): value for name, value in values.items()}
+        stack = {component: record.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
+        provenance = {name: record.pop(name) for name in PROVENANCE}
+        records.append({**record, "cpi_stack": stack, **provenance})
+    return records
 
 
 def checked_table(

@@ -30,7 +30,7 @@ import pandas as pd
 
 import warpstack as ws
 from warpstack import cli, reference
-from warpstack.exploration.design import SweepFile
+from warpstack.cli.common.sweep_file import SweepFile
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.exploration.store import SweepStore
 

@@ -160,7 +160,12 @@ def check(forms, count=512):
             cache[key] = (values, [device.array(v) for v in values])
         values, arrays = cache[key]
         results = [device.zeros(count, BITS[width_of(kind)]) for kind in form.outputs]
-        module.kernel(f"k{n}").launch(count // THREADS, THREADS, *arrays, *results, trace=False)
+        trace = module.kernel(f"k{n}").launch(count // THREADS, THREADS, *arrays, *results)
+        table = trace._core.instruction_table()
+        rows = zip(table["opcode"], table["op_class"], strict=True)
+        problems += [
+            f"{label}: {opcode} has no class" for opcode, name in rows if name == "unknown"
+        ]
         got = list(zip(*(r.to_host().tolist() for r in results), strict=True))
         differences = 0
         for i, arguments in enumerate(zip(*(v.tolist() for v in values), strict=True)):

@@ -34,6 +34,7 @@ struct Carry {
 
 void add_with_carry(Emitter& e, const LaneForm& form, std::uint32_t target, std::uint32_t a,
                     std::uint32_t b, Carry carry) {
+  e.set_class(OpClass::integer);
   const std::uint32_t flag = e.carry();
   if (carry.in) e.note_read(flag);
   if (carry.out) e.note_written(flag);
@@ -54,7 +55,6 @@ void multiply_add(Emitter& e, Modifiers& modifiers, bool carry_in) {
   const std::uint32_t a = e.in(1, type);
   const std::uint32_t b = e.in(2, type);
   const std::uint32_t c = e.in(3, result);
-  e.set_class(OpClass::integer);
   if (carry.in || carry.out) {
     const std::uint32_t product = e.temporary(bytes_of(result));
     const std::uint32_t target = e.out(0, result);
@@ -62,6 +62,7 @@ void multiply_add(Emitter& e, Modifiers& modifiers, bool carry_in) {
     add_with_carry(e, {.operation = Operation::addc, .type = result}, target, product, c, carry);
     return;
   }
+  e.set_class(OpClass::integer);
   static constexpr Operation operations[] = {Operation::mad_lo, Operation::mad_hi,
                                              Operation::mad_wide};
   e.lanes({.operation = operations[*part], .type = type, .saturate = saturate}, e.out(0, result),

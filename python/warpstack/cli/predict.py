@@ -62,6 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
     from warpstack.memory.caches import cache_fields
     from warpstack.models import prediction
+    from warpstack.tables import as_records
 
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     target = read_gpu(arguments)
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         progress=True,
     )
     if arguments.json:
-        print_json(prediction.as_records(rows))
+        print_json(as_records(rows))
     elif arguments.csv:
         print_csv(pd.DataFrame(rows))
     else:

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict all points, draw what the file asks for, and print the fastest points."""
-    from warpstack.exploration.design import SweepFile
+    from warpstack.cli.common.sweep_file import SweepFile
 
     design = SweepFile.read(arguments.design)
     output = Path(arguments.output) if arguments.output else design.output

@@ -1,1 +1,1 @@
-"""Design spaces: sweeps and their stores, search, sensitivity, sliders."""
+"""Design spaces: sweeps and their stores, search, sensitivity."""

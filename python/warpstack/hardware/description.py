@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Union
 
+from warpstack._core import ENUM_NAMES
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.folders import data_folder
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, unknown, warn
@@ -38,10 +39,6 @@ _YAML_ENDINGS = (".yaml", ".yml")
 #: infinities and NaN.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
-
-_WRITE_MISSES = ("no_allocate", "fetch_on_write", "write_validate")
-_REPLACEMENTS = ("lru", "fifo", "plru")
-_INDEXINGS = ("modulo", "xor", "ipoly")
 
 #: What the memory stage reads, the simulation reads too: it has the same caches.
 _MEMORY = Stage.MEMORY | Stage.TIMING
@@ -93,9 +90,7 @@ class Gpu:
     scheduler: str = choice(
         "warp scheduler: greedy then oldest, loose round robin, or oldest first (which the models take "
         "for greedy then oldest)",
-        "gto",
-        "lrr",
-        "oldest",
+        *ENUM_NAMES["scheduler"],
         stages=_MODEL,
     )
     schedulers_per_sm: int = number(
@@ -169,37 +164,35 @@ class Gpu:
     l1_latency: float = number("load-to-use latency of an L1 hit", "cycles", stages=_INTERVAL)
     l1_write_policy: str = choice(
         "what a store does to lower levels",
-        "write_through",
-        "write_back",
+        *ENUM_NAMES["write policy"],
         default="write_through",
         stages=_MEMORY,
         core="l1.write_policy",
     )
     l1_write_miss: str = choice(
         "what a store miss does in L1",
-        *_WRITE_MISSES,
+        *ENUM_NAMES["write-miss policy"],
         default="no_allocate",
         stages=_MEMORY,
         core="l1.write_miss",
     )
     l1_replacement: str = choice(
         "which line makes room in L1: least recently used, first in first out, or tree pseudo-LRU",
-        *_REPLACEMENTS,
+        *ENUM_NAMES["replacement policy"],
         default="lru",
         stages=_MEMORY,
         core="l1.replacement",
     )
     l1_allocation: str = choice(
         "when a line that missed L1 takes its place: at once, or when its data arrive (streaming)",
-        "on_miss",
-        "on_fill",
+        *ENUM_NAMES["allocation"],
         default="on_miss",
         stages=_MEMORY,
         core="l1.allocation",
     )
     l1_set_index: str = choice(
         "how lines spread over the sets of L1",
-        *_INDEXINGS,
+        *ENUM_NAMES["indexing"],
         default="modulo",
         stages=_MEMORY,
         core="l1.set_index",
@@ -297,15 +290,14 @@ class Gpu:
     )
     l2_write_policy: str = choice(
         "what a store does to DRAM",
-        "write_through",
-        "write_back",
+        *ENUM_NAMES["write policy"],
         default="write_back",
         stages=_MEMORY,
         core="l2.write_policy",
     )
     l2_write_miss: str = choice(
         "what a store miss does in L2",
-        *_WRITE_MISSES,
+        *ENUM_NAMES["write-miss policy"],
         default="fetch_on_write",
         stages=_MEMORY,
         core="l2.write_miss",
@@ -313,21 +305,21 @@ class Gpu:
 
     l2_replacement: str = choice(
         "which line makes room in L2",
-        *_REPLACEMENTS,
+        *ENUM_NAMES["replacement policy"],
         default="lru",
         stages=_MEMORY,
         core="l2.replacement",
     )
     l2_set_index: str = choice(
         "how lines spread over the sets of an L2 slice",
-        *_INDEXINGS,
+        *ENUM_NAMES["indexing"],
         default="modulo",
         stages=_MEMORY,
         core="l2.set_index",
     )
     l2_slice_index: str = choice(
         "how chunks of l2_slice_interleave_bytes spread over the slices",
-        *_INDEXINGS,
+        *ENUM_NAMES["indexing"],
         default="modulo",
         stages=_MEMORY,
         core="l2.slice_index",

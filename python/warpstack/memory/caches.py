@@ -21,11 +21,11 @@ from warpstack.traces.trace import App, KernelTrace
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
 #: In which order the resident warps of an SM access memory.
-ACCESS_ORDERS = ("round_robin", "greedy")
+ACCESS_ORDERS = _core.ENUM_NAMES["access order"]
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
 GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
 #: How thread blocks spread over the SMs.
-BLOCK_POLICIES = ("round_robin", "random", "breadth_first")
+BLOCK_POLICIES = _core.ENUM_NAMES["block policy"]
 #: Of one call.
 MOST_THREADS = 255
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
-from warpstack._util.lazy import is_dataframe
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown, warn
@@ -23,7 +22,6 @@ from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.tables import (
-    PROVENANCE,
     STACK,
     STACK_COMPONENTS,
     add_up,
@@ -514,19 +512,3 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
         own = _registered.get(model)
         used |= set(_core.model_fields(model)) if own is None else own.fields
     return used
-
-
-def as_records(
-    predictions: pd.DataFrame | Iterable[Mapping[Any, Any]],
-) -> list[dict[str, Any]]:
-    """Return the rows of `predict` with the CPI stack as one dictionary each, ready for JSON."""
-    rows: Iterable[Any] = (
-        predictions.to_dict("records") if is_dataframe(predictions) else predictions
-    )
-    records = []
-    for values in rows:
-        record = {str(name): value for name, value in values.items()}
-        stack = {component: record.pop(f"cpi_{component}") for component in STACK_COMPONENTS}
-        provenance = {name: record.pop(name) for name in PROVENANCE}
-        records.append({**record, "cpi_stack": stack, **provenance})
-    return records

@@ -16,7 +16,7 @@ from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
-from warpstack.models import prediction
+from warpstack.tables import as_records as records_of
 from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
 
@@ -183,13 +183,13 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
 
 
 def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
-    """Return simulations as `warpstack.models.prediction.as_records` returns predictions, ready for JSON.
+    """Return simulations with their CPI stacks as one dictionary each, ready for JSON.
 
     Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
     """
     records = []
     for result in results:
-        (record,) = prediction.as_records(result.to_frame())
+        (record,) = records_of(result.to_frame())
         mean = result.miss_latency["mean"].to_dict()
         records.append(
             {

@@ -58,7 +58,7 @@ def test_places_exist(page):
     for place in places:
         assert (ROOT / place).exists(), place
     assert "constexpr Model models[]" in (ROOT / "cpp/model/model.cpp").read_text()
-    assert "_REPLACEMENTS" in (ROOT / "python/warpstack/hardware/description.py").read_text()
+    assert "names_of(Replacement)" in (ROOT / "cpp/memory/replacement.h").read_text()
 
 
 def issue_and_stalls(intervals, wave, gpu):
@@ -151,7 +151,7 @@ def copy(tmp_path_factory):
     (root / "python/warpstack/data").symlink_to(package / "data")
     shutil.copytree(ROOT / "cpp", root / "cpp")
     diffs = re.findall(r"```diff\n(.*?)```", EXTEND, re.DOTALL)
-    assert len(diffs) == 5
+    assert len(diffs) == 6
     for diff in diffs:
         apply(diff, root)
     return root
@@ -180,13 +180,16 @@ def run_in(copy, code):
 
 @pytest.mark.slow
 def test_extended_python(copy, tmp_path):
-    """The field is swept over, the policy's name is taken, the reader reads."""
+    """The field is swept over, what the core says of policies is taken, the reader reads."""
     (tmp_path / "log.accesslog").write_text("4096\n8192\n")
     (tmp_path / "bad.accesslog").write_text("4096\nhere\n")
     (code,) = re.findall(r"```python\n(.*?)```", EXTEND, re.DOTALL)
     result = run_in(
         copy,
-        f"""{code}
+        # This core was built without the page's policy: it says its names as one with it would.
+        f"""from warpstack import _core
+_core.ENUM_NAMES["replacement policy"] += ("mru",)
+{code}
 assert {str(copy)!r} in ws.__file__
 none, fifth = table["cpi"]
 print(fifth / none, "dram_refresh_share" in ws.Gpu.fields())
@@ -211,14 +214,19 @@ except ws.InputError as error:
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 
 
+def compiler_in(copy):
+    return [COMPILER, "-std=c++20", "-I", str(copy / "cpp")]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
 def test_extended_core(copy, tmp_path):
     """The model's row compiles; the policy hits as often as the page on policies counts by hand."""
-    compile_ = [COMPILER, "-std=c++20", "-I", str(copy / "cpp")]
+    compile_ = compiler_in(copy)
     subprocess.run([*compile_, "-fsyntax-only", str(copy / "cpp/model/model.cpp")], check=True)
     (tmp_path / "main.cpp").write_text("""
 #include <cstdio>
+#include <string>
 #include "memory/set_store.h"
 using namespace warpstack;
 using namespace warpstack::memory;
@@ -230,7 +238,7 @@ int main() {
       hits += sets.find(0, i % 3) >= 0;
       sets.access(0, i % 3, [](std::uint32_t) {});
     }
-    std::printf("%d\\n", hits);
+    std::printf("%s %d\\n", std::string(name_of(policy)).c_str(), hits);
   }
 }
 """)
@@ -238,4 +246,87 @@ int main() {
     program = str(tmp_path / "program")
     subprocess.run([*compile_, str(tmp_path / "main.cpp"), *sources, "-o", program], check=True)
     result = subprocess.run([program], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["0", "5"]
+    assert result.stdout.split() == ["lru", "0", "mru", "5"]
+
+
+_ROOMS_OF_PTX = ("ptx", "simt", "trace")
+
+
+def libraries_of_ptx():
+    """Return the libraries that PTX kernels run with, of a build of the C++ tests."""
+    for cache in sorted(ROOT.glob("build/*/CMakeCache.txt")):
+        found = [cache.parent / f"cpp/{room}/libwarpstack_{room}.a" for room in _ROOMS_OF_PTX]
+        settings = cache.read_text()
+        plain = re.search(r"^WARPSTACK_SANITIZE:STRING=$", settings, re.MULTILINE)
+        plain = plain and "WARPSTACK_LTO:BOOL=OFF" in settings
+        if plain and all(path.exists() for path in found):
+            return [str(path) for path in found]
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
+def test_extended_instructions(copy, tmp_path):
+    """The instruction runs: what the page changes is compiled, and goes before what was built."""
+    libraries = libraries_of_ptx()
+    if libraries is None:
+        pytest.skip("the C++ tests have not been built: cmake --build --preset tests")
+    (tmp_path / "main.cpp").write_text("""
+#include <cstdio>
+#include <memory>
+#include "ptx/loaded_module.h"
+using namespace warpstack;
+int main() {
+  simt::Device device(1 << 20);
+  ptx::LoadedModule module(std::make_shared<const ptx::Module>(ptx::parse(R"(
+.version 8.5
+.target sm_80
+.address_size 64
+.global .u32 out[4];
+.entry k() {
+.reg .b32 %r<6>;
+mov.b32 %r1, -3;
+mov.b32 %r2, 4;
+vabsdiff.s32.s32.s32 %r3, %r1, %r2;
+st.global.u32 [out], %r3;
+vabsdiff.u32.u32.u32 %r3, %r1, %r2;
+st.global.u32 [out + 4], %r3;
+vabsdiff.s32.s32.s32.add %r3, %r2, %r1, 1000;
+st.global.u32 [out + 8], %r3;
+ret;
+}
+.entry mixed() {
+.reg .b32 %r<2>;
+vabsdiff.s32.s32.u32 %r0, %r1, %r1;
+ret;
+}
+.entry minimum() {
+.reg .b32 %r<2>;
+vabsdiff.s32.s32.s32.min %r0, %r1, %r1, %r1;
+ret;
+}
+)", "k.ptx")), device);
+  simt::LaunchOptions options;
+  options.trace = false;
+  ptx::launch(module, "k", {}, options);
+  std::uint32_t out[3];
+  device.memory.read(module.symbol("out").address, out, sizeof out);
+  std::printf("%u %u %u\\n", out[0], out[1], out[2]);
+  for (const char* kernel : {"mixed", "minimum"}) {
+    try {
+      module.program(kernel);
+    } catch (const InputError& error) {
+      std::printf("%s\\n", error.what());
+    }
+  }
+}
+""")
+    sources = [str(copy / "cpp/ptx/lower" / name) for name in ("arithmetic.cpp", "opcode.cpp")]
+    program = str(tmp_path / "program")
+    command = [*compiler_in(copy), "-pthread", str(tmp_path / "main.cpp"), *sources, *libraries]
+    subprocess.run([*command, "-o", program], check=True)
+    result = subprocess.run([program], capture_output=True, text=True, check=True)
+    computed, mixed, minimum = result.stdout.splitlines()
+    assert computed == f"7 {2**32 - 7} 1007"  # |-3 - 4|; 2^32 - 3 - 4; 7 + 1000
+    assert mixed.endswith("cannot simulate vabsdiff.s32.s32.u32: its sources have two types")
+    assert minimum.endswith("the modifier .min is not supported here")

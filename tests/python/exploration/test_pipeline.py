@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.exploration.sliders import Explorer
 from warpstack.models.pipeline import Options, Pipeline, Recent
+from warpstack.plot.sliders import Explorer
 
 CHANGES = [
     {"selection": "max"},

@@ -112,7 +112,7 @@ REFUSED = {
     "warpstack.models.prediction.unregister": "registered",
     "warpstack.traces.io.unregister": "registered",
     "warpstack.workloads.Session.symbol": "variable",
-    "warpstack.exploration.sliders.explore": "ipywidgets",
+    "warpstack.plot.sliders.explore": "ipywidgets",
 }
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import warpstack as ws
 from accelsim_text import header
+from warpstack.cli.common.sweep_file import SweepFile
 from warpstack.cli.validate import read_predictions
-from warpstack.exploration.design import SweepFile
 from warpstack.figures.hardware import read_hardware
 
 pytestmark = pytest.mark.skipif(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from test_reference import NCU_LONG, NVPROF_METRICS, NVPROF_TRACE
 
 import warpstack as ws
+from warpstack.tables import as_records
 
 positive = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9)), min_size=1, max_size=30)
 
@@ -403,7 +404,7 @@ class TestCommandLine:
         kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 8))]
         table = ws.predict(ws.App(kernels), pascal, ["gpumech", "mdm"])
         table.to_csv(tmp_path / "p.csv", index=False)
-        (tmp_path / "p.json").write_text(json.dumps(ws.models.prediction.as_records(table)))
+        (tmp_path / "p.json").write_text(json.dumps(as_records(table)))
         reference = table[table["model"] == "mdm"][["kernel", "cycles"]].assign(app="s")
         reference.to_csv(tmp_path / "r.csv", index=False)
         return tmp_path

@@ -15,6 +15,9 @@ from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.prediction import evaluate, fields_used, model_list, values_of_row
+from warpstack.plot import sheet
+from warpstack.plot.cpi_stack import COLOURS, LABELS
+from warpstack.plot.style import metric_label
 from warpstack.tables import STACK_COMPONENTS, add_up
 from warpstack.traces.trace import App, KernelTrace
 
@@ -299,10 +302,6 @@ class _Picture:
     def _prepare(self, table: pd.DataFrame) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-
-        from warpstack.plot import sheet
-        from warpstack.plot.cpi_stack import COLOURS, LABELS
-        from warpstack.plot.style import metric_label
 
         figure = Figure(figsize=(max(4.2 + 0.6 * len(table), 5.4), 4.2), dpi=80)
         FigureCanvasAgg(figure)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.exploration.design import SweepFile
+from warpstack.cli.common.sweep_file import SweepFile
 
 DESIGN = """
 kernels:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.exploration.sliders import MAIN_FIELDS, Explorer
+from warpstack.plot.sliders import MAIN_FIELDS, Explorer
 
 NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks" / "explore.ipynb"
 COLUMNS = ["model", "gpu_changes", "kernels", "instructions", "cycles", "ipc", "cpi"]

@@ -1,0 +1,123 @@
+"""Rooms of the package know only the rooms before them, in the order that CONTRIBUTING.md gives."""
+
+import re
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+LOADER = SourceFileLoader("import_graph", str(ROOT / "tools/import-graph"))
+graph = module_from_spec(spec_from_loader(LOADER.name, LOADER))
+LOADER.exec_module(graph)
+
+
+def order():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    (table,) = re.findall(r"\*\*The rooms of the Python package.*?\n\n(\|.*?)\n\n", text, re.DOTALL)
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def edges():
+    return graph.module_imports(ROOT / "python/warpstack")
+
+
+def test_every_room_is_in_the_order(edges):
+    found = {path.stem for path in (ROOT / "python/warpstack").glob("*.py*")} - {"__init__", "py"}
+    found |= {path.parent.name for path in (ROOT / "python/warpstack").glob("*/__init__.py")}
+    assert {*order(), "face"} == {*found, "face"}
+    assert {graph.room_of(module) for edge in edges for module in edge} == set(order())
+
+
+def test_rooms_know_only_those_before_them(edges):
+    place = {room: number for number, room in enumerate(order())}
+    wrong = [
+        f"{one} imports {other}"
+        for one, other in sorted(edges)
+        if place[graph.room_of(one)] < place[graph.room_of(other)]
+    ]
+    assert not wrong
+
+
+def test_no_circles(edges):
+    arrows = graph.arrows_of(edges)
+    assert graph.circles(arrows) == []
+    assert graph.circles({edge for edge in edges if "face" not in map(graph.room_of, edge)}) == []
+    assert (
+        len(arrows) <= 127
+    )  # half of those of version 0.1.0, counted the same way: see docs/quality
+
+
+def package(folder, files):
+    for name, text in files.items():
+        path = folder / "house" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return graph.module_imports(folder / "house")
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from house import stairs\n",
+        "from house.stairs.steps import up\n",
+        "from ..stairs import steps\n",
+        "import house.stairs.steps\n",
+        "def f():\n    from house.stairs import steps\n",
+        "class A:\n    def f(self):\n        if self:\n            import house.stairs\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house import stairs\n",
+    ],
+)
+def test_circles_are_found(tmp_path, back):
+    """Wherever and however the import is written that closes the circle."""
+    files = {
+        "__init__.py": "from house import hall\n",
+        "hall/__init__.py": "",
+        "hall/door.py": "",
+        "stairs/__init__.py": "",
+        "stairs/steps.py": "from house.hall.door import open\n",
+    }
+    edges = package(tmp_path, files)
+    assert graph.arrows_of(edges) == {("face", "hall"), ("stairs", "hall")}
+    assert graph.circles(graph.arrows_of(edges)) == []
+    edges = package(tmp_path, {**files, "hall/door.py": back})
+    assert graph.arrows_of(edges) == {("face", "hall"), ("stairs", "hall"), ("hall", "stairs")}
+    assert graph.circles(graph.arrows_of(edges)) == [["hall", "stairs"]]
+
+
+def test_circles_by_a_detour(tmp_path):
+    files = {"a.py": "from house import b", "b.py": "from house import c", "c.py": "import house.a"}
+    edges = package(tmp_path, files)
+    assert graph.circles(edges) == [["house.a", "house.b", "house.c"]]
+    assert graph.circles(package(tmp_path, {"c.py": "import os"})) == []
+
+
+def test_lengths_of_functions():
+    source = """\
+namespace a {  // {
+struct B {
+  explicit B(int x) : x_{x}, y_{
+    2} {
+    if (x) {
+    }
+  }
+  int x_ = 3, y_{4};
+};
+class alignas(8) C {
+  template <typename T>
+  T f() const {
+    return [] {
+      return '}';
+    }();
+  }
+};
+constexpr int table[] = {
+  g(1),
+};
+}
+"""
+    found = [(start, lines, head) for start, lines, head in graph.functions(source)]
+    assert [(start, lines) for start, lines, _ in found] == [(3, 5), (11, 6)]
+    assert "T f() const" in found[1][2]
