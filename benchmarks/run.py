@@ -196,7 +196,29 @@ def pipeline() -> Iterator[Row]:
             yield "file to ten models", what, *rates, "M warp instructions/s"
 
 
+def starting() -> Iterator[Row]:
+    """Yield the CPU seconds of programs that are over soon, those of Python's own start included."""
+    trace = REPOSITORY / "data" / "traces" / "strided"
+    for what, arguments in (
+        ("Python alone", ["-c", "pass"]),
+        ("import warpstack", ["-c", "import warpstack"]),
+        ("warpstack --help", ["-m", "warpstack", "--help"]),
+        ("warpstack predict data/traces/strided", ["-m", "warpstack", "predict", str(trace)]),
+    ):
+        seconds = []
+        for _ in range(RUNS + 1):  # the first one writes byte code
+            program = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(program.pid, 0)
+            program.returncode = os.waitstatus_to_exitcode(status)
+            if program.returncode:
+                raise SystemExit(f"{what} ends with {program.returncode}")
+            seconds.append(used.ru_utime + used.ru_stime)
+        seconds = seconds[1:]
+        yield "starting", what, statistics.median(seconds), min(seconds), max(seconds), "s of CPU"
+
+
 GROUPS = {
+    "starting": starting,
     "reading": reading,
     "simulation": simulation,
     "intervals": intervals,

@@ -79,6 +79,13 @@ class Prediction:
     def __post_init__(self) -> None:
         checked_fields(self)
 
+    @classmethod
+    def _computed(cls, **values: Any) -> Prediction:
+        """Return one without the checks, which take longer than a model."""
+        made = object.__new__(cls)
+        vars(made).update(values)
+        return made
+
 
 @dataclass(frozen=True)
 class _Registered:
@@ -225,7 +232,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         if profile.num_instructions is None
         else profile.num_instructions
     )
-    return Prediction(
+    return Prediction._computed(
         model=model,
         kernel=profile.kernel,
         name=profile.name,
