@@ -589,15 +589,15 @@ def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
         "dram_bandwidth_gbs": 30,
         "noc_bandwidth_gbs": 60,
     }
-    for model in MODELS:
-        used = ws.models.fields_used(model)
-        for field, value in changes.items():
-            of = crowded if field == "scheduler" else kernel
-            reference = ws.predict(of, base, model)["cycles"].item()
-            changed = ws.predict(
-                of, base.replace(**{"dram_latency": base.dram_latency, field: value}), model
-            )["cycles"].item()
-            assert (changed != reference) == (field in used), (model, field)
+    for field, value in changes.items():
+        of = crowded if field == "scheduler" else kernel
+        reference = ws.predict(of, base, MODELS).set_index("model")["cycles"]
+        # A clock brings its latencies along, unless they are given.
+        gpu = base.replace(**{"dram_latency": base.dram_latency, field: value})
+        changed = ws.predict(of, gpu, MODELS).set_index("model")["cycles"]
+        for model in MODELS:
+            used = ws.models.fields_used(model)
+            assert (changed[model] != reference[model]) == (field in used), (model, field)
 
 
 def test_a_former_name_answers_and_is_said_once(pascal):

@@ -83,7 +83,7 @@ def test_equals_plain_definition(kernel, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
 def test_l2_persists_between_kernels(launches, gpu):
     plain = Machine(simulator_config(gpu))
@@ -301,8 +301,8 @@ class TestResult:
 
     @pytest.mark.slow
     def test_runs_in_several_threads_alike(self, app, pascal):
-        gpus = [pascal, pascal.replace(l1_mshrs=32), pascal.replace(num_sms=7)]
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        gpus = [pascal, pascal.replace(num_sms=7)]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             together = list(pool.map(lambda gpu: ws.simulate(app, gpu), gpus))
         for gpu, results in zip(gpus, together, strict=True):
             alone = ws.simulate(app, gpu)
@@ -358,7 +358,7 @@ class Meter:
 
 @pytest.fixture(scope="module")
 def long_kernel():
-    return ws.patterns.gather(loads=40, blocks=64, footprint_mib=64)
+    return ws.patterns.gather(loads=24, blocks=64, footprint_mib=64)
 
 
 class TestProgress:
