@@ -10,7 +10,7 @@
 #include "memory/address_map.h"
 #include "memory/replacement.h"
 #include "memory/set_store.h"
-#include "trace/access.h"
+#include "trace/coalescing.h"
 
 namespace warpstack::memory {
 

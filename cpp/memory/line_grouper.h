@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "memory/cache.h"
-#include "memory/schedule.h"
+#include "memory/warp_stream.h"
 
 namespace warpstack::memory {
 

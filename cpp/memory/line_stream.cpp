@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "memory/block_assignment.h"
 #include "memory/lru_sets.h"
 #include "memory/reuse_profile.h"
 #include "memory/schedule.h"

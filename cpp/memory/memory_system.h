@@ -8,6 +8,7 @@
 
 #include "common/enum_names.h"
 #include "common/interrupt.h"
+#include "memory/block_assignment.h"
 #include "memory/cache.h"
 #include "memory/occupancy.h"
 #include "memory/schedule.h"

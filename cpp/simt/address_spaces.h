@@ -7,7 +7,7 @@
 
 #include "simt/execution.h"
 #include "simt/faults.h"
-#include "trace/access.h"
+#include "trace/coalescing.h"
 
 namespace warpstack::simt {
 

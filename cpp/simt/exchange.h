@@ -20,7 +20,8 @@ inline constexpr const char* mask_remedy =
     " (correct the mask; on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
     "trace, gives what a GPU does)";
 
-/// Shuffles, votes, matches, reductions: what lanes of a warp give each other.
+/// Shuffles, votes, matches, reductions: what lanes of a warp give each other. WarpOperations says
+/// when they do.
 class WarpExchange {
  public:
   WarpExchange(Execution& execution, Faults& faults)

@@ -9,7 +9,7 @@
 
 #include "simt/launch.h"
 #include "simt/program.h"
-#include "simt/races.h"
+#include "simt/race_check.h"
 #include "simt/warp.h"
 #include "simt/written_bytes.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "simt/diagnosis.h"
 #include "simt/execution.h"
+#include "simt/fault_notes.h"
 
 namespace warpstack::simt {
 

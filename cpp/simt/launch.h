@@ -10,7 +10,7 @@
 
 #include "common/interrupt.h"
 #include "simt/device.h"
-#include "simt/diagnosis.h"
+#include "simt/fault_notes.h"
 #include "simt/program.h"
 #include "trace/block_storage.h"
 #include "trace/kernel_trace.h"

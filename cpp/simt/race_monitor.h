@@ -8,8 +8,8 @@
 
 #include "simt/execution.h"
 #include "simt/faults.h"
-#include "simt/races.h"
-#include "trace/access.h"
+#include "simt/race_check.h"
+#include "trace/coalescing.h"
 
 namespace warpstack::simt {
 

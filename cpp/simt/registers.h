@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "trace/access.h"
+#include "trace/coalescing.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

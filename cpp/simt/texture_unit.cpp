@@ -8,7 +8,7 @@
 #include <string>
 
 #include "simt/registers.h"
-#include "simt/sampling.h"
+#include "simt/texture_sampling.h"
 
 namespace warpstack::simt {
 

@@ -11,7 +11,8 @@
 
 namespace warpstack::simt {
 
-/// Warp-wide operations: who takes part. Lanes that come on several paths wait for each other.
+/// Warp-wide operations: who takes part, and when. Lanes that come on several paths wait for each
+/// other. What the lanes then give each other is in exchange.h.
 class WarpOperations {
  public:
   WarpOperations(Execution& execution, Faults& faults, WarpExchange& exchange, Barriers& barriers)

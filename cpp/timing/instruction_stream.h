@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/schedule.h"
+#include "memory/warp_stream.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::timing {

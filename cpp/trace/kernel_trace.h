@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/interrupt.h"
-#include "trace/access.h"
 #include "trace/block_storage.h"
+#include "trace/coalescing.h"
 #include "trace/static_instruction.h"
 
 namespace warpstack::trace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "trace/access.h"
+#include "trace/coalescing.h"
 
 namespace warpstack::trace {
 

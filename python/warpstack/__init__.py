@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UnusedOptionWarning,
     )
     from warpstack.exploration import samples
-    from warpstack.exploration.points import point_totals, speedups
+    from warpstack.exploration.point_totals import point_totals, speedups
     from warpstack.exploration.search import search
     from warpstack.exploration.sensitivity import one_at_a_time, sobol_indices, swings
     from warpstack.exploration.stage_cache import StageCache
@@ -111,7 +111,7 @@ _NAMES = {
     "load": "warpstack.traces.io",
     "occupancy": "warpstack.memory.caches",
     "one_at_a_time": "warpstack.exploration.sensitivity",
-    "point_totals": "warpstack.exploration.points",
+    "point_totals": "warpstack.exploration.point_totals",
     "ppt_gpu_mem": "warpstack.memory.reuse",
     "predict": "warpstack.models.prediction",
     "representative_warp": "warpstack.interval.profile",
@@ -122,7 +122,7 @@ _NAMES = {
     "simulate": "warpstack.timing.simulation",
     "simulate_caches": "warpstack.memory.caches",
     "sobol_indices": "warpstack.exploration.sensitivity",
-    "speedups": "warpstack.exploration.points",
+    "speedups": "warpstack.exploration.point_totals",
     "stack_distances": "warpstack.memory.reuse",
     "sweep": "warpstack.exploration.sweep",
     "swings": "warpstack.exploration.sensitivity",

@@ -1,10 +1,13 @@
 """Small PTX modules of one kernel per instruction form, run on arrays of operands."""
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 import warpstack as ws
+from warpstack.errors import InputError
 
 #: Storage of operands: bits, by the width of their type.
 BITS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -208,9 +211,18 @@ def compile_body(body, num_arrays, *, outside="", device=None, parameters="", di
     return ws.cuda.compile("\n".join(lines), device=device)
 
 
+def per_thread(count, dtype=np.uint32):
+    """Return the array that kernels of `count` threads write, a value each."""
+    return np.zeros(count, dtype)
+
+
 def at(target, base, index, size):
     """Return PTX that sets a 64-bit register to the address of an element."""
     return f"mad.wide.u32 {target}, {index}, {size}, {base};"
+
+
+#: Puts the address of the thread's own word of the first array into %l30.
+OWN_WORD = at("%l30", "%a0", "%g", 4)
 
 
 def run(body, *arrays, grid=1, block=32, outside="", arguments=(), device=None, **options):
@@ -228,3 +240,10 @@ def run(body, *arrays, grid=1, block=32, outside="", arguments=(), device=None, 
     held = [device.array(a) for a in arrays]
     trace = module.kernel("k").launch(grid, block, *held, *arguments, **options)
     return [h.to_host() for h in held], trace
+
+
+def message_of(body, *arrays, **options):
+    """Return the message of the error that a body stops with, without the number of its line."""
+    with pytest.raises(InputError) as caught:
+        run(body, *(arrays or [np.zeros(32, np.uint32)]), **options)
+    return re.sub(r"PTX line \d+", "PTX line N", str(caught.value))

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ptx/lower/lower.h"
-#include "simt/control_flow.h"
+#include "simt/flow_analysis.h"
 #include "trace/static_instruction.h"
 
 namespace warpstack::ptx {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The families of instructions: the functions that opcodes.inc names.
+/// The families of instructions: the functions that opcodes.inc names, in families/.
 namespace warpstack::ptx {
 
 class Emitter;

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "ptx/lower/draft.h"
-#include "simt/control_flow.h"
-#include "trace/access.h"
+#include "simt/flow_analysis.h"
+#include "trace/coalescing.h"
 
 // The frame of a function: where its values lie.
 

@@ -1,4 +1,4 @@
-"""Checks of what callers pass, shared by the modules."""
+"""Checks of what callers pass beyond its type, which `checked` reads from annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``warpstack cache``."""
+"""``warpstack cache``: the results of stages on disk. Simulated caches are ``warpstack caches``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``warpstack caches``."""
+"""``warpstack caches``: L1, L2 and DRAM of a trace."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
 from warpstack._util.progress import progress_bar
-from warpstack._util.storage import default_budget, default_limit_bytes
+from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet

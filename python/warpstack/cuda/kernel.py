@@ -14,7 +14,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
 from warpstack._util.progress import progress_bar
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.cuda.device import Device, DeviceArray, Handle, check_dtype
 from warpstack.cuda.texture import Texture
 from warpstack.errors import InputError, not_one_of, shown, unknown, warn

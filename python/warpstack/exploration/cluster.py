@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpstack import _core
 from warpstack._util.files import temporary_folder
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.errors import InputError, not_a
 from warpstack.traces.trace import KernelTrace
 

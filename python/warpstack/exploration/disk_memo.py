@@ -1,4 +1,4 @@
-"""Results of the stages of an application that a cache keeps on disk."""
+"""Which results of an application's stages a `StageCache` keeps, and how they become arrays."""
 
 from __future__ import annotations
 

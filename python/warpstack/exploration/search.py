@@ -16,7 +16,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.exploration.expressions import Expression
-from warpstack.exploration.points import point_totals
+from warpstack.exploration.point_totals import point_totals
 from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep

@@ -12,7 +12,7 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, shown, unknown
 from warpstack.exploration.expressions import Expression
-from warpstack.exploration.points import (
+from warpstack.exploration.point_totals import (
     axes_of,
     check_fixed,
     one_application,

@@ -1,4 +1,4 @@
-"""Results of stages on disk, by content."""
+"""Arrays of any stage in a folder, found by a digest of what they depend on (``warpstack cache``)."""
 
 from __future__ import annotations
 

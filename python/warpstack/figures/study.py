@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import workloads
-from warpstack._util.folders import data_folder
+from warpstack._util.data_folder import data_folder
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_one_of
 from warpstack.exploration.stage_cache import CacheLike, as_cache, key_of

@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from warpstack._core import ENUM_NAMES
 from warpstack._util.arguments import as_path, printable, printable_text
-from warpstack._util.folders import data_folder
+from warpstack._util.data_folder import data_folder
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, unknown, warn
 from warpstack.hardware.fields import (
     Stage,

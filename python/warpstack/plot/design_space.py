@@ -11,7 +11,7 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown, unknown
 from warpstack.exploration.expressions import Expression
-from warpstack.exploration.points import axes_of, in_step, slice_of, speedups, with_fields
+from warpstack.exploration.point_totals import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.plot import sheet, style

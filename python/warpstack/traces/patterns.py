@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.errors import InputError, not_a, shown
 from warpstack.traces.trace import KernelTrace
 

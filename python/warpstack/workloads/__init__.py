@@ -23,7 +23,7 @@ import pandas as pd
 from warpstack import cuda
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.folders import data_folder
+from warpstack._util.data_folder import data_folder
 from warpstack.cuda import DeviceArray
 from warpstack.errors import not_a, unknown
 from warpstack.traces.trace import App, KernelTrace

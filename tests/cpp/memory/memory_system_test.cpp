@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "kernels.h"
+#include "memory/block_assignment.h"
 #include "memory/schedule.h"
 
 namespace warpstack::memory {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from warpstack._util.folders import data_folder
+from warpstack._util.data_folder import data_folder
 from warpstack.cli import make_parser, registry
 
 ROOT = Path(__file__).resolve().parents[3]

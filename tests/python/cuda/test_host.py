@@ -14,7 +14,7 @@ from hypothesis import given, settings
 import warpstack as ws
 from strategies import kernels
 from warpstack import _core, host
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import yaml
 
 import warpstack as ws
 from warpstack._util.yaml_file import _Loader
-from warpstack.plot.requests import plot_requests
+from warpstack.plot.design_file import plot_requests
 
 PLOTS = """
 - kind: curves

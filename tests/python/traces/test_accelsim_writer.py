@@ -16,7 +16,7 @@ import warpstack as ws
 from strategies import kernels
 from twins import accelsim as twin
 from warpstack import _core
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.traces.trace import KernelTrace
 
 SHARED_WINDOW, LOCAL_WINDOW = 0x7F60_0000_0000, 0x7F62_0000_0000

@@ -4,6 +4,7 @@ Values are bits (unsigned integers). A float result is computed exactly and roun
 """
 
 import math
+import struct
 from fractions import Fraction
 
 # Bits of the significand (with the implicit one), least normal exponent, width.
@@ -273,3 +274,12 @@ def convert(target, source, *, mode=None, integral=None, ftz=False, sat=False, c
         return relu(result, target) if clip else result
 
     return from_float if source in FORMATS else from_integer
+
+
+def as_float(bits, kind):
+    """Return bits of a format as a Python float."""
+    if kind == "f64":
+        return struct.unpack("<d", struct.pack("<Q", bits))[0]
+    if kind == "f16":
+        return struct.unpack("<e", struct.pack("<H", bits))[0]
+    return struct.unpack("<f", struct.pack("<I", bits << 16 if kind == "bf16" else bits))[0]

@@ -82,21 +82,21 @@ def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):
     """The machine has some memory; a limit of the process of 1 GiB is less."""
     import resource
 
-    from warpstack._util import storage
+    from warpstack._util import trace_budget
 
-    whole = storage.usable_memory_bytes()
-    machine = storage.os.sysconf("SC_PAGE_SIZE") * storage.os.sysconf("SC_PHYS_PAGES")
+    whole = trace_budget.usable_memory_bytes()
+    machine = trace_budget.os.sysconf("SC_PAGE_SIZE") * trace_budget.os.sysconf("SC_PHYS_PAGES")
     assert 0 < whole <= machine
     limits = {resource.RLIMIT_AS: (2**30, 2**30), resource.RLIMIT_DATA: (2**31, 2**31)}
-    monkeypatch.setattr(storage.resource, "getrlimit", lambda kind: limits[kind])
-    assert storage.usable_memory_bytes() == min(whole, 2**30)
+    monkeypatch.setattr(trace_budget.resource, "getrlimit", lambda kind: limits[kind])
+    assert trace_budget.usable_memory_bytes() == min(whole, 2**30)
 
 
 @pytest.mark.parametrize(("usable_mib", "limit_mib"), [(65536, 512), (2048, 512), (1024, 256)])
 def test_default_limit_is_small_on_any_machine(monkeypatch, usable_mib, limit_mib):
     """It is 512 MiB, or a quarter of what the process may use."""
-    from warpstack._util import storage
+    from warpstack._util import trace_budget
 
-    monkeypatch.setattr(storage, "usable_memory_bytes", lambda: usable_mib * 2**20)
-    monkeypatch.setattr(storage, "make_budget", lambda limit_bytes: limit_bytes)
-    assert storage.default_budget() == limit_mib * 2**20
+    monkeypatch.setattr(trace_budget, "usable_memory_bytes", lambda: usable_mib * 2**20)
+    monkeypatch.setattr(trace_budget, "make_budget", lambda limit_bytes: limit_bytes)
+    assert trace_budget.default_budget() == limit_mib * 2**20

@@ -16,7 +16,7 @@ import pytest
 
 import warpstack as ws
 from warpstack import _core
-from warpstack._util.storage import default_budget
+from warpstack._util.trace_budget import default_budget
 from warpstack.exploration.store import SweepStore
 from warpstack.figures import stages
 from warpstack.figures.study import Study

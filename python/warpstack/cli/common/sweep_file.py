@@ -21,7 +21,7 @@ from warpstack.hardware.description import Gpu, check_value_fields, value_of_tex
 from warpstack.hardware.description import gpu as find_gpu
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
-from warpstack.plot.requests import PlotRequest, plot_requests
+from warpstack.plot.design_file import PlotRequest, plot_requests
 from warpstack.traces.io import load
 from warpstack.traces.trace import App, launches_of_text
 

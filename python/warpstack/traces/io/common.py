@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpstack import _core
 from warpstack._util.arguments import printable
-from warpstack._util.storage import default_budget, make_budget
+from warpstack._util.trace_budget import default_budget, make_budget
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.traces.trace import App, Launches
 

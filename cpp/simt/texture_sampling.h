@@ -11,6 +11,9 @@
 
 namespace warpstack::simt {
 
+// Reads of textures as functions of memory. The instructions that ask for them are in
+// texture_unit.h.
+
 /// A texture or surface access that the device cannot do: the message says why, without the place.
 class TextureFault : public std::runtime_error {
  public:

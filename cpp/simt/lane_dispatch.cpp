@@ -1,6 +1,9 @@
 #include "simt/lanes.h"
 #include "simt/matrix.h"
 
+// lanes/ is compiled for several instruction sets of the computer that runs the simulation; here
+// the functions of lanes.h and matrix.h choose the copy that it has.
+
 namespace warpstack::simt {
 
 namespace baseline {

@@ -1,4 +1,4 @@
-"""Design points: what a sweep says of each configuration as a whole."""
+"""Totals and speedups of design points: what a sweep says of each configuration as a whole."""
 
 from __future__ import annotations
 

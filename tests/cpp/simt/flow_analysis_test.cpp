@@ -1,4 +1,4 @@
-#include "simt/control_flow.h"
+#include "simt/flow_analysis.h"
 
 #include <gtest/gtest.h>
 

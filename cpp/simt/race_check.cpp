@@ -1,4 +1,4 @@
-#include "simt/races.h"
+#include "simt/race_check.h"
 
 #include <algorithm>
 #include <string>

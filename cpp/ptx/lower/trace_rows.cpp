@@ -3,7 +3,7 @@
 
 #include "ptx/lower/draft.h"
 
-// The rows of the trace: the registers that they name.
+// The rows that a function's steps write into the trace: the registers that they name.
 
 namespace warpstack::ptx {
 namespace {

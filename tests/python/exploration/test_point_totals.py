@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.exploration.points import slice_of
+from warpstack.exploration.point_totals import slice_of
 
 AXES = {"num_sms": [14, 28, 56], "dram_bandwidth_gbs": [240, 480]}
 

@@ -1,4 +1,4 @@
-#include "simt/diagnosis.h"
+#include "simt/fault_notes.h"
 
 namespace warpstack::simt {
 

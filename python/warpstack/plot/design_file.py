@@ -1,4 +1,4 @@
-"""Pictures that a file asks for: the section ``plots`` of a sweep's design."""
+"""Pictures that a design file asks for: the section ``plots`` of a sweep's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-#include "trace/access.h"
+#include "trace/coalescing.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,9 @@
 #include <span>
 #include <vector>
 
+// What is found out about a function before it runs: where diverged lanes meet again, and which
+// values may share registers. What lanes do at a branch is in branches.h.
+
 namespace warpstack::simt {
 
 /// Successors of each step of a function. The number of steps stands for the function's end.

@@ -1,4 +1,4 @@
-#include "simt/sampling.h"
+#include "simt/texture_sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,78 @@
+"""The reader of GPGPU-Sim configurations on those that come with Accel-Sim."""
+
+from pathlib import Path
+
+import pytest
+
+from warpstack import UnusedOptionWarning
+from warpstack.hardware.description import Gpu, gpu
+
+CONFIGURATIONS = Path(__file__).resolve().parents[4] / "shared" / "gpgpusim-configs"
+
+
+@pytest.fixture(params=["SM6_TITANX", "SM75_RTX2060", "SM7_QV100", "SM7_TITANV", "SM86_RTX3070"])
+def configuration(request):
+    path = CONFIGURATIONS / request.param
+    if not path.is_dir():
+        pytest.skip(f"no Accel-Sim configuration at {path}")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
+class TestAccelSim:
+    def test_data_sheet(self, configuration):
+        description = Gpu.from_gpgpusim(configuration)
+        # SMs, KiB of L1 without shared memory, KiB of L2, GB/s of DRAM on the data sheet
+        sms, l1, l2, bandwidth = {
+            "SM6_TITANX": (28, 48, 3072, 480),
+            "SM75_RTX2060": (30, 64, 3072, 336),
+            "SM7_QV100": (80, 128, 6144, 870),
+            "SM7_TITANV": (80, 128, 4608, 652.8),
+            "SM86_RTX3070": (46, 128, 4096, 448),
+        }[configuration.name]
+        assert description.num_sms == sms
+        assert (description.l1_size_kib, description.l2_size_kib) == (l1, l2)
+        assert description.dram_bandwidth_gbs == pytest.approx(bandwidth, rel=5e-4)
+        assert description.issue_width == 4
+
+    def test_every_option_is_used_or_named(self, configuration):
+        with pytest.warns(UnusedOptionWarning) as caught:
+            description = Gpu.from_gpgpusim(configuration)
+        assert len(caught) == 1
+        assert set(description.sources) == set(description.values())
+        text = "\n".join(
+            line.split("#")[0]
+            for name in ("gpgpusim.config", "trace.config")
+            for line in (configuration / name).read_text(encoding="utf-8").splitlines()
+        )
+        names = [word for word in text.split() if word.startswith("-")]
+        places = [names.index(name) for name in description.unused_options]
+        assert places == sorted(places)
+        unused = set(description.unused_options)
+        assert {"-gpgpu_pipeline_widths", "-gpgpu_dram_timing_opt"} < unused
+        assert not unused & {"-gpgpu_n_clusters", "-gpgpu_cache:dl1", "-icnt_flit_size"}
+
+    @pytest.mark.parametrize(
+        ("name", "folder"),
+        [("rtx2060", "SM75_RTX2060"), ("qv100", "SM7_QV100"), ("rtx3070", "SM86_RTX3070")],
+    )
+    def test_shipped_descriptions_are_what_the_reader_reads(self, name, folder):
+        if not (CONFIGURATIONS / folder).is_dir():
+            pytest.skip(f"no Accel-Sim configuration at {CONFIGURATIONS / folder}")
+        assert gpu(name).values() == Gpu.from_gpgpusim(CONFIGURATIONS / folder).values()
+
+    def test_titan_v_takes_the_rest_from_its_configuration(self):
+        path = CONFIGURATIONS / "SM7_TITANV"
+        if not path.is_dir():
+            pytest.skip(f"no Accel-Sim configuration at {path}")
+        shipped, described = gpu("titan-v").values(), Gpu.from_gpgpusim(path).values()
+        # The cache paper has other associativities, which an adaptive L1 keeps, and other hashes.
+        assert {k for k in shipped if shipped[k] != described[k]} == {
+            "l1_size_kib",
+            "l1_ways",
+            "l1_set_index",
+            "adaptive_l1_keeps",
+            "l2_ways",
+            "l2_set_index",
+            "l2_slice_index",
+        }
