@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.simplefilter("always", category)
             warnings.showwarning = show_warning
             arguments.run(arguments)
-            sys.stdout.flush()
+            print(end="", flush=True)  # nothing where there is no standard output
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(message: str) -> int:
     say("error", message)
     try:
-        sys.stdout.flush()
+        print(end="", flush=True)
     except OSError:
         _discard_output()
     return 2

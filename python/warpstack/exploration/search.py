@@ -240,22 +240,28 @@ class _Evaluation:
             stale = 0 if self._predicted > before else stale + 1
             return np.asarray(found)
 
-        differential_evolution(
-            energies,
-            bounds=[(0.0, 1.0)] * dimensions,
-            x0=self._start() if first else None,
-            popsize=-(-size // dimensions),
-            maxiter=10 * self._budget,
-            # The spread of energies says nothing where some are those of forbidden points.
-            tol=0,
-            mutation=(0.4, 0.9),
-            recombination=0.8,
-            seed=generator,
-            polish=False,
-            updating="deferred",
-            vectorized=True,
-            callback=lambda *_, **__: self.spent or stale >= _MOST_STALE,
-        )
+        try:
+            differential_evolution(
+                energies,
+                bounds=[(0.0, 1.0)] * dimensions,
+                x0=self._start() if first else None,
+                popsize=-(-size // dimensions),
+                maxiter=10 * self._budget,
+                # The spread of energies says nothing where some are those of forbidden points.
+                tol=0,
+                mutation=(0.4, 0.9),
+                recombination=0.8,
+                seed=generator,
+                polish=False,
+                updating="deferred",
+                vectorized=True,
+                callback=lambda *_, **__: self.spent or stale >= _MOST_STALE,
+            )
+        except RuntimeError as error:
+            # SciPy takes every ValueError of the function for a map that returned a wrong shape.
+            if isinstance(error.__cause__, InputError):
+                raise error.__cause__ from None
+            raise
 
     def _start(self) -> npt.NDArray[np.float64] | None:
         """Return where the GPU itself lies in the space; None outside."""

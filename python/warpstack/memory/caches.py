@@ -13,7 +13,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, not_one_of
+from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of, to_core
 from warpstack.traces.trace import App, KernelTrace
@@ -400,6 +400,8 @@ def memory_config(
     blocks = blocks or BlockSchedule()
     if access_order not in ACCESS_ORDERS:
         raise not_one_of("access_order", access_order, ACCESS_ORDERS)
+    if not isinstance(filter_l1_hits, (bool, int)):
+        raise not_a("filter_l1_hits", "True or False", filter_l1_hits)
     config = to_core(gpu, Stage.MEMORY)
     l1 = {"slices": 1, "slice_interleave_bytes": gpu.l1_line_bytes, "slice_index": "modulo"}
     return {

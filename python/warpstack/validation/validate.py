@@ -505,19 +505,27 @@ def _labels(
 
 
 def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.DataFrame) -> None:
-    def some(rows: pd.DataFrame) -> str:
-        different = rows.drop_duplicates(["app", "kernel", "name"])
+    def some(rows: pd.DataFrame, where: Sequence[str] = ()) -> str:
+        different = rows.drop_duplicates(["app", "kernel", "name", *where])
         texts = []
         for row in different.head(4).to_dict("records"):
             number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
-            texts.append(" ".join(part for part in (row["app"], number, row["name"]) if part))
+            text = " ".join(part for part in (row["app"], number, row["name"]) if part)
+            setting = " ".join(str(row[column]) for column in where if row[column])
+            texts.append(f"{text} (with {setting})" if setting else text)
         more = f" and {len(different) - 4} more" if len(different) > 4 else ""
         return ", ".join(texts) + more
 
     if not (table["status"] == MATCHED).any():
+        # What keeps the same kernels apart is said, too.
+        where = [
+            column
+            for column in ("change", "gpu", "gpu_changes")
+            if column in predicted and column in known and known[column].any()
+        ]
         raise InputError(
-            f"no prediction has a reference: predicted are {some(predicted)}; the reference has "
-            f"{some(known)}"
+            f"no prediction has a reference: predicted are {some(predicted, where)}; the "
+            f"reference has {some(known, where)}"
         )
     alone = table[table["status"] != MATCHED]
     if len(alone):

@@ -390,6 +390,12 @@ def test_closed_pipe_is_no_error(small):
 
 
 @pytest.mark.slow
+def test_no_standard_output(monkeypatch):
+    """A shell's ``>&-`` leaves a program without standard output."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["gpus"]) == 0
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_full_disk_is_one_line():
     with open("/dev/full", "w") as full, command("gpus", "--fields", stdout=full) as process:

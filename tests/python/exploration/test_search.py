@@ -142,6 +142,9 @@ def test_starts_from_the_gpu(kernel, pascal):
         ({"space": {}}, "at least one field"),
         ({"space": {"num_sms": 3}}, "expected .low, high."),
         ({"space": {"num_sms": []}}, "empty"),
+        # What only the sweep beneath finds, when a space is searched by differential evolution.
+        ({"space": {"num_sms": (2, 90)}, "budget": 16, "workers": 0}, "^workers = 0 is outside 1"),
+        ({"space": {"num_sms": (2, 90)}, "budget": 16, "cache": ""}, "^cache: the path is empty"),
     ],
 )
 def test_wrong_arguments(kernel, pascal, arguments, message):

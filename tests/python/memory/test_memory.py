@@ -1,6 +1,7 @@
 """The memory stage against its plain definition, by hand, and against conservation laws."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -251,6 +252,9 @@ def test_a_schedule_must_exist(pascal):
         ws.BlockSchedule("random", -1)
     with pytest.raises(ws.InputError, match="num_threads = 1000 is outside 0 to 255"):
         ws.MemorySystem(pascal, num_threads=1000)
+    for flag in (np.eye(2), pd.Series([1, 2]), "x"):  # their texts may have several lines
+        with pytest.raises(ws.InputError, match=r"\Afilter_l1_hits: expected True or False, .*\Z"):
+            ws.MemorySystem(pascal, filter_l1_hits=flag)
 
 
 def test_write_back_state_machine_of_the_cache_paper(pascal):

@@ -227,6 +227,12 @@ class TestMatching:
                 "cycles = 'x' is not a number",
             ),
             (predictions([1.0]), frame(kernel=[1], ipc=[1]), {}, "no prediction has a reference"),
+            (
+                predictions([1.0]),
+                frame(kernel=[1], cycles=[1], gpu=["h"], gpu_changes=["num_sms=4"]),
+                {},
+                r"are 1 \(with g\); the reference has 1 \(with h num_sms=4\)$",
+            ),
             (predictions([1.0]), frame(kernel=[1], cycles=[1]), {"clock_ghz": 0}, "is not a clock"),
             (
                 predictions([1.0]),
