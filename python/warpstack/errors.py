@@ -64,9 +64,7 @@ def shown(value: object) -> str:
     """Return a value as short text of one line for a message, without addresses of memory."""
     try:
         text = _SHORT.repr(value)
-    except (
-        Exception
-    ):  # a repr is anyone's code, and Python does not print numbers of thousands of digits
+    except Exception:  # a repr is anyone's code, and numbers may have too many digits for Python
         return f"a {type(value).__name__} that cannot be printed"
     if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):
         return with_article(type(value).__name__)

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Hold the simulator and the models against Accel-Sim on the workloads.
+
+    python studies/accelsim_workloads.py REFERENCE TRACES            # print the tables
+    python studies/accelsim_workloads.py REFERENCE TRACES --write    # also into docs/quality/simulator.md
+    python studies/accelsim_workloads.py REFERENCE TRACES --set lsu_queue_entries=32 --order greedy
+
+REFERENCE is the folder of Accel-Sim's results (``accelsim``), whose README says what was run; TRACES
+the folder that holds ``accelsim-bfs`` and ``accelsim-resnet``. The machine is `pascal-mdm`. Errors of
+the IPC are those of an application over its launches (MDM, Eq. 11).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pages
+import pandas as pd
+import yaml
+
+import warpstack as ws
+
+PAGE = pages.DOCS / "quality" / "simulator.md"
+MODELS = ("gpumech", "gpumech_plus", "mdm", "closed_network")
+#: Workloads that were run from traces of smaller inputs.
+TRACED = ("bfs", "resnet")
+#: Launches shorter than this are not among the worst: a few cycles are a large part of them.
+LEAST_CYCLES = 1000
+
+
+def application(name: str, traces: Path, launches: list[int]) -> ws.App:
+    """Return the launches of a workload that Accel-Sim ran, by their places in the list."""
+    app = ws.load(traces / f"accelsim-{name}") if name in TRACED else ws.workloads.load(name)
+    return ws.App([app.kernels[launch - 1] for launch in launches])
+
+
+def held_against(reference: pd.DataFrame, traces: Path, gpu: ws.Gpu, order: str) -> pd.DataFrame:
+    """Return a row per launch: Accel-Sim's, the simulator's and the models' cycles and counts."""
+    tables = []
+    for name, rows in reference.groupby("application", sort=False):
+        app = application(str(name), traces, rows["kernel"].tolist())
+        results = ws.simulate(app, gpu)
+        predicted = ws.predict(app, gpu, MODELS, access_order=order)
+        table = rows.reset_index(drop=True)
+        table["traced_instructions"] = [kernel.num_instructions for kernel in app]
+        table["simulator"] = [result.cycles for result in results]
+        for model in MODELS:
+            table[model] = predicted.loc[predicted["model"] == model, "cycles"].to_numpy()
+        totals = pd.DataFrame([result.totals for result in results])
+        table["own_dram_reads"] = totals["dram_read_sectors"]
+        table["own_dram_writes"] = totals["dram_write_sectors"]
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def by_application(launches: pd.DataFrame) -> pd.DataFrame:
+    """Return cycles over Accel-Sim's, summed over the launches of an application."""
+    sums = launches.groupby("application", sort=False)[["cycles", "simulator", *MODELS]].sum()
+    found = sums[["simulator", *MODELS]].div(sums["cycles"], axis=0)
+    classes = ws.workloads.table().set_index("name")["class"]
+    found.insert(0, "class", classes.reindex(found.index))
+    return found
+
+
+def summary(launches: pd.DataFrame) -> pd.DataFrame:
+    """Return mean errors in percent over the applications, and the worst launch of some length."""
+    ratios = by_application(launches)
+    rows = []
+    for kind, group in (("all", ratios), *ratios.groupby("class")):
+        for what in ("simulator", *MODELS):
+            rows.append(
+                {
+                    "class": kind,
+                    "what": what,
+                    "cycles %": 100 * (group[what] - 1).abs().mean(),
+                    "IPC %": 100 * (1 / group[what] - 1).abs().mean(),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def worst(launches: pd.DataFrame, count: int = 8) -> pd.DataFrame:
+    """Return the launches on which the simulator errs most."""
+    long = launches[launches["cycles"] >= LEAST_CYCLES].copy()
+    long["error %"] = 100 * (long["simulator"] / long["cycles"] - 1)
+    order = long["error %"].abs().sort_values(ascending=False).index[:count]
+    return long.loc[order, ["application", "kernel", "name", "cycles", "simulator", "error %"]]
+
+
+def main() -> None:
+    """Print the tables and write them where asked to."""
+    parser = pages.parser(__doc__, PAGE)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("traces", type=Path)
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    parser.add_argument("--order", default="round_robin", help="of accesses, for the models")
+    arguments = parser.parse_args()
+    settings = dict(setting.split("=", 1) for setting in arguments.set)
+    gpu = ws.gpu("pascal-mdm").replace(**{k: yaml.safe_load(v) for k, v in settings.items()})
+    reference = pd.read_csv(arguments.reference / "workloads.csv")
+    launches = held_against(reference, arguments.traces, gpu, arguments.order)
+    differ = launches[launches["traced_instructions"] != launches["warp_instructions"]]
+    if len(differ):
+        raise SystemExit(f"not the launches that Accel-Sim ran:\n{differ.to_string()}")
+    text = "\n\n".join(
+        [
+            pages.markdown(by_application(launches).round(2).astype(str).reset_index(), labels=2),
+            pages.markdown(summary(launches), labels=2),
+            pages.markdown(worst(launches), labels=3),
+            f"Measured on: {pages.machine()}.",
+        ]
+    )
+    print(text)
+    if arguments.write:
+        pages.write_between_marks(PAGE, "accelsim workloads", text)
+
+
+if __name__ == "__main__":
+    main()
