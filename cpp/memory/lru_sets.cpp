@@ -8,7 +8,7 @@ namespace warpstack::memory {
 namespace {
 
 /// Lines that go through one member after the other: they stay in the nearest cache.
-constexpr std::size_t chunk = 1 << 12;
+constexpr std::size_t lines_at_a_time = 1 << 12;
 constexpr std::uint64_t max_entries = std::uint64_t{1} << 31;
 
 }  // namespace
@@ -34,9 +34,9 @@ CacheFamily::CacheFamily(std::vector<std::uint64_t> sets, std::uint32_t max_ways
 }
 
 void CacheFamily::access(std::span<const std::uint64_t> lines, const InterruptCheck& interrupt) {
-  for (std::size_t first = 0; first < lines.size(); first += chunk) {
-    if (first / chunk % 64 == 0 && interrupt) interrupt();
-    const auto part = lines.subspan(first, std::min(chunk, lines.size() - first));
+  for (std::size_t first = 0; first < lines.size(); first += lines_at_a_time) {
+    if (first / lines_at_a_time % 64 == 0 && interrupt) interrupt();
+    const auto part = lines.subspan(first, std::min(lines_at_a_time, lines.size() - first));
     bool divided = false;       // the member before divides this one
     std::uint64_t settled = 0;  // accesses to the last line of a set there, which they are here too
     for (Member& member : members_) {

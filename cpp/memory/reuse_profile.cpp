@@ -9,7 +9,7 @@ namespace warpstack::memory {
 namespace {
 
 /// Accesses that are settled together: their distances stay in the nearest cache.
-constexpr std::size_t chunk = 1 << 14;
+constexpr std::size_t accesses_at_a_time = 1 << 14;
 constexpr std::uint32_t max_batches = 1024;
 
 }  // namespace
@@ -37,13 +37,13 @@ ReuseProfiler::ReuseProfiler(const LineSampling& sampling)
       threshold_(sampling.rate < 1 ? static_cast<std::uint64_t>(sampling.rate * 0x1p64) : 0),
       batch_width_(sampling.rate < 1 ? threshold_ / sampling.batches + 1 : 1),
       batches_(sampling.rate < 1 ? sampling.batches : 0),
-      distances_(chunk) {}
+      distances_(accesses_at_a_time) {}
 
 void ReuseProfiler::access(std::span<const std::uint64_t> lines,
                            std::span<const std::uint8_t> kinds, const InterruptCheck& interrupt) {
-  for (std::size_t first = 0; first < lines.size(); first += chunk) {
-    if (first / chunk % 64 == 0 && interrupt) interrupt();
-    const std::size_t count = std::min(chunk, lines.size() - first);
+  for (std::size_t first = 0; first < lines.size(); first += accesses_at_a_time) {
+    if (first / accesses_at_a_time % 64 == 0 && interrupt) interrupt();
+    const std::size_t count = std::min(accesses_at_a_time, lines.size() - first);
     const auto part_lines = lines.subspan(first, count);
     const auto part_kinds = kinds.empty() ? kinds : kinds.subspan(first, count);
     if (kinds.empty()) accesses_[0] += count;
