@@ -249,14 +249,14 @@ int main() {
     assert result.stdout.split() == ["lru", "0", "mru", "5"]
 
 
-_ROOMS_OF_PTX = ("ptx", "simt", "trace")
+_ROOMS_BELOW_PTX = ("simt", "trace")
 
 
-def libraries_of_ptx():
-    """Return the libraries that PTX kernels run with, of the latest build without sanitizers."""
+def libraries_below_ptx():
+    """Return the libraries that `ptx` stands on, of the latest build without sanitizers."""
     builds = []
     for cache in ROOT.glob("build/*/CMakeCache.txt"):
-        found = [cache.parent / f"cpp/{room}/libwarpstack_{room}.a" for room in _ROOMS_OF_PTX]
+        found = [cache.parent / f"cpp/{room}/libwarpstack_{room}.a" for room in _ROOMS_BELOW_PTX]
         if "\nWARPSTACK_SANITIZE:STRING=\n" in cache.read_text() and all(map(Path.exists, found)):
             builds.append((found[0].stat().st_mtime, [str(path) for path in found]))
     return max(builds)[1] if builds else None
@@ -265,8 +265,8 @@ def libraries_of_ptx():
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
 def test_extended_instructions(copy, tmp_path):
-    """The instruction runs: what the page changes is compiled, and goes before what was built."""
-    libraries = libraries_of_ptx()
+    """The instruction runs: the room with what the page changes is compiled, in one piece."""
+    libraries = libraries_below_ptx()
     if libraries is None:
         pytest.skip("the core has not been built here: tools/test")
     (tmp_path / "main.cpp").write_text("""
@@ -319,9 +319,11 @@ ret;
   }
 }
 """)
-    sources = [str(copy / "cpp/ptx/lower" / name) for name in ("arithmetic.cpp", "opcode.cpp")]
+    sources = sorted((copy / "cpp/ptx").rglob("*.cpp"))
+    (tmp_path / "ptx.cpp").write_text("".join(f'#include "{path}"\n' for path in sources))
+    files = [str(tmp_path / name) for name in ("main.cpp", "ptx.cpp")]
     program = str(tmp_path / "program")
-    command = [*compiler_in(copy), "-pthread", str(tmp_path / "main.cpp"), *sources, *libraries]
+    command = [*compiler_in(copy), "-pthread", *files, *libraries]
     subprocess.run([*command, "-o", program], check=True)
     result = subprocess.run([program], capture_output=True, text=True, check=True)
     computed, mixed, minimum = result.stdout.splitlines()
