@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
-from run import DOCS, machine, write_between_marks
+from pages import DOCS, machine, markdown_of_texts, write_between_marks
 
 import warpstack as ws
 from warpstack.exploration.sweep import Design
@@ -144,12 +145,6 @@ def recurring(apps: dict[str, ws.App], axes: Any, workers: int | None) -> list[s
     ]
 
 
-def markdown(head: list[str], rows: list[list[str]], texts: int) -> str:
-    """Return rows as Markdown; after the first columns, which are texts, all go to the right."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * texts + "---:|" * (len(head) - texts)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
 def main() -> None:
     """Measure, print the tables and write them where asked to."""
     parser = argparse.ArgumentParser(
@@ -178,15 +173,15 @@ def main() -> None:
             f"Measured on: {machine()}.",
             "Equations from Python on one thread, 2048 configurations at once, M configurations x "
             "kernels per second of processor time (asked for: 0.2):",
-            markdown(
+            markdown_of_texts(
                 ["model", "profile", "median", "lowest", "highest"],
                 rates(),
-                2,
+                labels=2,
             ),
             f"17 workloads (`small`, {kernels} kernels), {arguments.workers or os.cpu_count()} threads. "
             f"One-time cost, processor time: {traced}representative warps {selection:.1f} s "
             "(the paper: 3.6 hours). Recurring cost:",
-            markdown(
+            markdown_of_texts(
                 [
                     "design",
                     "points",
@@ -197,7 +192,6 @@ def main() -> None:
                     "predictions/s",
                 ],
                 rows,
-                1,
             ),
         ]
     )

@@ -6,8 +6,8 @@
     python studies/accelsim_workloads.py REFERENCE TRACES --set lsu_queue_entries=32 --order greedy
 
 REFERENCE is the folder of Accel-Sim's results (``accelsim``), whose README says what was run; TRACES
-the folder that holds ``accelsim-bfs`` and ``accelsim-resnet``. The machine is `pascal-mdm`. Errors of
-the IPC are those of an application over its launches (MDM, Eq. 11).
+the folder that holds ``accelsim-bfs`` and ``accelsim-resnet``. Without ``--gpu`` the machine is
+`pascal-mdm`. Errors of the IPC are those of an application over its launches (MDM, Eq. 11).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pages
 import pandas as pd
-import yaml
 
 import warpstack as ws
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 
 PAGE = pages.DOCS / "quality" / "simulator.md"
 MODELS = ("gpumech", "gpumech_plus", "mdm", "closed_network")
@@ -35,20 +35,16 @@ def application(name: str, traces: Path, launches: list[int]) -> ws.App:
 
 
 def held_against(reference: pd.DataFrame, traces: Path, gpu: ws.Gpu, order: str) -> pd.DataFrame:
-    """Return a row per launch: Accel-Sim's, the simulator's and the models' cycles and counts."""
+    """Return a row per launch: Accel-Sim's with the simulator's and the models' cycles."""
     tables = []
     for name, rows in reference.groupby("application", sort=False):
         app = application(str(name), traces, rows["kernel"].tolist())
-        results = ws.simulate(app, gpu)
         predicted = ws.predict(app, gpu, MODELS, access_order=order)
         table = rows.reset_index(drop=True)
         table["traced_instructions"] = [kernel.num_instructions for kernel in app]
-        table["simulator"] = [result.cycles for result in results]
+        table["simulator"] = [result.cycles for result in ws.simulate(app, gpu)]
         for model in MODELS:
             table[model] = predicted.loc[predicted["model"] == model, "cycles"].to_numpy()
-        totals = pd.DataFrame([result.totals for result in results])
-        table["own_dram_reads"] = totals["dram_read_sectors"]
-        table["own_dram_writes"] = totals["dram_write_sectors"]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
@@ -62,9 +58,8 @@ def by_application(launches: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def summary(launches: pd.DataFrame) -> pd.DataFrame:
-    """Return mean errors in percent over the applications, and the worst launch of some length."""
-    ratios = by_application(launches)
+def summary(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return mean errors in percent over the applications, of all and by class."""
     rows = []
     for kind, group in (("all", ratios), *ratios.groupby("class")):
         for what in ("simulator", *MODELS):
@@ -92,20 +87,19 @@ def main() -> None:
     parser = pages.parser(__doc__, PAGE)
     parser.add_argument("reference", type=Path)
     parser.add_argument("traces", type=Path)
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    add_gpu(parser)
     parser.add_argument("--order", default="round_robin", help="of accesses, for the models")
     arguments = parser.parse_args()
-    settings = dict(setting.split("=", 1) for setting in arguments.set)
-    gpu = ws.gpu("pascal-mdm").replace(**{k: yaml.safe_load(v) for k, v in settings.items()})
     reference = pd.read_csv(arguments.reference / "workloads.csv")
-    launches = held_against(reference, arguments.traces, gpu, arguments.order)
+    launches = held_against(reference, arguments.traces, read_gpu(arguments), arguments.order)
     differ = launches[launches["traced_instructions"] != launches["warp_instructions"]]
     if len(differ):
         raise SystemExit(f"not the launches that Accel-Sim ran:\n{differ.to_string()}")
+    ratios = by_application(launches)
     text = "\n\n".join(
         [
-            pages.markdown(by_application(launches).round(2).astype(str).reset_index(), labels=2),
-            pages.markdown(summary(launches), labels=2),
+            pages.markdown(ratios.round(2).astype(str).reset_index(), labels=2),
+            pages.markdown(summary(ratios), labels=2),
             pages.markdown(worst(launches), labels=3),
             f"Measured on: {pages.machine()}.",
         ]

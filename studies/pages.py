@@ -47,13 +47,15 @@ def write_between_marks(page: Path, name: str, text: str) -> None:
 
 def markdown(table: pd.DataFrame, *, labels: int = 1) -> str:
     """Return a table as Markdown; after the first columns, which are labels, all go to the right."""
-    lines = [
-        list(map(str, table.columns)),
-        *([cell_text(value) for value in row] for row in table.itertuples(index=False)),
-    ]
-    rows = ["| " + " | ".join(cells) + " |" for cells in lines]
-    rule = "|" + "---|" * labels + "---:|" * (table.shape[1] - labels)
-    return "\n".join([rows[0], rule, *rows[1:]])
+    cells = [[cell_text(value) for value in row] for row in table.itertuples(index=False)]
+    return markdown_of_texts(list(map(str, table.columns)), cells, labels=labels)
+
+
+def markdown_of_texts(head: list[str], cells: list[list[str]], *, labels: int = 1) -> str:
+    """Return the same of the texts of its cells, row by row."""
+    first, *others = ["| " + " | ".join(row) + " |" for row in [head, *cells]]
+    rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
+    return "\n".join([first, rule, *others])
 
 
 def cell_text(value: object) -> str:

@@ -60,8 +60,8 @@ install_package() {
   rm -rf build/wheel
   .venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-settings build-dir=build/package \
     --wheel-dir build/wheel "$@" .
-  .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl
   .venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/wheel/warpstack-*.whl
+  .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl # what it depends on
 }
 
 # Installs what an extra of the installed package asks for; the package is not built again.

@@ -16,19 +16,21 @@ import os
 import random
 import re
 import shutil
-import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 
 import pandas as pd
 
 import warpstack as ws
+from time_limit import time_limit
 from warpstack import cli, reference
 from warpstack.cli.common.sweep_file import SweepFile
 from warpstack.exploration.stage_cache import StageCache
@@ -68,10 +70,6 @@ _TOKENS = [
     ),
     *("é".encode(), "\u2028".encode(), "\U0001f600".encode()),
 ]
-
-
-class Hang(Exception):
-    """An input took too long."""
 
 
 @dataclass(frozen=True)
@@ -251,26 +249,10 @@ TARGETS = {
 }
 
 
-@contextlib.contextmanager
-def time_limit() -> Iterator[None]:
-    """Raise `Hang` where the body takes too long."""
-
-    def late(_number: int, _frame: object) -> None:
-        raise Hang(f"took more than {HANG_SECONDS} seconds")
-
-    previous = signal.signal(signal.SIGALRM, late)
-    signal.alarm(HANG_SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
-
-
 def failure(target: Target, folder: Path, data: bytes) -> str:
     """Return what is wrong with how an input is taken; nothing where all is well."""
     try:
-        with time_limit():
+        with time_limit(HANG_SECONDS):
             target.read(folder, data)
     except ws.InputError as error:
         text = str(error)

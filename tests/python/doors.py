@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import signal
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -49,26 +48,6 @@ class Call:
             if p.kind is p.POSITIONAL_OR_KEYWORD and name in arguments
         ]
         return function(*first, *self.rest, **arguments)
-
-
-class TooSlow(BaseException):
-    """A call that takes longer than it may."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raise `TooSlow` where the body takes longer."""
-
-    def too_slow(*_: Any) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def public_modules() -> list[types.ModuleType]:

@@ -19,6 +19,7 @@ import pytest
 
 import doors
 import warpstack as ws
+from time_limit import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_DOORS", "")
 SEED = int(CHOICE) if CHOICE.isdigit() else 1
@@ -33,7 +34,7 @@ LIMIT = 20
 def problem_of(call: Any) -> str | None:
     """Return what is wrong with what comes out of a call, None if nothing."""
     try:
-        with doors.time_limit(LIMIT), warnings.catch_warnings():
+        with time_limit(LIMIT), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call()
             if inspect.isgenerator(result):
@@ -42,7 +43,7 @@ def problem_of(call: Any) -> str | None:
         return problem_of_message(str(error))
     except ws.workloads.ResultError:
         return None  # documented: outputs that differ
-    except doors.TooSlow:
+    except TooSlow:
         return f"takes more than {LIMIT} s"
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:300]}"

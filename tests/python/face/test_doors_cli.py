@@ -19,7 +19,7 @@ import pytest
 from test_doors import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
-from doors import TooSlow, time_limit
+from time_limit import TooSlow, time_limit
 from warpstack import cli
 
 SAMPLE = 250

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import warpstack as ws
-from doors import TooSlow, time_limit
+from time_limit import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_RANGES", "")
 #: Random GPUs of the default run; ``WARPSTACK_RANGES=N`` tries N, of a fresh seed that is printed.
