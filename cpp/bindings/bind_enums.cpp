@@ -4,6 +4,7 @@
 #include "common/enum_names.h"
 #include "gpu/scheduler.h"
 #include "memory/memory_system.h"
+#include "timing/timing_config.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -27,6 +28,11 @@ void bind_enums(py::module_& module) {
   add_names<memory::Indexing>(all);
   add_names<memory::AccessOrder>(all);
   add_names<memory::BlockPolicy>(all);
+  add_names<timing::L1Latency>(all);
+  add_names<timing::LinesUnderWay>(all);
+  add_names<timing::AtomicRequests>(all);
+  add_names<timing::StoreAcknowledgement>(all);
+  add_names<timing::KernelEnd>(all);
   module.attr("ENUM_NAMES") = all;
 }
 

@@ -107,6 +107,18 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
     case WriteMiss::write_validate:
       write_bytes(state, bytes_[slot(set, way)], written, bytes);
       break;
+    case WriteMiss::fetch_on_partial_write: {
+      const SectorMask absent = widen(written & ~state.valid) & ~state.valid;
+      result.fetch = without_whole_units(absent, mask, bytes);
+      state.valid |= absent;
+      break;
+    }
+    case WriteMiss::write_and_fetch:
+      written = result.hit;
+      result.forward |= mask & ~result.hit;
+      result.fetch = widen(mask & ~state.valid) & ~state.valid;
+      state.valid |= result.fetch;
+      break;
   }
   if (!through && written) {
     // Without sectors a line has one dirty bit.
@@ -114,6 +126,30 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
     writers_[slot(set, way)] = writer;
   }
   return result;
+}
+
+SectorMask Cache::without_whole_units(SectorMask fetched, SectorMask mask,
+                                      const ByteMasks& bytes) const {
+  SectorMask unfilled = fetched & ~mask;
+  for_each_sector(fetched & mask, [&](int s) {
+    if (bytes[s] != all_bytes) unfilled |= static_cast<SectorMask>(1u << s);
+  });
+  return fetched & widen(unfilled);
+}
+
+SectorMask Cache::write_fetch(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                              const ByteMasks& bytes) const {
+  switch (config_.write_miss) {
+    case WriteMiss::no_allocate:
+    case WriteMiss::write_validate:
+      return 0;
+    case WriteMiss::fetch_on_write:
+    case WriteMiss::write_and_fetch:
+      return missing(set, line, mask);
+    case WriteMiss::fetch_on_partial_write:
+      return without_whole_units(missing(set, line, mask), mask, bytes);
+  }
+  return 0;
 }
 
 void Cache::write_bytes(LineState& state, ByteMasks& valid_bytes, SectorMask written,

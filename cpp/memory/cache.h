@@ -36,12 +36,15 @@ constexpr auto names_of(WritePolicy) {
 }
 
 enum class WriteMiss : std::uint8_t {
-  no_allocate,     ///< the write goes on to the next level
-  fetch_on_write,  ///< allocate and read the written sectors from the next level
-  write_validate,  ///< allocate and remember which bytes are valid
+  no_allocate,             ///< the write goes on to the next level
+  fetch_on_write,          ///< allocate and read the written sectors from the next level
+  write_validate,          ///< allocate and remember which bytes are valid
+  fetch_on_partial_write,  ///< as fetch_on_write, except for fill units that are written as a whole
+  write_and_fetch,         ///< the write goes on to the next level, from which its sectors are read
 };
 constexpr auto names_of(WriteMiss) {
-  return enum_names("write-miss policy", "no_allocate", "fetch_on_write", "write_validate");
+  return enum_names("write-miss policy", "no_allocate", "fetch_on_write", "write_validate",
+                    "fetch_on_partial_write", "write_and_fetch");
 }
 
 /// When a line that missed takes its place.
@@ -138,6 +141,18 @@ class Cache {
         way < 0 ? SectorMask{0} : sets_.state(set, static_cast<std::uint32_t>(way)).valid;
     return widen(mask & ~valid) & ~valid;
   }
+  /// What write() would fetch now.
+  [[nodiscard]] SectorMask write_fetch(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                       const ByteMasks& bytes) const;
+  /// Whether a line is there or can take a place. Where the line that makes room is reserved, the
+  /// next one in the order is to make room instead.
+  bool make_room(std::uint32_t set, std::uint64_t line) {
+    return sets_.find(set, line) >= 0 || sets_.make_room(set);
+  }
+  /// The line, which is there, cannot lose its place until it has been released as often as
+  /// reserved: its data are on their way. Only make_room() takes note of that.
+  void reserve(std::uint32_t set, std::uint64_t line) { ++reserved(set, line); }
+  void release(std::uint32_t set, std::uint64_t line) { --reserved(set, line); }
   /// The slice of a set.
   [[nodiscard]] std::uint32_t slice_of(std::uint32_t set) const {
     return static_cast<std::uint32_t>(set / sets_per_slice_);
@@ -162,6 +177,12 @@ class Cache {
         set, line, [this, set, &eviction](std::uint32_t way) { describe(set, way, eviction); });
   }
   void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
+  std::uint8_t& reserved(std::uint32_t set, std::uint64_t line) {
+    return sets_.state(set, static_cast<std::uint32_t>(sets_.find(set, line))).reserved;
+  }
+  /// The fill units in `fetched` that a write does not fill.
+  [[nodiscard]] SectorMask without_whole_units(SectorMask fetched, SectorMask mask,
+                                               const ByteMasks& bytes) const;
   [[nodiscard]] std::size_t slot(std::uint32_t set, std::uint32_t way) const {
     return std::size_t{set} * config_.ways + way;
   }

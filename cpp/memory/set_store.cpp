@@ -62,6 +62,26 @@ void SetStore::place_last(std::uint32_t set, std::uint32_t way) {
   }
 }
 
+bool SetStore::make_room(std::uint32_t set) {
+  const auto is_free = [&](std::uint32_t way) { return state(set, way).reserved == 0; };
+  // Empty ways come first and are free.
+  if (form_ == Form::list && ends_[set].num_filled < ways_) return true;
+  if (is_free(tree_                 ? tree_->last(set)
+              : form_ == Form::list ? ends_[set].last
+              : form_ == Form::nibbles
+                  ? nibbles_.last(order_word<NibbleOrder>(record(set), groups_))
+                  : ranks_->last(order_word<RankOrder>(record(set), groups_)))) {
+    return true;
+  }
+  std::vector<std::uint32_t> ways;
+  ways_of(set, ways);
+  if (!tree_) std::ranges::reverse(ways);
+  const auto found = std::ranges::find_if(ways, is_free);
+  if (found == ways.end()) return false;
+  place_last(set, *found);
+  return true;
+}
+
 void SetStore::ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) {
   if (tree_) {
     ways.resize(ways_);

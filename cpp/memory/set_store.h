@@ -22,8 +22,8 @@ using SectorMask = std::uint8_t;
 struct alignas(4) LineState {
   SectorMask valid = 0;  ///< every byte is valid
   SectorMask dirty = 0;
-  SectorMask partial = 0;  ///< some bytes are valid
-  std::uint8_t unused = 0;
+  SectorMask partial = 0;     ///< some bytes are valid
+  std::uint8_t reserved = 0;  ///< how often, see Cache::reserve
 };
 
 /// Which line is in which way of which set, in which state, and in which order the ways make room.
@@ -82,6 +82,8 @@ class SetStore {
   }
   /// This way makes room next, after the empty ones.
   void place_last(std::uint32_t set, std::uint32_t way);
+  /// Makes a way that is not reserved the next to make room. Returns whether there is one.
+  bool make_room(std::uint32_t set);
   /// The filled ways of a set and perhaps empty ones, the last to make room first; with pseudo-LRU
   /// in the order of their numbers.
   void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways);

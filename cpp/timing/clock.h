@@ -54,6 +54,7 @@ class Server {
   [[nodiscard]] Ticks next_edge(Ticks edge) const {
     return std::max(clock_.after(edge), clock_.at_or_after(busy_until_ - clock_.period() + 1));
   }
+  [[nodiscard]] Ticks busy_until() const { return busy_until_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
  private:

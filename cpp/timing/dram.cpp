@@ -9,50 +9,147 @@ DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
       ticks_per_byte_numerator_(config.transfer_time(
           static_cast<double>(ticks_per_byte_denominator) * config.dram_channels,
           config.dram_bandwidth_gbs)),
-      has_rows_(config.dram_row_bytes > 0),
-      row_miss_(to_ticks(config.dram_row_miss_cycles)),
+      timing_(config.dram_timing),
+      latency_(to_ticks(config.dram_latency)),
+      write_latency_(latency_),
       counters_(&counters),
       bus_(config.dram_clock()),
-      banks_(has_rows_ ? config.dram_banks : 1) {}
+      banks_(config.dram_row_bytes > 0 ? config.dram_banks : 0),
+      group_free_(config.dram_timing.bank_groups) {
+  if (banks_.empty()) return;
+  // An access to an idle bank takes dram_latency, the opening of its row included.
+  latency_ = std::max<Ticks>(latency_ - cycles(timing_.rcd), 0);
+  const std::int64_t sooner = std::int64_t{timing_.read_latency} - timing_.write_latency;
+  write_latency_ = std::max<Ticks>(latency_ - cycles(sooner), 0);
+  if (timing_.refresh_interval > 0) next_refresh_ = cycles(timing_.refresh_interval);
+}
 
 void DramChannel::add(const DramRequest& request, Ticks now) {
-  queue_.push_back(request);
-  // With rows, each new request may open one at once.
-  if (queue_.size() > 1 && !has_rows_) return;
+  ++queued_;
   const Ticks edge = bus_.clock().at_or_after(now);
-  next_ = std::min(next_, has_rows_ || bus_.is_free(edge) ? edge : bus_.next_edge(edge));
+  if (!banks_.empty()) {
+    banks_[request.row % banks_.size()].waiting.push_back(request);
+    next_ = std::min(next_, edge);
+    return;
+  }
+  queue_.push_back(request);
+  if (queue_.size() > 1) return;
+  next_ = std::min(next_, bus_.is_free(edge) ? edge : bus_.next_edge(edge));
 }
 
-std::size_t DramChannel::first_ready(Ticks edge) const {
-  if (!has_rows_) return 0;
-  std::size_t i = 0;
-  while (i < queue_.size() &&
-         !(bank_of(queue_[i]).row == queue_[i].row && bank_of(queue_[i]).ready <= edge)) {
-    ++i;
+bool DramChannel::issue_command(DramRequest& request) {
+  const Ticks edge = next_;
+  refresh(edge);
+  give_work();
+  const std::size_t count = banks_.size();
+  std::size_t to_burst = count;
+  std::size_t to_change = count;
+  for (std::size_t i = 0; i < count && to_burst == count; ++i) {
+    const std::size_t b = turn_ + i < count ? turn_ + i : turn_ + i - count;
+    if (banks_[b].bytes_left == 0 || earliest(b) > edge) continue;
+    if (wants_burst(banks_[b])) {
+      to_burst = b;
+    } else if (to_change == count) {
+      to_change = b;
+    }
   }
-  return i;
+  bool is_last = false;
+  if (to_burst < count) {
+    transfer_burst(to_burst, edge);
+    is_last = banks_[to_burst].bytes_left == 0;
+    request = banks_[to_burst].current;
+  } else if (to_change < count) {
+    change_row(to_change, edge);
+  }
+  Ticks next = never;
+  for (std::size_t b = 0; b < count; ++b) {
+    const Bank& bank = banks_[b];
+    if (bank.bytes_left > 0) next = std::min(next, earliest(b));
+    if (bank.bytes_left == 0 && !bank.waiting.empty()) next = edge;
+  }
+  next_ =
+      next == never ? never : std::max(bus_.clock().after(edge), bus_.clock().at_or_after(next));
+  return is_last;
 }
 
-void DramChannel::open_rows(Ticks edge) {
-  for (const DramRequest& request : queue_) {
-    Bank& bank = banks_[request.row % banks_.size()];
-    const bool is_wanted = std::ranges::any_of(
-        queue_, [&](const DramRequest& other) { return other.row == bank.row; });
-    if (is_wanted) continue;
-    bank.row = request.row;
-    bank.ready = edge + row_miss_;
-    ++counters_->dram_row_misses;
+void DramChannel::give_work() {
+  for (Bank& bank : banks_) {
+    if (bank.bytes_left > 0 || bank.waiting.empty()) continue;
+    auto chosen = bank.waiting.begin();
+    if (bank.is_open) {
+      const auto hit = std::ranges::find(bank.waiting, bank.row, &DramRequest::row);
+      if (hit != bank.waiting.end()) chosen = hit;
+    }
+    bank.current = *chosen;
+    bank.bytes_left = chosen->bytes;
+    bank.waiting.erase(chosen);
+    --queued_;
   }
 }
 
-Ticks DramChannel::next_ready_edge(Ticks edge) const {
-  if (!has_rows_) return 0;
-  Ticks ready = never;
-  for (const DramRequest& request : queue_) {
-    // A row that opens later does so after another one has been used.
-    if (bank_of(request).row == request.row) ready = std::min(ready, bank_of(request).ready);
+Ticks DramChannel::earliest(std::size_t b) const {
+  const Bank& bank = banks_[b];
+  if (!bank.is_open) return std::max(bank.activate, activate_);
+  if (bank.row != bank.current.row) return bank.precharge;
+  const bool is_write = bank.current.mshr == DramRequest::write;
+  // The bus may take the next burst when it gets free before the next edge.
+  const Ticks bus_free = bus_.busy_until() - bus_.clock().period() + 1;
+  return std::max({bus_free, is_write ? bank.write : bank.read, is_write ? write_ : read_,
+                   group_free_[b % group_free_.size()]});
+}
+
+void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
+  Bank& bank = banks_[b];
+  const bool is_write = bank.current.mshr == DramRequest::write;
+  const std::uint32_t bytes = std::min(bank.bytes_left, timing_.burst_bytes);
+  bank.bytes_left -= bytes;
+  const Ticks burst = transfer_time(bytes);
+  bus_.take(edge, burst);
+  last_transfer_ = bus_.busy_until();
+  // At another bandwidth, commands of a bank group are as far apart in proportion.
+  group_free_[b % group_free_.size()] =
+      edge + transfer_time(timing_.burst_bytes) * timing_.ccd_group / std::max(timing_.ccd, 1u);
+  if (is_write) {
+    read_ = edge + cycles(timing_.write_latency + timing_.wtr) + burst;
+    bank.precharge =
+        std::max(bank.precharge, edge + cycles(timing_.write_latency + timing_.wr) + burst);
+  } else {
+    const std::int64_t turn = std::int64_t{timing_.read_latency} + 2 - timing_.write_latency;
+    write_ = edge + cycles(std::max<std::int64_t>(turn, 0)) + burst;
+    bank.precharge = std::max(bank.precharge, edge + cycles(timing_.rtp));
   }
-  return std::max(bus_.clock().after(edge), bus_.clock().at_or_after(ready));
+}
+
+void DramChannel::change_row(std::size_t b, Ticks edge) {
+  Bank& bank = banks_[b];
+  turn_ = b + 1 == banks_.size() ? 0 : b + 1;
+  if (bank.is_open) {
+    bank.is_open = false;
+    bank.activate = std::max(bank.activate, edge + cycles(timing_.rp));
+    return;
+  }
+  ++counters_->dram_row_misses;
+  bank.is_open = true;
+  bank.row = bank.current.row;
+  activate_ = edge + cycles(timing_.rrd);
+  bank.read = edge + cycles(timing_.rcd);
+  // A write's data come later than its command.
+  const std::int64_t write = std::int64_t{timing_.rcd} - timing_.write_latency - 1;
+  bank.write = edge + cycles(std::max<std::int64_t>(write, 0));
+  bank.precharge = edge + cycles(timing_.ras);
+  bank.activate = edge + cycles(std::int64_t{timing_.ras} + timing_.rp);
+}
+
+void DramChannel::refresh(Ticks edge) {
+  // What no request noticed costs nobody.
+  while (next_refresh_ <= edge) {
+    const Ticks end = next_refresh_ + cycles(timing_.refresh);
+    for (Bank& bank : banks_) {
+      bank.is_open = false;
+      bank.activate = std::max(bank.activate, end);
+    }
+    next_refresh_ += cycles(timing_.refresh_interval);
+  }
 }
 
 }  // namespace warpstack::timing

@@ -13,69 +13,120 @@ struct DramRequest {
   static constexpr std::uint32_t write = ~std::uint32_t{0};
 
   std::uint32_t slice = 0;
-  std::uint32_t mshr = write;  ///< of the slice, for a read
+  std::uint32_t mshr = write;             ///< of the slice, for a read
+  std::uint32_t packet = Packet::nobody;  ///< that waits until its data are written
   std::uint32_t bytes = 0;
   std::uint64_t row = 0;  ///< counted over all banks of the channel
 };
 
-/// A DRAM channel: a queue and a data bus. With a row-buffer model, the oldest request whose row is
-/// open goes first, and another row opens in a bank where no request wants the open one.
+/// A DRAM channel: a queue and a data bus. Without rows it serves its requests in order, each for
+/// the time of its bytes at the channel's bandwidth. With rows it has banks, each of which works on
+/// one request: the oldest one to its open row, or else the oldest one. In each cycle of its clock
+/// the channel issues one command to one of them: to read or write a burst, which goes first, or to
+/// open or close a row. The time between two commands is that of DramTiming.
 class DramChannel {
  public:
   DramChannel(const TimingConfig& config, TrafficCounters& counters);
 
-  [[nodiscard]] bool has_room() const { return queue_.size() < capacity_; }
-  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
+  [[nodiscard]] bool has_room() const { return queued_ < capacity_; }
+  [[nodiscard]] std::size_t queued() const { return queued_; }
+  /// Time from the transfer of a request, or of its last burst, until the slice has its data or
+  /// knows that they are written.
+  [[nodiscard]] Ticks latency(const DramRequest& request) const {
+    return request.mshr == DramRequest::write ? write_latency_ : latency_;
+  }
+  /// When the last transfer ended, or -1.
+  [[nodiscard]] Ticks last_transfer() const { return last_transfer_; }
   /// When it next has something to do.
   [[nodiscard]] Ticks next() const { return next_; }
   /// Appends a request at `now`; it may start at the first edge at or after that.
   void add(const DramRequest& request, Ticks now);
 
-  /// At the edge next(): calls `start(request)` for each request whose transfer starts.
-  template <typename Start>
-  void step(Start start) {
-    const Ticks edge = next_;
-    while (bus_.is_free(edge)) {
-      const std::size_t position = first_ready(edge);
-      if (position == queue_.size()) break;
-      const DramRequest request = queue_[position];
-      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(position));
-      bus_.take(edge, request.bytes * ticks_per_byte_numerator_ / ticks_per_byte_denominator);
-      ++(request.mshr == DramRequest::write ? counters_->dram_writes : counters_->dram_reads);
-      start(request);
+  /// At the edge next(): calls `transferred(request)` for each request whose transfer starts, or,
+  /// with rows, whose last burst does. Returns whether the queue has more room than before.
+  template <typename Transferred>
+  bool step(Transferred transferred) {
+    const std::size_t before = queued_;
+    if (banks_.empty()) {
+      serve_in_order(transferred);
+    } else if (DramRequest request; issue_command(request)) {
+      count(request);
+      transferred(request);
     }
-    if (has_rows_) open_rows(edge);
-    next_ = queue_.empty() ? never : std::max(bus_.next_edge(edge), next_ready_edge(edge));
+    return queued_ < before;
   }
 
  private:
   struct Bank {
-    std::uint64_t row = ~std::uint64_t{0};
-    Ticks ready = 0;
+    std::deque<DramRequest> waiting;
+    DramRequest current;
+    std::uint32_t bytes_left = 0;  ///< of the current request; 0: there is none
+    bool is_open = false;
+    std::uint64_t row = 0;
+    // The earliest times of commands:
+    Ticks read = 0;
+    Ticks write = 0;
+    Ticks activate = 0;
+    Ticks precharge = 0;
   };
 
-  /// Position of the request that goes first, or the queue's length.
-  [[nodiscard]] std::size_t first_ready(Ticks edge) const;
-  /// Opens rows that no bank has open.
-  void open_rows(Ticks edge);
-  /// The first edge after `edge` at which a request can go as far as its row is concerned.
-  [[nodiscard]] Ticks next_ready_edge(Ticks edge) const;
-  [[nodiscard]] const Bank& bank_of(const DramRequest& request) const {
-    return banks_[request.row % banks_.size()];
+  template <typename Transferred>
+  void serve_in_order(Transferred transferred) {
+    const Ticks edge = next_;
+    while (!queue_.empty() && bus_.is_free(edge)) {
+      const DramRequest request = queue_.front();
+      queue_.pop_front();
+      --queued_;
+      bus_.take(edge, transfer_time(request.bytes));
+      count(request);
+      last_transfer_ = bus_.busy_until();
+      transferred(request);
+    }
+    next_ = queue_.empty() ? never : bus_.next_edge(edge);
   }
+  /// Issues one command at the edge next(). Returns whether it is the last one of `request`.
+  bool issue_command(DramRequest& request);
+  /// Gives banks without a request their next one.
+  void give_work();
+  /// The earliest time of the next command of a bank that has a request.
+  [[nodiscard]] Ticks earliest(std::size_t bank) const;
+  void transfer_burst(std::size_t bank, Ticks edge);
+  void change_row(std::size_t bank, Ticks edge);
+  /// Makes all banks wait where the refresh before `edge` was not yet taken into account.
+  void refresh(Ticks edge);
+  [[nodiscard]] bool wants_burst(const Bank& bank) const {
+    return bank.is_open && bank.row == bank.current.row;
+  }
+  void count(const DramRequest& request) {
+    ++(request.mshr == DramRequest::write ? counters_->dram_writes : counters_->dram_reads);
+  }
+  [[nodiscard]] Ticks transfer_time(std::uint32_t bytes) const {
+    return bytes * ticks_per_byte_numerator_ / ticks_per_byte_denominator;
+  }
+  /// Time of some cycles of the DRAM clock.
+  [[nodiscard]] Ticks cycles(std::int64_t count) const { return count * bus_.clock().period(); }
 
   // Ticks per byte times 2^10: a transfer's time is rounded to a tick once.
   static constexpr std::int64_t ticks_per_byte_denominator = 1024;
 
   std::size_t capacity_;
   std::int64_t ticks_per_byte_numerator_;
-  bool has_rows_;
-  Ticks row_miss_;
+  DramTiming timing_;
+  Ticks latency_;
+  Ticks write_latency_;
   TrafficCounters* counters_;
   Server bus_;
-  std::deque<DramRequest> queue_;
-  std::vector<Bank> banks_;
+  std::size_t queued_ = 0;
+  Ticks last_transfer_ = -1;
   Ticks next_ = never;
+  std::deque<DramRequest> queue_;  ///< without rows
+  std::vector<Bank> banks_;        ///< with rows
+  std::size_t turn_ = 0;           ///< the bank that is looked at first
+  std::vector<Ticks> group_free_;  ///< by bank group, for column commands
+  Ticks activate_ = 0;             ///< the earliest activation of any bank
+  Ticks read_ = 0;  ///< the earliest read and write, because of the turnaround of the bus
+  Ticks write_ = 0;
+  Ticks next_refresh_ = never;
 };
 
 }  // namespace warpstack::timing

@@ -1,6 +1,7 @@
 #include "timing/l2_slice.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace warpstack::timing {
 
@@ -10,6 +11,7 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
     : config_(config),
       index_(index),
       capacity_(config.l2_queue_entries),
+      reserves_(config.lines_under_way == LinesUnderWay::reserved),
       clock_(config.l2_clock()),
       tags_(tags),
       channel_(channel),
@@ -17,32 +19,38 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       packets_(packets),
       totals_(totals),
       counters_(counters),
-      mshrs_(config.l2_mshrs, config.l2_mshr_targets) {}
+      mshrs_(config.l2_mshrs, config.l2_mshr_targets),
+      port_(clock_) {}
 
 void L2Slice::add(std::uint32_t packet, Ticks now) {
   packets_[packet].queue_mark = waited(Wait::dram, now);
   packets_[packet].noc_mark = waited(Wait::reply, now);
   requests_.push(packet);
-  if (requests_.size() == 1) next_ = std::min(next_, clock_.at_or_after(now));
+  if (requests_.size() > 1) return;
+  const Ticks edge = clock_.at_or_after(now);
+  next_ = std::min(next_, port_.is_free(edge) ? edge : port_.next_edge(edge));
 }
 
-void L2Slice::fill(std::uint32_t mshr, Ticks start, Ticks time) {
-  fills_.push({mshr, start, time});
-  next_ = std::min(next_, edge_of({mshr, start, time}));
+void L2Slice::finish(const DramRequest& request, Ticks start, Ticks time) {
+  if (request.mshr == DramRequest::write && request.packet == Packet::nobody) return;
+  fills_.push({request.mshr, request.packet, start, time});
+  next_ = std::min(next_, edge_of({request.mshr, request.packet, start, time}));
 }
 
 void L2Slice::step() {
   const Ticks now = next_;
   next_ = never;
   take_fills(now);
-  if (!requests_.empty()) {
+  if (!requests_.empty() && !port_.is_free(now)) {
+    next_ = next_turn(now);
+  } else if (!requests_.empty()) {
     if (waits_ == Wait::dram) waited_for_dram_ += now - waits_since_;
     if (waits_ == Wait::reply) waited_for_reply_ += now - waits_since_;
     waits_since_ = now;
     waits_ = serve(requests_.front(), now);
     if (waits_ == Wait::none) {
       requests_.pop();
-      if (!requests_.empty()) next_ = clock_.after(now);
+      if (!requests_.empty()) next_ = next_turn(now);
     }
   }
   if (!fills_.empty() && fills_.front().time > now) {
@@ -53,30 +61,37 @@ void L2Slice::step() {
 void L2Slice::take_fills(Ticks now) {
   while (!fills_.empty() && fills_.front().time <= now) {
     const Fill& fill = fills_.front();
+    if (fill.mshr == DramRequest::write) {
+      if (!take(fill, fill.packet, now)) return;
+      fills_.pop();
+      continue;
+    }
     const std::span<const std::uint32_t> targets = mshrs_.targets(fill.mshr);
     for (; filled_ < targets.size(); ++filled_) {
-      Packet& packet = packets_[targets[filled_]];
-      if (packet.fetches == 1 && packet.needs_reply() && replies_.size() >= capacity_) {
-        return;
-      }
-      // In the DRAM queue, in DRAM, and then waiting for room among the replies.
-      const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
-      const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
-      packet.waited[StackComponent::queue] += queued;
-      packet.waited[StackComponent::noc] += late;
-      packet.waited[StackComponent::dram] += now - packet.mark - queued - late;
-      packet.mark = now;
-      if (--packet.fetches > 0) continue;
-      if (packet.needs_reply()) {
-        reply(targets[filled_], now);
-      } else {
-        packets_.release(targets[filled_]);
-      }
+      if (!take(fill, targets[filled_], now)) return;
+    }
+    if (reserves_) {
+      const std::uint64_t line = mshrs_.line(fill.mshr);
+      tags_.release(tags_.set_of(line), line);
     }
     mshrs_.release(fill.mshr);
     fills_.pop();
     filled_ = 0;
   }
+}
+
+bool L2Slice::take(const Fill& fill, std::uint32_t id, Ticks now) {
+  Packet& packet = packets_[id];
+  if (packet.fetches == 1 && packet.needs_reply() && replies_.size() >= capacity_) return false;
+  // In the DRAM queue, in DRAM, and then waiting for room among the replies.
+  const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
+  const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
+  packet.waited[StackComponent::queue] += queued;
+  packet.waited[StackComponent::noc] += late;
+  packet.waited[StackComponent::dram] += now - packet.mark - queued - late;
+  packet.mark = now;
+  if (--packet.fetches == 0) finish(id, now);
+  return true;
 }
 
 void L2Slice::explain(std::string& text) const {
@@ -91,17 +106,17 @@ void L2Slice::explain(std::string& text) const {
 }
 
 L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
-  const Packet::Kind kind = packets_[id].kind;
   const Ticks for_dram = waited_for_dram_ - packets_[id].queue_mark;
   const Ticks for_reply = waited_for_reply_ - packets_[id].noc_mark;
-  const Wait result = kind == Packet::Kind::write ? write(id, now) : read(id, now);
-  if (result == Wait::none && kind != Packet::Kind::write) {
-    // What is left of the time in the queue counts as time of L2.
-    packets_[id].waited[StackComponent::queue] += for_dram;
-    packets_[id].waited[StackComponent::noc] += for_reply;
-    packets_[id].mark = now;
-  }
-  return result;
+  const bool is_write = packets_[id].kind == Packet::Kind::write;
+  const Wait wait = is_write ? write(id, now) : read(id, now);
+  if (wait != Wait::none) return wait;
+  // What is left of the time in the queue counts as time of L2.
+  packets_[id].waited[StackComponent::queue] += for_dram;
+  packets_[id].waited[StackComponent::noc] += for_reply;
+  packets_[id].mark = now;
+  if (packets_[id].fetches == 0) finish(id, now);
+  return Wait::none;
 }
 
 /// Reads and read-modify-writes.
@@ -119,7 +134,7 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     has_targets = has_targets && mshrs_.has_room(mshr);
   });
   if (!has_targets) return Wait::dram;
-  if (fetched && mshrs_.is_full()) return Wait::dram;
+  if (fetched && (mshrs_.is_full() || !can_take(packet))) return Wait::dram;
   const bool writes_through =
       modifies && config_.memory.l2.write_policy == memory::WritePolicy::write_through;
   if ((fetched || writes_through) && !channel_.has_room()) return Wait::dram;
@@ -145,32 +160,29 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
-  if (fetched) fetch(packet.line, fetched, id, now);
-  write_to_dram(eviction.line, eviction.dirty, now);
+  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, now);
+  if (fetched) fetch(packet, fetched, id, now);
+  write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {
     const memory::Cache::WriteResult written = tags_.write(
         packet.set, packet.line, packet.mask, packet.bytes, 0, packet.evict_first, eviction);
-    write_to_dram(packet.line, written.forward, now);
-  }
-  if (packet.fetches > 0) return Wait::none;
-  if (packet.needs_reply()) {
-    reply(id, now);
-  } else {
-    packets_.release(id);
+    write_to_dram(packet.line, written.forward, Packet::nobody, now);
   }
   return Wait::none;
 }
 
 L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
-  const Packet& packet = packets_[id];
+  Packet& packet = packets_[id];
   const memory::CacheConfig& l2 = config_.memory.l2;
-  const bool fetches = l2.write_miss == memory::WriteMiss::fetch_on_write &&
-                       tags_.missing(packet.set, packet.line, packet.mask) != 0;
-  if (fetches && mshrs_.is_full()) return Wait::dram;
-  const bool needs_dram = fetches || l2.write_policy == memory::WritePolicy::write_through ||
+  const memory::SectorMask fetched =
+      tags_.write_fetch(packet.set, packet.line, packet.mask, packet.bytes);
+  if (fetched && mshrs_.is_full()) return Wait::dram;
+  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;
+  const bool needs_dram = fetched || l2.write_policy == memory::WritePolicy::write_through ||
                           !tags_.contains(packet.set, packet.line) ||
                           l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
+  if (packet.needs_reply() && replies_.size() >= capacity_) return Wait::reply;
 
   memory::Cache::Eviction eviction;
   const memory::Cache::WriteResult result = tags_.write(
@@ -178,36 +190,54 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   ++totals_[memory::Total::l2_write_requests];
   totals_[memory::Total::l2_write_sectors] += memory::count_sectors(packet.mask);
   totals_[memory::Total::l2_write_sector_hits] += memory::count_sectors(result.hit);
-  if (result.fetch) fetch(packet.line, result.fetch, no_target, now);
-  write_to_dram(packet.line, result.forward, now);
-  write_to_dram(eviction.line, eviction.dirty, now);
+  use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, now);
+  // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
+  const bool waits_for_line = result.fetch && result.forward == 0 && packet.needs_reply();
+  const bool waits_for_write = result.forward && packet.needs_reply();
+  packet.fetches = waits_for_line + waits_for_write;
+  write_to_dram(packet.line, result.forward, waits_for_write ? id : Packet::nobody, now);
+  if (result.fetch) fetch(packet, result.fetch, waits_for_line ? id : Packet::nobody, now);
+  write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   last_write_ = now;
-  packets_.release(id);
   return Wait::none;
 }
 
-void L2Slice::reply(std::uint32_t id, Ticks now) {
+void L2Slice::use_port(memory::SectorMask mask, Ticks now) {
+  double cycles = config_.l2_slice_request_cycles;
+  if (config_.l2_slice_bytes_per_cycle > 0) {
+    const std::uint32_t bytes = memory::count_sectors(mask) * trace::sector_bytes;
+    cycles = std::max(cycles, bytes / config_.l2_slice_bytes_per_cycle);
+  }
+  port_.take(now,
+             static_cast<Ticks>(std::floor(cycles * static_cast<double>(clock_.period()) + 0.5)));
+}
+
+void L2Slice::finish(std::uint32_t id, Ticks now) {
+  if (!packets_[id].needs_reply()) return packets_.release(id);
   replies_.push(id);
   reply_network_.add(index_, now);
 }
 
-void L2Slice::fetch(std::uint64_t line, memory::SectorMask mask, std::uint32_t target, Ticks now) {
-  const std::uint32_t mshr = mshrs_.allocate(line, mask);
-  if (target != no_target) mshrs_.add_target(mshr, target);
+void L2Slice::fetch(const Packet& packet, memory::SectorMask mask, std::uint32_t target,
+                    Ticks now) {
+  const std::uint32_t mshr = mshrs_.allocate(packet.line, mask);
+  if (target != Packet::nobody) mshrs_.add_target(mshr, target);
+  if (reserves_) tags_.reserve(packet.set, packet.line);
   totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
-  send_to_dram(line, mask, mshr, now);
+  send_to_dram(packet.line, mask, mshr, Packet::nobody, now);
 }
 
-void L2Slice::write_to_dram(std::uint64_t line, memory::SectorMask mask, Ticks now) {
+void L2Slice::write_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t packet,
+                            Ticks now) {
   if (mask == 0) return;
   totals_[memory::Total::dram_write_sectors] += memory::count_sectors(mask);
-  send_to_dram(line, mask, DramRequest::write, now);
+  send_to_dram(line, mask, DramRequest::write, packet, now);
 }
 
 void L2Slice::send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr,
-                           Ticks now) {
-  channel_.add({index_, mshr, memory::count_sectors(mask) * trace::sector_bytes, row_of(line)},
-               now);
+                           std::uint32_t packet, Ticks now) {
+  channel_.add(
+      {index_, mshr, packet, memory::count_sectors(mask) * trace::sector_bytes, row_of(line)}, now);
 }
 
 /// Rows of the channel's slices alternate.
@@ -218,8 +248,13 @@ std::uint64_t L2Slice::row_of(std::uint64_t line) const {
   const std::uint64_t address = line * config_.memory.l2.line_bytes;
   const std::uint64_t in_slice =
       address / chunk_bytes / slices * chunk_bytes + address % chunk_bytes;
+  // Banks that take turns are neighbours: each turn of each one has its bytes side by side.
+  const std::uint64_t turn = config_.dram_bank_interleave_bytes;
+  const std::uint64_t takers = config_.dram_interleaved_banks;
+  const std::uint64_t taker = in_slice / turn % takers;
+  const std::uint64_t in_bank = in_slice / turn / takers * turn + in_slice % turn;
   const std::uint64_t sharers = slices / config_.dram_channels;
-  return in_slice / config_.dram_row_bytes * sharers + index_ % sharers;
+  return (in_bank / config_.dram_row_bytes * sharers + index_ % sharers) * takers + taker;
 }
 
 }  // namespace warpstack::timing

@@ -14,9 +14,9 @@
 
 namespace warpstack::timing {
 
-/// A slice of L2: it takes one request per cycle of its clock, in order, and waits where a request
-/// needs what is not there: an MSHR or one of its targets, room in the DRAM queue, room for the
-/// reply.
+/// A slice of L2: it takes one request per cycle of its clock, in order, or as many as its data
+/// port has time for, and waits where a request needs what is not there: an MSHR or one of its
+/// targets, room in the DRAM queue, room for the reply.
 class L2Slice {
  public:
   /// `tags` are those of all slices.
@@ -27,11 +27,11 @@ class L2Slice {
   [[nodiscard]] bool has_room() const { return requests_.size() < capacity_; }
   /// Appends a request that the NoC delivers at `now`.
   void add(std::uint32_t packet, Ticks now);
-  /// Data of a register come back from DRAM at `time`; their transfer began at `start`.
-  void fill(std::uint32_t mshr, Ticks start, Ticks time);
+  /// DRAM has served a request at `time`; its transfer began at `start`.
+  void finish(const DramRequest& request, Ticks start, Ticks time);
   /// Something that the slice may wait for happened at `now`, after its own turn of this instant.
   void wake(Ticks now) {
-    if (!requests_.empty() || !fills_.empty()) next_ = std::min(next_, clock_.after(now));
+    if (!requests_.empty() || !fills_.empty()) next_ = std::min(next_, next_turn(now));
   }
 
   /// When it next has something to do.
@@ -57,8 +57,10 @@ class L2Slice {
 
  private:
   enum class Wait : std::uint8_t { none, dram, reply };
+  /// What has come back from DRAM: data for a register, or word that a packet's data were written.
   struct Fill {
-    std::uint32_t mshr = 0;
+    std::uint32_t mshr = DramRequest::write;
+    std::uint32_t packet = Packet::nobody;
     Ticks start = 0;
     Ticks time = 0;
   };
@@ -67,14 +69,27 @@ class L2Slice {
   [[nodiscard]] Ticks edge_of(const Fill& fill) const {
     return std::max(clock_.at_or_after(fill.time), clock_.after(fill.start));
   }
+  /// The first edge after `now` at which it can serve a request.
+  [[nodiscard]] Ticks next_turn(Ticks now) const { return port_.next_edge(now); }
+  /// Takes the time that sectors spend on the way to or from the data of the slice.
+  void use_port(memory::SectorMask mask, Ticks now);
   void take_fills(Ticks now);
+  /// Hands a packet what DRAM did for it. Returns whether there was room for its reply.
+  bool take(const Fill& fill, std::uint32_t id, Ticks now);
   Wait serve(std::uint32_t id, Ticks now);
   Wait read(std::uint32_t id, Ticks now);
   Wait write(std::uint32_t id, Ticks now);
-  void reply(std::uint32_t id, Ticks now);
-  void fetch(std::uint64_t line, memory::SectorMask mask, std::uint32_t target, Ticks now);
-  void write_to_dram(std::uint64_t line, memory::SectorMask mask, Ticks now);
-  void send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr, Ticks now);
+  /// Everything that a packet asked for is done: it goes back, or ends here.
+  void finish(std::uint32_t id, Ticks now);
+  void fetch(const Packet& packet, memory::SectorMask mask, std::uint32_t target, Ticks now);
+  /// Writes sectors to DRAM; `packet` is to know when they are there.
+  void write_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t packet, Ticks now);
+  void send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr,
+                    std::uint32_t packet, Ticks now);
+  /// Whether a line that a request needs is there or can take a place.
+  [[nodiscard]] bool can_take(const Packet& packet) const {
+    return !reserves_ || tags_.make_room(packet.set, packet.line);
+  }
   [[nodiscard]] std::uint64_t row_of(std::uint64_t line) const;
   /// How long it has waited so far.
   [[nodiscard]] Ticks waited(Wait cause, Ticks now) const {
@@ -82,11 +97,10 @@ class L2Slice {
            (waits_ == cause ? now - waits_since_ : 0);
   }
 
-  static constexpr std::uint32_t no_target = ~std::uint32_t{0};
-
   const TimingConfig& config_;
   std::uint32_t index_;
   std::size_t capacity_;
+  bool reserves_;  ///< lines under way keep their place
   Clock clock_;
   memory::Cache& tags_;
   DramChannel& channel_;
@@ -95,6 +109,7 @@ class L2Slice {
   memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
   MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
+  Server port_;
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;
   Fifo<Fill> fills_;        ///< in order of time

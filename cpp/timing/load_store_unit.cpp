@@ -1,6 +1,8 @@
 #include "timing/load_store_unit.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "memory/line_parts.h"
 
@@ -23,13 +25,19 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
       first_local_line_(trace::local_region_sector / l1_sectors_),
       fills_late_(l1.allocation == memory::Allocation::on_fill),
+      reserves_(config.lines_under_way == LinesUnderWay::reserved && !fills_late_),
+      awaits_stores_(config.store_acknowledgement == StoreAcknowledgement::awaited),
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.l1_latency)),
       shared_latency_(whole_cycles(config.latency.shared_memory)),
+      pipeline_entries_(config.l1_latency_place == L1Latency::before_tags
+                            ? static_cast<std::size_t>(l1_latency_)
+                            : 0),
       mshrs_(config.l1_mshrs, config.l1_mshr_targets) {}
 
 StackComponent LoadStoreUnit::cause_of_waiting() const {
-  if (blocked_on_ != StackComponent::base) return blocked_on_;
+  if (tags_wait_for_ != StackComponent::base) return tags_wait_for_;
+  if (dispatch_waits_for_ != StackComponent::base) return dispatch_waits_for_;
   return !queue_.empty() && queue_.front().wavefronts > 0 ? StackComponent::dep
                                                           : StackComponent::l1;
 }
@@ -51,29 +59,34 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   Entry& entry = queue_.push();
   accepted_ = now;
   const bool returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
-  entry.load = returns ? allocate_load() : no_load;
-  if (returns) {
-    loads_[entry.load].warp = warp;
-    loads_[entry.load].row = row;
-    loads_[entry.load].fetches = fetches;
-    loads_[entry.load].critical_before = critical_path_;
+  const bool is_awaited = returns || (awaits_stores_ && instruction.uses_caches());
+  Origin& origin = entry.origin;
+  origin.load = is_awaited ? allocate_load() : no_load;
+  if (is_awaited) {
+    Load& load = loads_[origin.load];
+    load.warp = warp;
+    load.row = row;
+    load.fetches = fetches;
+    load.returns_data = returns;
+    load.critical_before = critical_path_;
   }
-  entry.row = row;
-  entry.kind = instruction.kind;
-  entry.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
-  entry.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+  origin.row = row;
+  origin.kind = instruction.kind;
+  origin.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+  origin.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+  origin.issued = now;
+  origin.mshr_mark = waited_for_mshr_;
+  origin.noc_mark = waited_for_noc_;
+  const StackComponent cause = is_blocked() ? cause_of_waiting() : StackComponent::base;
+  if (cause == StackComponent::mshr) origin.mshr_mark += now - blocked_since_;
+  if (cause == StackComponent::noc) origin.noc_mark += now - blocked_since_;
   entry.next = 0;
-  entry.issued = now;
-  entry.mshr_mark = waited_for_mshr_;
-  entry.noc_mark = waited_for_noc_;
-  if (blocked_on_ == StackComponent::mshr) entry.mshr_mark += now - blocked_since_;
-  if (blocked_on_ == StackComponent::noc) entry.noc_mark += now - blocked_since_;
   return entry;
 }
 
 std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
-                                   const memory::MemoryAccess& access, std::uint32_t warp,
-                                   Cycle now) {
+                                   const memory::MemoryAccess& access, std::uint32_t lanes,
+                                   std::uint32_t warp, Cycle now) {
   const std::span<const memory::LineAccess> lines = grouper_.group(access);
   Entry& entry =
       append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now);
@@ -83,7 +96,36 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
   if (!access.store_bytes.empty()) {
     for (std::size_t i = 0; i < lines.size(); ++i) entry.bytes.push_back(grouper_.bytes(i));
   }
-  return entry.load;
+  if (config_.atomic_requests == AtomicRequests::per_lane && entry.origin.is_atomic()) {
+    split_conflicts(entry, access, lanes, instruction.width);
+    if (entry.origin.load != no_load) {
+      loads_[entry.origin.load].fetches = static_cast<std::uint32_t>(entry.lines.size());
+    }
+  }
+  return entry.origin.load;
+}
+
+void LoadStoreUnit::split_conflicts(Entry& entry, const memory::MemoryAccess& access,
+                                    std::uint32_t lanes, std::uint32_t width) const {
+  std::uint32_t bytes = 0;
+  for (const std::uint32_t mask : access.store_bytes) {
+    bytes += static_cast<std::uint32_t>(std::popcount(mask));
+  }
+  // Traces say how many lanes there are and which bytes they touch: as if all were touched alike.
+  const std::uint32_t words = std::max((bytes + width - 1) / std::max(width, 1u), 1u);
+  const std::uint32_t lanes_per_word = std::max((lanes + words - 1) / words, 1u);
+  if (lanes_per_word == 1) return;
+  std::vector<memory::LineAccess> lines;
+  std::vector<memory::ByteMasks> masks;
+  for (std::size_t i = 0; i < entry.lines.size(); ++i) {
+    for (std::uint32_t rest = entry.lines[i].mask; rest != 0; rest &= rest - 1) {
+      const auto sector = static_cast<memory::SectorMask>(rest & (0 - rest));
+      lines.insert(lines.end(), lanes_per_word, {entry.lines[i].line, sector});
+      masks.insert(masks.end(), lanes_per_word, entry.bytes[i]);
+    }
+  }
+  entry.lines = std::move(lines);
+  entry.bytes = std::move(masks);
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
@@ -91,65 +133,77 @@ std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instru
                                           std::uint32_t warp, Cycle now) {
   Entry& entry = append(instruction, row, warp, 1, now);
   entry.wavefronts = wavefronts;
-  return entry.load;
+  return entry.origin.load;
 }
 
 void LoadStoreUnit::step(Cycle now) {
-  if (queue_.empty()) return;
-  Entry& entry = queue_.front();
-  if (blocked_on_ == StackComponent::mshr) waited_for_mshr_ += now - blocked_since_;
-  if (blocked_on_ == StackComponent::noc) waited_for_noc_ += now - blocked_since_;
+  const StackComponent cause = is_blocked() ? cause_of_waiting() : StackComponent::base;
+  if (cause == StackComponent::mshr) waited_for_mshr_ += now - blocked_since_;
+  if (cause == StackComponent::noc) waited_for_noc_ += now - blocked_since_;
   blocked_since_ = now;
   retry_ = false;
+  if (!pipeline_.empty() && pipeline_.front().ready <= now) {
+    const Request& request = pipeline_.front();
+    at_tags_ = true;
+    tags_wait_for_ = look_up(request.origin, request.access, &request.bytes, now);
+    at_tags_ = false;
+    if (tags_wait_for_ == StackComponent::base) pipeline_.pop();
+  }
+  if (!queue_.empty()) dispatch(now);
+}
+
+void LoadStoreUnit::dispatch(Cycle now) {
+  Entry& entry = queue_.front();
+  const Origin& origin = entry.origin;
   bool is_last = false;
   if (entry.wavefronts > 0) {
     is_last = ++entry.next == entry.wavefronts;
-    if (is_last && entry.load != no_load) {
-      CpiStack<std::int64_t> latency = time_before(entry, now);
+    if (is_last && origin.load != no_load) {
+      CpiStack<std::int64_t> latency = time_before(origin, now);
       latency[StackComponent::dep] +=
           latency[StackComponent::l1] + shared_latency_ * ticks_per_cycle;
       latency[StackComponent::l1] = 0;
-      arrive(entry.load, now + shared_latency_, latency);
+      arrive(origin.load, now + shared_latency_, latency);
     }
   } else {
-    blocked_on_ = look_up(entry, now);
-    if (blocked_on_ != StackComponent::base) return;
+    const memory::ByteMasks* bytes = entry.bytes.empty() ? nullptr : &entry.bytes[entry.next];
+    if (goes_to_pipeline(entry)) {
+      if (pipeline_.size() == pipeline_entries_) return;
+      Request& request = pipeline_.push();
+      request.origin = origin;
+      request.access = entry.lines[entry.next];
+      if (bytes) request.bytes = *bytes;
+      request.ready = now + l1_latency_ - 1;  // the data of a hit are there a cycle later
+    } else {
+      dispatch_waits_for_ = look_up(origin, entry.lines[entry.next], bytes, now);
+      if (dispatch_waits_for_ != StackComponent::base) return;
+    }
     is_last = ++entry.next == entry.lines.size();
   }
   if (is_last) queue_.pop();
 }
 
-StackComponent LoadStoreUnit::look_up(Entry& entry, Cycle now) {
-  const memory::LineAccess& access = entry.lines[entry.next];
-  switch (entry.kind) {
-    case trace::MemoryKind::store:
-      return look_up_store(entry, access, entry.bytes[entry.next], now);
-    case trace::MemoryKind::atomic:
-    case trace::MemoryKind::reduction:
-      return look_up_atomic(entry, access, entry.bytes[entry.next], now);
-    case trace::MemoryKind::none:
-    case trace::MemoryKind::load:
-    case trace::MemoryKind::async_copy:
-      break;
-  }
-  return look_up_load(entry, access, now);
+StackComponent LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
+                                      const memory::ByteMasks* bytes, Cycle now) {
+  if (origin.kind == trace::MemoryKind::store) return look_up_store(origin, access, *bytes, now);
+  if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, now);
+  return look_up_load(origin, access, now);
 }
 
-StackComponent LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAccess& access,
+StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::LineAccess& access,
                                            Cycle now) {
   const bool is_local = access.line >= first_local_line_;
   const std::uint32_t sectors = memory::count_sectors(access.mask);
-  const bool bypasses = entry.bypasses || (!is_local && !config_.memory.l1_caches_global);
   const auto count = [&] {
     ++totals_[memory::Total::l1_read_requests];
     totals_[memory::Total::l1_read_sectors] += sectors;
     if (is_local) totals_[memory::Total::l1_local_read_sectors] += sectors;
   };
-  if (bypasses) {
+  if (!reaches_l1(origin, access.line)) {
     if (!noc_has_room()) return StackComponent::noc;
     count();
-    send(access.line, access.mask, Packet::Kind::read, entry.evict_first, nullptr,
-         start_fetch(entry, no_mshr, now), now);
+    send(access.line, access.mask, Packet::Kind::read, origin.evict_first, nullptr,
+         start_fetch(origin, origin.load, no_mshr, now), now);
     return StackComponent::base;
   }
 
@@ -173,12 +227,13 @@ StackComponent LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAcces
     has_targets = has_targets && mshrs_.has_room(id);
   });
   if (!has_targets || (fetched && mshrs_.is_full())) return StackComponent::mshr;
+  if (fetched && !can_take(set, access.line)) return StackComponent::mshr;
   if (fetched && !noc_has_room()) return StackComponent::noc;
 
   count();
-  const CpiStack<std::int64_t> before = time_before(entry, now);
+  const CpiStack<std::int64_t> before = time_before_miss(origin, now);
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
-    if (mask & access.mask & ~fetched) mshrs_.add_target(id, {entry.load, before});
+    if (mask & access.mask & ~fetched) mshrs_.add_target(id, {origin.load, before});
   });
   const std::uint32_t hits = memory::count_sectors(access.mask & ~fetched);
   totals_[memory::Total::l1_read_sector_hits] += hits;
@@ -188,43 +243,49 @@ StackComponent LoadStoreUnit::look_up_load(Entry& entry, const memory::LineAcces
 
   memory::Cache::Eviction eviction;
   if (!fills_late_) {
-    l1_.read(set, access.line, access.mask, entry.evict_first, eviction);
+    l1_.read(set, access.line, access.mask, origin.evict_first, eviction);
   } else if (l1_.contains(set, access.line)) {
-    l1_.read(set, access.line, access.mask & ~absent, entry.evict_first, eviction);
+    l1_.read(set, access.line, access.mask & ~absent, origin.evict_first, eviction);
   }
   write_back(eviction, now);
   // Every line counts as one arrival; what it waits for is added.
-  loads_[entry.load].fetches += waits_for + (fetched != 0);
+  loads_[origin.load].fetches += waits_for + (fetched != 0);
   if (fetched) {
+    if (reserves_) l1_.reserve(set, access.line);
     const std::uint32_t mshr = mshrs_.allocate(access.line, fetched);
-    mshrs_.add_target(mshr, {entry.load, before});
-    send(access.line, fetched, Packet::Kind::read, entry.evict_first, nullptr,
-         start_fetch(entry, mshr, now), now);
+    mshrs_.add_target(mshr, {origin.load, before});
+    send(access.line, fetched, Packet::Kind::read, origin.evict_first, nullptr,
+         start_fetch(origin, origin.load, mshr, now), now);
   }
   if (waits_for == 0 && fetched == 0) {
-    CpiStack<std::int64_t> latency = before;
-    latency[StackComponent::l1] += l1_latency_ * ticks_per_cycle;
-    ++loads_[entry.load].fetches;
-    arrive(entry.load, now + l1_latency_, latency);
+    // Before the tags it has passed already.
+    const Cycle after = pipeline_entries_ > 0 ? 1 : l1_latency_;
+    CpiStack<std::int64_t> latency = time_before(origin, now);
+    latency[StackComponent::l1] += after * ticks_per_cycle;
+    ++loads_[origin.load].fetches;
+    arrive(origin.load, now + after, latency);
   }
   // The line itself: it has been looked up.
-  arrive(entry.load, now, {});
+  arrive(origin.load, now, {});
   return StackComponent::base;
 }
 
-StackComponent LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAccess& access,
+StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::LineAccess& access,
                                             const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return StackComponent::noc;
   const std::uint32_t set = l1_.set_of(access.line);
-  const bool fetches = l1_.config().write_miss == memory::WriteMiss::fetch_on_write &&
-                       l1_.missing(set, access.line, access.mask) != 0;
-  if (fetches && mshrs_.is_full()) return StackComponent::mshr;
+  if (l1_.write_fetch(set, access.line, access.mask, bytes) != 0 && mshrs_.is_full()) {
+    return StackComponent::mshr;
+  }
+  if (l1_.config().write_miss != memory::WriteMiss::no_allocate && !can_take(set, access.line)) {
+    return StackComponent::mshr;
+  }
 
   const bool is_local = access.line >= first_local_line_;
   const std::uint32_t sectors = memory::count_sectors(access.mask);
   memory::Cache::Eviction eviction;
   const memory::Cache::WriteResult result =
-      l1_.write(set, access.line, access.mask, bytes, entry.row, entry.evict_first, eviction);
+      l1_.write(set, access.line, access.mask, bytes, origin.row, origin.evict_first, eviction);
   const std::uint32_t hits = memory::count_sectors(result.hit);
   ++totals_[memory::Total::l1_write_requests];
   totals_[memory::Total::l1_write_sectors] += sectors;
@@ -235,27 +296,34 @@ StackComponent LoadStoreUnit::look_up_store(Entry& entry, const memory::LineAcce
   }
   write_back(eviction, now);
   if (result.fetch) {
-    send(access.line, result.fetch, Packet::Kind::read, entry.evict_first, nullptr,
-         start_fetch(entry, mshrs_.allocate(access.line, result.fetch), now), now);
+    if (reserves_) l1_.reserve(set, access.line);
+    send(access.line, result.fetch, Packet::Kind::read, origin.evict_first, nullptr,
+         start_fetch(origin, no_load, mshrs_.allocate(access.line, result.fetch), now), now);
   }
   if (result.forward) {
-    send(access.line, result.forward, Packet::Kind::write, entry.evict_first, &bytes, no_fetch,
+    if (origin.load != no_load) ++loads_[origin.load].fetches;
+    send(access.line, result.forward, Packet::Kind::write, origin.evict_first, &bytes,
+         origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
          now);
   }
+  if (origin.load != no_load) arrive(origin.load, now, {});
   return StackComponent::base;
 }
 
-StackComponent LoadStoreUnit::look_up_atomic(Entry& entry, const memory::LineAccess& access,
+StackComponent LoadStoreUnit::look_up_atomic(const Origin& origin, const memory::LineAccess& access,
                                              const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return StackComponent::noc;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
-  const bool returns = entry.kind == trace::MemoryKind::atomic;
-  send(access.line, access.mask, returns ? Packet::Kind::atomic : Packet::Kind::reduction,
-       entry.evict_first, &bytes, returns ? start_fetch(entry, no_mshr, now) : no_fetch, now);
+  send(access.line, access.mask,
+       origin.kind == trace::MemoryKind::atomic ? Packet::Kind::atomic : Packet::Kind::reduction,
+       origin.evict_first, &bytes,
+       origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
+       now);
   return StackComponent::base;
 }
 
-std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr, Cycle now) {
+std::uint32_t LoadStoreUnit::start_fetch(const Origin& origin, std::uint32_t load,
+                                         std::uint32_t mshr, Cycle now) {
   std::uint32_t id = 0;
   if (free_fetches_.empty()) {
     id = static_cast<std::uint32_t>(fetches_.size());
@@ -264,7 +332,7 @@ std::uint32_t LoadStoreUnit::start_fetch(const Entry& entry, std::uint32_t mshr,
     id = free_fetches_.back();
     free_fetches_.pop_back();
   }
-  fetches_[id] = {entry.load, mshr, 0, entry.evict_first, time_before(entry, now)};
+  fetches_[id] = {load, mshr, 0, origin.evict_first, time_before_miss(origin, now)};
   return id;
 }
 
@@ -286,7 +354,8 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         packet.evict_first = evict_first;
         if (part_bytes) packet.bytes = *part_bytes;
         packet.entered = packet.mark = now * ticks_per_cycle;
-        if (fetch != no_fetch) ++fetches_[fetch].packets;
+        packet.looked_up = at_tags_;
+        if (fetch != Packet::nobody) ++fetches_[fetch].packets;
         outbox_.push(id);
         request_network_.add(sm_, packet.entered);
       });
@@ -294,7 +363,8 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
 
 void LoadStoreUnit::write_back(const memory::Cache::Eviction& eviction, Cycle now) {
   if (!eviction.dirty) return;
-  send(eviction.line, eviction.dirty, Packet::Kind::write, false, &eviction.bytes, no_fetch, now);
+  send(eviction.line, eviction.dirty, Packet::Kind::write, false, &eviction.bytes, Packet::nobody,
+       now);
 }
 
 void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
@@ -305,9 +375,9 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
   packets_.release(id);
   if (--fetch.packets > 0) return;
-  if (blocked_on_ != StackComponent::base) retry_ = true;
+  unblock();
 
-  if (fetch.load != no_load) {
+  if (fetch.load != no_load && loads_[fetch.load].returns_data) {
     ++miss_latency_.misses;
     miss_latency_.ticks += latency;
     miss_latency_.ticks += fetch.before;
@@ -319,11 +389,12 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
     arrive(load, now, whole);
   };
   if (fetch.mshr == no_mshr) {
-    // Each of its lines is one arrival.
+    // Each of its requests is one arrival.
     reach(fetch.load, fetch.before);
   } else {
+    const std::uint64_t line = mshrs_.line(fetch.mshr);
+    if (reserves_) l1_.release(l1_.set_of(line), line);
     if (fills_late_) {
-      const std::uint64_t line = mshrs_.line(fetch.mshr);
       memory::Cache::Eviction eviction;
       l1_.read(l1_.set_of(line), line, mshrs_.mask(fetch.mshr), fetch.evict_first, eviction);
       write_back(eviction, now);
@@ -342,6 +413,7 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int
   }
   if (--load.fetches > 0) return;
   completed_.push_back(id);
+  if (!load.returns_data) return;
   Ticks memory = 0;
   for (const StackComponent part :
        {StackComponent::mshr, StackComponent::noc, StackComponent::queue, StackComponent::dram}) {
@@ -351,13 +423,24 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int
   critical_path_ = std::max(critical_path_, load.critical_before + memory);
 }
 
-CpiStack<std::int64_t> LoadStoreUnit::time_before(const Entry& entry, Cycle now) const {
+CpiStack<std::int64_t> LoadStoreUnit::time_before(const Origin& origin, Cycle now) const {
   CpiStack<std::int64_t> result;
-  const Cycle for_mshr = waited_for_mshr_ - entry.mshr_mark;
-  const Cycle for_noc = waited_for_noc_ - entry.noc_mark;
+  const Cycle for_mshr = waited_for_mshr_ - origin.mshr_mark;
+  const Cycle for_noc = waited_for_noc_ - origin.noc_mark;
   result[StackComponent::mshr] = for_mshr * ticks_per_cycle;
   result[StackComponent::noc] = for_noc * ticks_per_cycle;
-  result[StackComponent::l1] = (now - entry.issued - for_mshr - for_noc) * ticks_per_cycle;
+  result[StackComponent::l1] = (now - origin.issued - for_mshr - for_noc) * ticks_per_cycle;
+  return result;
+}
+
+CpiStack<std::int64_t> LoadStoreUnit::time_before_miss(const Origin& origin, Cycle now) const {
+  CpiStack<std::int64_t> result = time_before(origin, now);
+  if (at_tags_) {
+    const std::int64_t passed =
+        std::min((l1_latency_ - 1) * ticks_per_cycle, result[StackComponent::l1]);
+    result[StackComponent::l1] -= passed;
+    result[StackComponent::l2] += passed;
+  }
   return result;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,11 +14,13 @@
 
 namespace warpstack::timing {
 
-/// A memory instruction that a warp waits for.
+/// A memory instruction that a warp waits for: one that returns data, or stores that are to be
+/// acknowledged before the warp is done.
 struct Load {
   std::uint32_t warp = 0;  ///< slot
   std::uint32_t row = 0;
-  std::uint32_t fetches = 0;       ///< lines to look up, and data under way
+  std::uint32_t fetches = 0;  ///< lines to look up, and replies under way
+  bool returns_data = true;
   Cycle done = 0;                  ///< of what has arrived
   std::int64_t lost_slots = 0;     ///< issue slots lost while a warp waited for it
   Ticks critical_before = 0;       ///< the SM's critical path of loads when it was issued
@@ -31,8 +34,9 @@ struct MissLatency {
 };
 
 /// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one
-/// sends one request (the sectors of one line) or one shared-memory wavefront per cycle. Where a
-/// request finds no MSHR, no free target of one, or a full NoC queue, everything behind it waits.
+/// sends one request (the sectors of one line) or one shared-memory wavefront per cycle, to the
+/// tags of L1 or into the pipeline before them. Where a request finds no MSHR, no free target of
+/// one, no line that can make room, or a full NoC queue, everything behind it waits.
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
@@ -47,17 +51,26 @@ class LoadStoreUnit {
   }
   /// Why an instruction that it does not accept has to wait.
   [[nodiscard]] StackComponent cause_of_waiting() const;
-  /// Takes an access to the caches. Returns the load that the warp waits for, or no_load.
+  /// Takes an access of some lanes to the caches. Returns the load that the warp waits for, or
+  /// no_load.
   std::uint32_t issue(const trace::StaticInstruction& instruction,
-                      const memory::MemoryAccess& access, std::uint32_t warp, Cycle now);
+                      const memory::MemoryAccess& access, std::uint32_t lanes, std::uint32_t warp,
+                      Cycle now);
   /// Takes an access to shared memory, of a number of wavefronts.
   std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
 
-  [[nodiscard]] bool is_idle() const { return queue_.empty(); }
-  /// Whether step() would do more than wait for something else.
-  [[nodiscard]] bool is_ready() const {
-    return !queue_.empty() && (blocked_on_ == StackComponent::base || retry_);
+  [[nodiscard]] bool is_idle() const { return queue_.empty() && pipeline_.empty(); }
+  /// The first cycle from `now` on in which step() would do more than wait for something else.
+  [[nodiscard]] Cycle next(Cycle now) const {
+    if (!queue_.empty() && (dispatch_waits_for_ == StackComponent::base || retry_) &&
+        (!goes_to_pipeline(queue_.front()) || pipeline_.size() < pipeline_entries_)) {
+      return now;
+    }
+    if (!pipeline_.empty() && (tags_wait_for_ == StackComponent::base || retry_)) {
+      return std::max(now, pipeline_.front().ready);
+    }
+    return never;
   }
   /// One cycle.
   void step(Cycle now);
@@ -65,7 +78,7 @@ class LoadStoreUnit {
   void deliver(std::uint32_t packet, Cycle now);
   /// The queue to the NoC has room again.
   void unblock() {
-    if (blocked_on_ != StackComponent::base) retry_ = true;
+    if (is_blocked()) retry_ = true;
   }
 
   // The NoC queue:
@@ -86,26 +99,47 @@ class LoadStoreUnit {
   [[nodiscard]] Ticks critical_path() const { return critical_path_; }
   /// Whether a store waits for an MSHR or the NoC, and all else behind it.
   [[nodiscard]] bool is_blocked_by_store() const {
-    return blocked_on_ != StackComponent::base && queue_.front().load == no_load;
+    if (!is_blocked()) return false;
+    return (tags_wait_for_ != StackComponent::base ? pipeline_.front().origin
+                                                   : queue_.front().origin)
+        .is_write();
   }
   /// To be flushed when the kernel is done.
   [[nodiscard]] memory::Cache& l1() { return l1_; }
 
  private:
-  /// An instruction in the queue; its vectors keep their memory for the next one.
-  struct Entry {
+  /// The instruction that a request belongs to.
+  struct Origin {
     std::uint32_t load = no_load;
     std::uint32_t row = 0;
     trace::MemoryKind kind = trace::MemoryKind::none;
     bool bypasses = false;  ///< L1
     bool evict_first = false;
-    std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
-    std::size_t next = 0;          ///< line or wavefront
-    std::vector<memory::LineAccess> lines;
-    std::vector<memory::ByteMasks> bytes;
     Cycle issued = 0;
     Cycle mshr_mark = 0;  ///< how long the unit had waited when it came
     Cycle noc_mark = 0;
+
+    [[nodiscard]] bool is_write() const {
+      return kind == trace::MemoryKind::store || kind == trace::MemoryKind::reduction;
+    }
+    [[nodiscard]] bool is_atomic() const {
+      return kind == trace::MemoryKind::atomic || kind == trace::MemoryKind::reduction;
+    }
+  };
+  /// An instruction in the queue; its vectors keep their memory for the next one.
+  struct Entry {
+    Origin origin;
+    std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
+    std::size_t next = 0;          ///< line or wavefront
+    std::vector<memory::LineAccess> lines;
+    std::vector<memory::ByteMasks> bytes;  ///< of writes
+  };
+  /// A request on its way to the tags.
+  struct Request {
+    Origin origin;
+    memory::LineAccess access;
+    memory::ByteMasks bytes;
+    Cycle ready = 0;  ///< for the look-up
   };
   /// Who waits for an MSHR, and the cycles until it got there.
   struct Target {
@@ -114,34 +148,59 @@ class LoadStoreUnit {
   };
   /// One L1 line on its way: in one packet, or several where L2 has shorter lines.
   struct Fetch {
-    std::uint32_t load = no_load;  ///< who asked; no_load for stores
+    std::uint32_t load = no_load;  ///< who waits; no_load for a store's line
     std::uint32_t mshr = no_mshr;
     std::uint32_t packets = 0;
     bool evict_first = false;
     CpiStack<std::int64_t> before;
   };
   static constexpr std::uint32_t no_mshr = ~std::uint32_t{0};
-  static constexpr std::uint32_t no_fetch = ~std::uint32_t{0};
 
   Entry& append(const trace::StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
                 std::uint32_t fetches, Cycle now);
   std::uint32_t allocate_load();
-  /// Sends the request for one line; returns what it waits for, or `base`.
-  StackComponent look_up(Entry& entry, Cycle now);
-  StackComponent look_up_load(Entry& entry, const memory::LineAccess& access, Cycle now);
-  StackComponent look_up_store(Entry& entry, const memory::LineAccess& access,
+  /// Lets the first instruction in the queue do its turn.
+  void dispatch(Cycle now);
+  /// Makes a request of its own for each lane that addresses the same word as others.
+  void split_conflicts(Entry& entry, const memory::MemoryAccess& access, std::uint32_t lanes,
+                       std::uint32_t width) const;
+  [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
+    if (origin.is_atomic()) return false;
+    return origin.kind == trace::MemoryKind::store ||
+           (!origin.bypasses && (config_.memory.l1_caches_global || line >= first_local_line_));
+  }
+  [[nodiscard]] bool goes_to_pipeline(const Entry& entry) const {
+    return pipeline_entries_ > 0 && entry.wavefronts == 0 &&
+           reaches_l1(entry.origin, entry.lines[entry.next].line);
+  }
+  [[nodiscard]] bool is_blocked() const {
+    return tags_wait_for_ != StackComponent::base || dispatch_waits_for_ != StackComponent::base;
+  }
+  /// Sends the request for one line; returns what it waits for, or `base`. `bytes` are those of
+  /// a write.
+  StackComponent look_up(const Origin& origin, const memory::LineAccess& access,
+                         const memory::ByteMasks* bytes, Cycle now);
+  StackComponent look_up_load(const Origin& origin, const memory::LineAccess& access, Cycle now);
+  StackComponent look_up_store(const Origin& origin, const memory::LineAccess& access,
                                const memory::ByteMasks& bytes, Cycle now);
-  StackComponent look_up_atomic(Entry& entry, const memory::LineAccess& access,
+  StackComponent look_up_atomic(const Origin& origin, const memory::LineAccess& access,
                                 const memory::ByteMasks& bytes, Cycle now);
   [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
-  std::uint32_t start_fetch(const Entry& entry, std::uint32_t mshr, Cycle now);
+  /// Whether a line that a request needs is there or can take a place.
+  bool can_take(std::uint32_t set, std::uint64_t line) {
+    return !reserves_ || l1_.make_room(set, line);
+  }
+  std::uint32_t start_fetch(const Origin& origin, std::uint32_t load, std::uint32_t mshr,
+                            Cycle now);
   void send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind, bool evict_first,
             const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now);
   void write_back(const memory::Cache::Eviction& eviction, Cycle now);
   /// A part of what a load waits for is there at `done`.
   void arrive(std::uint32_t load, Cycle done, const CpiStack<std::int64_t>& latency);
   /// Ticks since issue, by what the unit waited for.
-  [[nodiscard]] CpiStack<std::int64_t> time_before(const Entry& entry, Cycle now) const;
+  [[nodiscard]] CpiStack<std::int64_t> time_before(const Origin& origin, Cycle now) const;
+  /// The same of a request that leaves L1: the latency of L1 is part of that of an L2 hit.
+  [[nodiscard]] CpiStack<std::int64_t> time_before_miss(const Origin& origin, Cycle now) const;
 
   const TimingConfig& config_;
   memory::Cache l1_;
@@ -156,14 +215,21 @@ class LoadStoreUnit {
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;
   bool fills_late_;  ///< lines take their place when their data arrive
+  bool reserves_;    ///< lines under way keep their place
+  bool awaits_stores_;
   std::size_t noc_queue_entries_;
   Cycle l1_latency_;
   Cycle shared_latency_;
+  std::size_t pipeline_entries_;  ///< before the tags; 0: none
 
   Fifo<Entry> queue_;
+  Fifo<Request> pipeline_;
   Cycle accepted_ = -1;
-  StackComponent blocked_on_ = StackComponent::base;
+  // Base where they do not wait:
+  StackComponent tags_wait_for_ = StackComponent::base;
+  StackComponent dispatch_waits_for_ = StackComponent::base;
   bool retry_ = false;
+  bool at_tags_ = false;  ///< a request of the pipeline is being looked up
   Cycle blocked_since_ = 0;
   Cycle waited_for_mshr_ = 0;
   Cycle waited_for_noc_ = 0;

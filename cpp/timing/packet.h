@@ -16,15 +16,17 @@ struct Packet {
     atomic,     ///< returns the old values
     reduction,  ///< returns nothing
   };
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
   std::uint64_t line = 0;  ///< of L2
   std::uint32_t set = 0;   ///< of L2
   std::uint32_t slice = 0;
   std::uint32_t sm = 0;
-  std::uint32_t owner = 0;  ///< the fetch that it belongs to, in its SM
+  std::uint32_t owner = nobody;  ///< who waits for the reply, in its SM
   memory::SectorMask mask = 0;
   Kind kind = Kind::read;
   bool evict_first = false;
-  std::uint32_t fetches = 0;  ///< from DRAM, that it waits for
+  bool looked_up = false;     ///< it spent the latency of L1 on its way
+  std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
   memory::ByteMasks bytes{};  ///< of a write
 
   Ticks entered = 0;     ///< the queue of its SM
@@ -33,7 +35,9 @@ struct Packet {
   Ticks noc_mark = 0;    ///< it arrived
   CpiStack<std::int64_t> waited;  ///< ticks: noc, queue, dram
 
-  [[nodiscard]] bool needs_reply() const { return kind == Kind::read || kind == Kind::atomic; }
+  [[nodiscard]] bool needs_reply() const { return owner != nobody; }
+  /// Whether the reply has data, or only says that the request was served.
+  [[nodiscard]] bool returns_data() const { return kind == Kind::read || kind == Kind::atomic; }
   [[nodiscard]] std::uint32_t data_bytes() const {
     return memory::count_sectors(mask) * trace::sector_bytes;
   }

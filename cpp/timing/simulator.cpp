@@ -29,8 +29,8 @@ class SimulatedGpu {
         l2_(l2),
         rows_(trace, config),
         blocks_(trace),
+        pipeline_latency_(to_ticks(std::ceil(config.l1_latency) - 1)),
         l2_latency_(to_ticks(config.l2_latency)),
-        dram_latency_(to_ticks(config.dram_latency)),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
         request_network_(config.l2_clock(), num_sms_, num_sms_),
@@ -205,15 +205,12 @@ class SimulatedGpu {
     for (std::uint32_t c = 0; c < channels_.size(); ++c) {
       DramChannel& channel = channels_[c];
       if (channel.next() == now && !is_stuck(c)) {
-        bool started = false;
-        channel.step([&](const DramRequest& request) {
-          started = true;
-          if (request.mshr == DramRequest::write) return;
+        const bool has_more_room = channel.step([&](const DramRequest& request) {
           L2Slice& slice = slices_[request.slice];
-          slice.fill(request.mshr, now, now + dram_latency_);
+          slice.finish(request, now, now + channel.latency(request));
           slices_next_ = std::min(slices_next_, slice.next());
         });
-        for (std::uint32_t s = c * sharers; started && s < (c + 1) * sharers; ++s) {
+        for (std::uint32_t s = c * sharers; has_more_room && s < (c + 1) * sharers; ++s) {
           slices_[s].wake(now);
           slices_next_ = std::min(slices_next_, slices_[s].next());
         }
@@ -226,7 +223,7 @@ class SimulatedGpu {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          transfer = {transfer_time(packet.data_bytes()), 0, 0};
+          transfer = {transfer_time(reply_bytes(packet)), 0, 0};
           return true;
         },
         [&](std::uint32_t s) {
@@ -234,13 +231,13 @@ class SimulatedGpu {
           slices_[s].pop_reply();
           Packet& packet = packets_[id];
           ++result_.traffic.noc_replies;
-          result_.traffic.noc_reply_bytes += packet.data_bytes();
+          result_.traffic.noc_reply_bytes += reply_bytes(packet);
           // A reply that finds the port of its SM busy waits there, where it holds nobody up.
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
-          reply_port_free_[packet.sm] = sent + port_time(packet.data_bytes());
+          reply_port_free_[packet.sm] = sent + port_time(reply_bytes(packet));
           packet.waited[StackComponent::noc] += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, sent + l2_latency_);
+          sm.send_reply(id, now, sent + l2_latency_ - (packet.looked_up ? pipeline_latency_ : 0));
           sms_next_ = std::min(sms_next_, sm.next());
           slices_[s].wake(now);
           slices_next_ = std::min(slices_next_, slices_[s].next());
@@ -249,6 +246,9 @@ class SimulatedGpu {
 
   [[nodiscard]] std::uint32_t request_bytes(const Packet& packet) const {
     return packet.kind == Packet::Kind::read ? config_.noc_control_bytes : packet.data_bytes();
+  }
+  [[nodiscard]] std::uint32_t reply_bytes(const Packet& packet) const {
+    return packet.returns_data() ? packet.data_bytes() : config_.noc_control_bytes;
   }
   /// What a packet takes of the NoC.
   [[nodiscard]] Ticks transfer_time(std::uint32_t bytes) const {
@@ -326,10 +326,14 @@ class SimulatedGpu {
     for (Sm& sm : sms_) {
       sm.lsu().l1().flush([&](const memory::Cache::Eviction& line) { flush(line); });
     }
-    for (const L2Slice& slice : slices_) {
-      if (slice.last_write() >= 0) {
-        result_.cycles = std::max(result_.cycles, cycle_after(slice.last_write()));
-      }
+    const auto include = [this](Ticks time) {
+      if (time >= 0) result_.cycles = std::max(result_.cycles, cycle_after(time));
+    };
+    if (config_.kernel_end != KernelEnd::last_warp) {
+      for (const L2Slice& slice : slices_) include(slice.last_write());
+    }
+    if (config_.kernel_end == KernelEnd::last_transfer) {
+      for (const DramChannel& channel : channels_) include(channel.last_transfer());
     }
     for (const Sm& sm : sms_) {
       result_.cycles = std::max(result_.cycles, sm.end());
@@ -375,8 +379,8 @@ class SimulatedGpu {
   SimulationResult result_;
   RowTable rows_;
   BlockQueue blocks_;
+  Ticks pipeline_latency_;  ///< of L1, of requests that are looked up after it
   Ticks l2_latency_;
-  Ticks dram_latency_;
   PacketPool packets_;
   std::uint32_t num_sms_;  ///< that get a block
   Interconnect request_network_;

@@ -1,6 +1,7 @@
 #include "timing/sm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string_view>
 
@@ -115,13 +116,14 @@ void Sm::step(BlockQueue& blocks) {
   deliver(now);
   retire(now, blocks);
   if (num_warps_ > 0) issue(now);
-  if (lsu_.is_ready()) {
+  if (lsu_.next(now) == now) {
     lsu_.step(now);
     complete_loads(now);
   }
   last_ = now;
 
-  next_ = lsu_.is_ready() ? now + 1 : next_issue(now);
+  next_ = lsu_.next(now + 1);
+  if (next_ > now + 1) next_ = std::min(next_, next_issue(now));
   if (!arrivals_.empty()) next_ = std::min(next_, cycle_at_or_after(arrivals_.front().time));
   for (const std::uint32_t slot : draining_) {
     if (warps_[slot].loads.empty()) {
@@ -233,7 +235,8 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       std::uint32_t load = LoadStoreUnit::no_load;
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
-        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now)
+        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(),
+                                            std::popcount(warp.stream.mask()), slot, now)
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
       }

@@ -95,7 +95,7 @@ class Sm {
   /// A packet left the queue to the NoC at `now`.
   void unblock(Ticks now) {
     lsu_.unblock();
-    if (lsu_.is_ready()) next_ = std::min(next_, cycle_after(now));
+    next_ = std::min(next_, lsu_.next(cycle_after(now)));
   }
 
   [[nodiscard]] LoadStoreUnit& lsu() { return lsu_; }

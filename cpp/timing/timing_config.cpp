@@ -1,5 +1,6 @@
 #include "timing/timing_config.h"
 
+#include <cmath>
 #include <string>
 
 #include "common/error.h"
@@ -52,7 +53,25 @@ void TimingConfig::validate() const {
   latency_of("l1_latency", l1_latency);
   latency_of("l2_latency", l2_latency);
   latency_of("dram_latency", dram_latency);
-  latency_of("dram_row_miss_cycles", dram_row_miss_cycles);
+  latency_of("l2_slice_request_cycles", l2_slice_request_cycles);
+  positive("dram_burst_bytes", dram_timing.burst_bytes);
+  positive("dram_bank_groups", dram_timing.bank_groups);
+  positive("dram_tccd", dram_timing.ccd);
+  positive("dram_bank_interleave_bytes", dram_bank_interleave_bytes);
+  if (dram_interleaved_banks == 0 || dram_banks % dram_interleaved_banks != 0) {
+    throw InputError("dram_interleaved_banks = " + std::to_string(dram_interleaved_banks) +
+                     " does not divide dram_banks = " + std::to_string(dram_banks));
+  }
+  if (dram_timing.refresh_interval > 0 && dram_timing.refresh >= dram_timing.refresh_interval) {
+    throw InputError(
+        "dram_trfc = " + std::to_string(dram_timing.refresh) +
+        " is not less than dram_trefi = " + std::to_string(dram_timing.refresh_interval));
+  }
+  if (l1_latency_place == L1Latency::before_tags && std::ceil(l1_latency) > l2_latency) {
+    throw InputError("l2_latency = " + std::to_string(l2_latency) +
+                     " is less than l1_latency = " + std::to_string(l1_latency) +
+                     ", which is part of it where l1_latency_place is before_tags");
+  }
   if (dram_channels == 0 || memory.l2.slices % dram_channels != 0) {
     throw InputError("dram_channels = " + std::to_string(dram_channels) +
                      " does not divide l2_slices = " + std::to_string(memory.l2.slices));

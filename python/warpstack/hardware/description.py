@@ -58,6 +58,16 @@ def _class_interval(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
 
 
+def _dram_cycles(doc: str, default: int, *, at_least: int = 0) -> Any:
+    return number(
+        f"cycles of the DRAM clock {doc}",
+        at_least=at_least,
+        at_most=1 << 20,
+        default=default,
+        stages=_TIMING,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gpu:
     """A GPU, as the stages see it.
@@ -162,6 +172,20 @@ class Gpu:
         "requests that wait for one MSHR of L1", at_least=1, default=8, stages=_TIMING
     )
     l1_latency: float = number("load-to-use latency of an L1 hit", "cycles", stages=_INTERVAL)
+    l1_latency_place: str = choice(
+        "where the latency of an L1 hit passes: after its look-up, or before, in a pipeline of as many "
+        "requests, which one that cannot be served blocks",
+        *ENUM_NAMES["place of the latency of L1"],
+        default="after_tags",
+        stages=_TIMING,
+    )
+    lines_under_way: str = choice(
+        "whether a line of L1 or L2 whose data are on their way can make room for another one; where all "
+        "lines of a set are reserved, requests wait",
+        *ENUM_NAMES["lines under way"],
+        default="replaceable",
+        stages=_TIMING,
+    )
     l1_write_policy: str = choice(
         "what a store does to lower levels",
         *ENUM_NAMES["write policy"],
@@ -247,6 +271,26 @@ class Gpu:
         at_least=1,
         at_most=1 << 16,
         default=2,
+        stages=_TIMING,
+    )
+    atomic_requests: str = choice(
+        "requests of an atomic: one for all lanes of a line, or one for each of several lanes of one word",
+        *ENUM_NAMES["requests of atomics"],
+        default="per_line",
+        stages=_TIMING,
+    )
+    store_acknowledgement: str = choice(
+        "whether a warp is done only when L2, or DRAM where L2 passes them on, has its stores and "
+        "reductions",
+        *ENUM_NAMES["acknowledgement of stores"],
+        default="none",
+        stages=_TIMING,
+    )
+    kernel_end: str = choice(
+        "when a kernel ends: when L2 has its last store, when its last warp is done, or when DRAM has "
+        "nothing left to transfer",
+        *ENUM_NAMES["end of a kernel"],
+        default="last_store",
         stages=_TIMING,
     )
 
@@ -338,6 +382,22 @@ class Gpu:
         default=32,
         stages=_TIMING,
     )
+    l2_slice_request_cycles: float = number(
+        "cycles of its clock that an L2 slice takes for a request, at least; more than 1 where the NoC "
+        "brings fewer",
+        at_least=1,
+        at_most=1 << 10,
+        default=1,
+        stages=_TIMING,
+    )
+    l2_slice_bytes_per_cycle: float = number(
+        "what an L2 slice reads or writes of its data per cycle of its clock, on hits and for lines that "
+        "it writes back; 0: no limit",
+        "bytes",
+        at_most=1 << 20,
+        default=0,
+        stages=_TIMING,
+    )
 
     dram_latency: float = number(
         "what a DRAM access adds to an L2 hit", "cycles", stages=_INTERVAL | Stage.MODEL
@@ -381,25 +441,56 @@ class Gpu:
         stages=_TIMING,
     )
     dram_row_bytes: int = number(
-        "row buffer of a DRAM bank; 0: no row-buffer model, every access takes the same time",
+        "row of a DRAM bank; 0: no banks, every access takes the same time, whatever the fields that "
+        "follow",
         "bytes",
         at_most=1 << 24,
         default=0,
         stages=_TIMING,
     )
     dram_banks: int = number(
-        "banks of a DRAM channel, for the row-buffer model",
+        "banks of a DRAM channel", at_least=1, at_most=4096, default=16, stages=_TIMING
+    )
+    dram_bank_groups: int = number(
+        "groups of these banks, to which they belong in turn",
         at_least=1,
         at_most=4096,
-        default=16,
+        default=4,
         stages=_TIMING,
     )
-    dram_row_miss_cycles: float = number(
-        "SM cycles that it takes to open another row of a bank, for the row-buffer model",
-        "cycles",
-        default=28,
+    dram_interleaved_banks: int = number(
+        "banks over which neighbouring addresses spread; a divisor of dram_banks",
+        at_least=1,
+        at_most=4096,
+        default=1,
         stages=_TIMING,
     )
+    dram_bank_interleave_bytes: int = number(
+        "consecutive bytes in each of them", "bytes", at_least=32, default=128, stages=_TIMING
+    )
+    dram_burst_bytes: int = number(
+        "bytes that one command reads or writes",
+        "bytes",
+        at_least=1,
+        at_most=4096,
+        default=32,
+        stages=_TIMING,
+    )
+    dram_tccd: int = _dram_cycles(
+        "between two bursts at the full bandwidth: what dram_tccdl is compared with", 4, at_least=1
+    )
+    dram_tccdl: int = _dram_cycles("between two bursts of one bank group", 6)
+    dram_trrd: int = _dram_cycles("between the opening of rows in two banks", 12)
+    dram_trcd: int = _dram_cycles("from the opening of a row to its first read", 24)
+    dram_tras: int = _dram_cycles("from the opening of a row to its closing", 55)
+    dram_trp: int = _dram_cycles("from the closing of a row to the opening of the next one", 24)
+    dram_trtp: int = _dram_cycles("from a read to the closing of its row", 4)
+    dram_cl: int = _dram_cycles("from a read to its data", 24)
+    dram_wl: int = _dram_cycles("from a write to its data", 8)
+    dram_twtr: int = _dram_cycles("from a write's data to a read", 10)
+    dram_twr: int = _dram_cycles("from a write's data to the closing of its row", 24)
+    dram_trefi: int = _dram_cycles("between two refreshes, which close all rows; 0: none", 0)
+    dram_trfc: int = _dram_cycles("that a refresh takes", 0)
 
     integer_interval: int = _class_interval("integer", "integer and move")
     fp32_interval: int = _class_interval("fp32", "single precision")
@@ -494,7 +585,7 @@ class Gpu:
         sources = {k: v for k, v in self.sources.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
-            constant = ["dram_latency", "dram_row_miss_cycles"]
+            constant = ["dram_latency"]
             if changed.l2_clock_ghz:
                 constant.append("l2_latency")
             for name in constant:

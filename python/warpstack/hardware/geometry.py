@@ -5,6 +5,7 @@ A `Gpu` checks itself with this when it is made, so that nothing here knows the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from warpstack.errors import InputError
@@ -69,6 +70,23 @@ def check_geometry(gpu: Any) -> None:
         raise InputError(
             f"GPU {shown_name(gpu.name)}: dram_channels = {gpu.dram_channels} does not divide "
             f"l2_slices = {gpu.l2_slices}"
+        )
+    where = f"GPU {shown_name(gpu.name)}"
+    if gpu.l1_latency_place == "before_tags" and math.ceil(gpu.l1_latency) > gpu.l2_latency:
+        raise InputError(
+            f"{where}: l2_latency = {gpu.l2_latency:g} is less than l1_latency = {gpu.l1_latency:g}, "
+            "which is part of it where l1_latency_place = before_tags; raise it, or let the latency "
+            "pass after_tags"
+        )
+    if gpu.dram_banks % gpu.dram_interleaved_banks:
+        raise InputError(
+            f"{where}: dram_interleaved_banks = {gpu.dram_interleaved_banks} does not divide "
+            f"dram_banks = {gpu.dram_banks}"
+        )
+    if gpu.dram_trefi and gpu.dram_trfc >= gpu.dram_trefi:
+        raise InputError(
+            f"{where}: dram_trfc = {gpu.dram_trfc} is not less than dram_trefi = {gpu.dram_trefi}: "
+            "refreshes would leave no time for accesses"
         )
     _check_carve_outs(gpu)
 

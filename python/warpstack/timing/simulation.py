@@ -27,6 +27,13 @@ MODEL_NAME = "simulation"
 #: Parts of the latency of an L1 miss, on its way (MDM, Figure 3).
 LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
 
+#: Fields that mean something only where DRAM has banks.
+_OF_BANKS = frozenset(
+    "dram_banks dram_bank_groups dram_interleaved_banks dram_bank_interleave_bytes dram_burst_bytes "
+    "dram_tccd dram_tccdl dram_trrd dram_trcd dram_tras dram_trp dram_trtp dram_cl dram_wl dram_twtr "
+    "dram_twr dram_trefi dram_trfc".split()
+)
+
 #: Beyond, simulated time would not fit.
 _MOST_CYCLES = 2**40
 
@@ -206,7 +213,7 @@ def fields_used(gpu: Gpu) -> set[str]:
     """Return the fields of `Gpu` that a simulation of this GPU depends on."""
     unused = {"l1_mshrs", "l1_miss_queue_entries"} if gpu.noc_queue_entries else set()
     if not gpu.dram_row_bytes:
-        unused |= {"dram_banks", "dram_row_miss_cycles"}
+        unused |= _OF_BANKS
     return set(fields_of(Stage.TIMING)) - unused
 
 
