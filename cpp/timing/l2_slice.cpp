@@ -134,13 +134,14 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     has_targets = has_targets && mshrs_.has_room(mshr);
   });
   if (!has_targets) return Wait::dram;
-  if (fetched && (mshrs_.is_full() || !can_take(packet))) return Wait::dram;
+  if (fetched && mshrs_.is_full()) return Wait::dram;
   const bool writes_through =
       modifies && config_.memory.l2.write_policy == memory::WritePolicy::write_through;
   if ((fetched || writes_through) && !channel_.has_room()) return Wait::dram;
   if (!fetched && waits_for == 0 && packet.needs_reply() && replies_.size() >= capacity_) {
     return Wait::reply;
   }
+  if (fetched && !can_take(packet)) return Wait::dram;
 
   mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if (mask & packet.mask & ~fetched) mshrs_.add_target(mshr, id);
@@ -177,12 +178,12 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   const memory::SectorMask fetched =
       tags_.write_fetch(packet.set, packet.line, packet.mask, packet.bytes);
   if (fetched && mshrs_.is_full()) return Wait::dram;
-  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;
   const bool needs_dram = fetched || l2.write_policy == memory::WritePolicy::write_through ||
                           !tags_.contains(packet.set, packet.line) ||
                           l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
   if (packet.needs_reply() && replies_.size() >= capacity_) return Wait::reply;
+  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;
 
   memory::Cache::Eviction eviction;
   const memory::Cache::WriteResult result = tags_.write(

@@ -86,7 +86,8 @@ class L2Slice {
   void write_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t packet, Ticks now);
   void send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr,
                     std::uint32_t packet, Ticks now);
-  /// Whether a line that a request needs is there or can take a place.
+  /// Whether a line that a request needs is there or can take a place. To be asked last: the order
+  /// in which lines make room may change, for good.
   [[nodiscard]] bool can_take(const Packet& packet) const {
     return !reserves_ || tags_.make_room(packet.set, packet.line);
   }

@@ -227,8 +227,8 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
     has_targets = has_targets && mshrs_.has_room(id);
   });
   if (!has_targets || (fetched && mshrs_.is_full())) return StackComponent::mshr;
-  if (fetched && !can_take(set, access.line)) return StackComponent::mshr;
   if (fetched && !noc_has_room()) return StackComponent::noc;
+  if (fetched && !can_take(set, access.line)) return StackComponent::mshr;
 
   count();
   const CpiStack<std::int64_t> before = time_before_miss(origin, now);

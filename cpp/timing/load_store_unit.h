@@ -186,7 +186,8 @@ class LoadStoreUnit {
   StackComponent look_up_atomic(const Origin& origin, const memory::LineAccess& access,
                                 const memory::ByteMasks& bytes, Cycle now);
   [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
-  /// Whether a line that a request needs is there or can take a place.
+  /// Whether a line that a request needs is there or can take a place. To be asked last: the order
+  /// in which lines make room may change, for good.
   bool can_take(std::uint32_t set, std::uint64_t line) {
     return !reserves_ || l1_.make_room(set, line);
   }

@@ -88,7 +88,13 @@ def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True
     return k.build()
 
 
-POLICIES = ["no_allocate", "fetch_on_write", "write_validate"]
+POLICIES = [
+    "no_allocate",
+    "fetch_on_write",
+    "write_validate",
+    "fetch_on_partial_write",
+    "write_and_fetch",
+]
 
 
 @st.composite

@@ -52,6 +52,15 @@ class OrderedSet:
         self.lines.remove(line)
         self.lines.append(line)
 
+    def make_room(self, reserved):
+        """Let a line that is not reserved be the next to make room; return whether there is one."""
+        free = [line for line in self.lines if line.number not in reserved]
+        if len(self.lines) < self.ways:
+            return True
+        if free:
+            self.place_last(free[-1])
+        return bool(free)
+
     def flush_order(self):
         return self.lines
 
@@ -78,17 +87,29 @@ class TreeSet:
                 return line
         return None
 
-    def insert(self, line):
+    def next_way(self):
         if None in self.lines:
-            way = self.lines.index(None)
-        else:
-            way, high = 0, len(self.lines)
-            while high - way > 1:
-                middle = (way + high) // 2
-                if self.right_goes_first[way, high]:
-                    way = middle
-                else:
-                    high = middle
+            return self.lines.index(None)
+        way, high = 0, len(self.lines)
+        while high - way > 1:
+            middle = (way + high) // 2
+            if self.right_goes_first[way, high]:
+                way = middle
+            else:
+                high = middle
+        return way
+
+    def make_room(self, reserved):
+        def is_free(line):
+            return line is None or line.number not in reserved
+
+        free = [line for line in self.lines if is_free(line)]
+        if free and not is_free(self.lines[self.next_way()]):
+            self.place_last(free[0])
+        return bool(free)
+
+    def insert(self, line):
+        way = self.next_way()
         evicted, self.lines[way] = self.lines[way], line
         self.point(way, away=True)
         return evicted
@@ -181,6 +202,29 @@ class PlainCache:
     def contains(self, number):
         return any(line is not None and line.number == number for line in self.set_of(number).lines)
 
+    def make_room(self, number, reserved):
+        """Return whether a line is there or can take the place of one that is not reserved."""
+        return self.contains(number) or self.set_of(number).make_room(reserved)
+
+    def unfilled(self, number, masks):
+        """Return the absent sectors of the fill units that a write touches but does not fill."""
+        found = [line for line in self.set_of(number).lines if line and line.number == number]
+        present = {s for s in range(self.per_line) if found and found[0].full(s)}
+        result = set()
+        for unit in {self.unit(s) for s in masks if s not in present}:
+            absent = set(unit) - present
+            if any(masks.get(s) != ALL_BYTES for s in absent):
+                result |= absent
+        return result
+
+    def write_fetch(self, number, masks):
+        """Return the sectors that a write would fetch."""
+        if self.write_miss == "fetch_on_partial_write":
+            return self.unfilled(number, masks)
+        if self.write_miss in ("fetch_on_write", "write_and_fetch"):
+            return self.unfilled(number, dict.fromkeys(masks, 0))
+        return set()
+
     def allocate(self, number):
         """Make room for a line. Return it and what must be written back."""
         line = Line(number)
@@ -206,25 +250,27 @@ class PlainCache:
 
     def write(self, number, masks, writer=0, evict_first=False):
         """Write {sector: bytes}. Return (hits, fetched sectors, sectors passed on, line written back)."""
+        fetch = self.write_fetch(number, masks)
         line, written_back = self.find(number), None
         hits = {s for s in masks if line is not None and s in line.bytes}
         forward = set(masks) if self.through else set()
-        fetch = set()
         written = set(masks)
-        if self.write_miss == "no_allocate":
+        if self.write_miss in ("no_allocate", "write_and_fetch"):
             written = hits
             forward |= set(masks) - hits
+        if self.write_miss == "no_allocate":
+            pass
         elif line is None:
             line, written_back = self.allocate(number)
         if evict_first and line is not None:
             self.set_of(number).place_last(line)
         for s in sorted(written):
-            if self.write_miss == "fetch_on_write" and not line.full(s):
-                units = {u for u in self.unit(s) if not line.full(u)}
-                fetch |= units
-                line.bytes.update(dict.fromkeys(units, ALL_BYTES))
-            elif self.write_miss == "write_validate":
+            if self.write_miss == "write_validate":
                 line.bytes[s] = line.bytes.get(s, 0) | masks[s]
+            elif self.write_miss != "no_allocate":
+                line.bytes.update(dict.fromkeys(self.unit(s), ALL_BYTES))
+        if line is not None:
+            line.bytes.update(dict.fromkeys(fetch, ALL_BYTES))
         if not self.through:
             # Without sectors there is one dirty bit for what the line holds.
             line_dirty = {u for s in written for u in self.unit(s)}

@@ -90,9 +90,9 @@ class Machine:
         return (
             not self.waiting_blocks
             and self.packets == 0
-            and not any(sm.num_warps or sm.queue for sm in self.sms)
+            and not any(sm.num_warps or sm.queue or sm.pipeline for sm in self.sms)
             and not any(one.mshrs or one.fills for one in self.slices)
-            and not any(channel.queue for channel in self.channels)
+            and not any(channel.is_busy() for channel in self.channels)
         )
 
     def port_time(self, count):
@@ -140,13 +140,18 @@ class Machine:
                 continue
             packet = self.slices[source].replies.pop(0)
             count = 32 * len(packet["sectors"])
+            if packet["kind"] not in ("read", "atomic"):
+                count = self.config["noc_control_bytes"]
             self.reply_link.take(now, self.transfer_time(count, self.config["noc_bandwidth_gbs"]))
             self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
             sm = self.sms.index(packet["sm"])
             sent = max(now, self.reply_ports[sm])
             self.reply_ports[sm] = sent + self.port_time(count)
             packet["waited"]["noc"] += sent - packet["mark"]
-            packet["sm"].arrivals.append((sent + ticks(self.config["l2_latency"]), packet))
+            arrival = sent + ticks(self.config["l2_latency"])
+            if packet["looked_up"]:
+                arrival -= (math.ceil(self.config["l1_latency"]) - 1) * TICKS
+            packet["sm"].arrivals.append((arrival, packet))
             refused = 0
 
     def result(self):
@@ -164,15 +169,17 @@ class Machine:
                         dram_write_sectors=len(forward) + (len(evicted[1]) if evicted else 0),
                     )
         self.totals["l2_dirty_sectors"] = l2.dirty_sectors()
-        last_write = max(one.last_write for one in self.slices)
+        ends = [sm.end for sm in self.sms]
+        if self.config["kernel_end"] != "last_warp":
+            ends += [one.last_write // TICKS + 1 for one in self.slices if one.last_write >= 0]
+        if self.config["kernel_end"] == "last_transfer":
+            ends += [one.last // TICKS + 1 for one in self.channels if one.last is not None]
         slots, miss_ticks = Counter(), Counter()
         for sm in self.sms:
             slots.update(sm.slots)
             miss_ticks.update(sm.miss_ticks)
         return {
-            "cycles": max(
-                last_write // TICKS + 1 if last_write >= 0 else 0, *(sm.end for sm in self.sms), 0
-            ),
+            "cycles": max(*ends, 0),
             "instructions": sum(sm.instructions for sm in self.sms),
             "sm_cycles": sum(sm.end for sm in self.sms),
             "slots": slots,
@@ -234,7 +241,9 @@ class PlainSm:
         self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
         self.store_slots = self.critical_path = 0
         self.arrivals, self.outbox = [], []
-        self.queue, self.accepted, self.blocked_on = [], -1, None
+        self.queue, self.pipeline, self.accepted = [], [], -1
+        self.tags_wait_for, self.dispatch_waits_for = None, None
+        self.at_tags = False
         self.waited = {"mshr": 0, "noc": 0}
         self.mshrs, self.completed = [], []
 
@@ -275,8 +284,8 @@ class PlainSm:
         self.retire(now)
         if self.num_warps:
             self.issue(now)
-        if self.queue:
-            self.step_queue(now)
+        if self.queue or self.pipeline:
+            self.step_load_store_unit(now)
             self.complete_loads(now)
 
     def retire(self, now):
@@ -355,8 +364,8 @@ class PlainSm:
         row, mask, count, _, _ = warp["program"][warp["next"]]
         instruction = self.machine.table[row]
         if mask and instruction["op_class"] == "memory" and count and not self.accepts(now):
-            if self.blocked_on:
-                return self.blocked_on
+            if self.tags_wait_for or self.dispatch_waits_for:
+                return self.tags_wait_for or self.dispatch_waits_for
             return "dep" if self.queue and self.queue[0]["wavefronts"] else "l1"
         unit = (warp["scheduler"], instruction["op_class"])
         if mask and self.units.get(unit, 0) > now:
@@ -370,8 +379,9 @@ class PlainSm:
                 continue
             if isinstance(cause, str):
                 self.slots[cause] += slots
-                if cause in ("mshr", "noc") and self.queue[0]["load"] is None:
-                    self.store_slots += slots
+                if cause in ("mshr", "noc"):
+                    first = self.pipeline[0]["entry"] if self.tags_wait_for else self.queue[0]
+                    self.store_slots += slots if first["kind"] in ("store", "reduction") else 0
             else:
                 cause["lost"] += slots
             return
@@ -387,7 +397,7 @@ class PlainSm:
         barrier = False
         if mask and op_class == "memory":
             if count:
-                load = self.enqueue(warp, row, instruction, count, sectors, masks, now)
+                load = self.enqueue(warp, row, mask, count, sectors, masks, now)
                 if load is not None:
                     warp["loads"].append(load)
                     for register in instruction["destinations"]:
@@ -416,12 +426,25 @@ class PlainSm:
 
     # The load-store unit
 
-    def enqueue(self, warp, row, instruction, count, sectors, masks, now):
+    def enqueue(self, warp, row, mask, count, sectors, masks, now):
+        instruction = self.machine.table[row]
         kind, operator = instruction["kind"], instruction["cache_operator"]
         shared = instruction["space"] == "shared"
         lines = [] if shared else list(grouped(sectors, masks, self.l1.per_line).items())
+        atomic = not shared and kind in ("atomic", "reduction")
+        if atomic and self.config["atomic_requests"] == "per_lane":
+            words = max(math.ceil(sum(m.bit_count() for m in masks) / instruction["width"]), 1)
+            together = math.ceil(mask.bit_count() / words)
+            if together > 1:
+                lines = [
+                    (line, {sector: touched[sector]})
+                    for line, touched in lines
+                    for sector in sorted(touched)
+                    for _ in range(together)
+                ]
         load = None
-        if kind in ("load", "async_copy", "atomic"):
+        returns = kind in ("load", "async_copy", "atomic")
+        if returns or (self.config["store_acknowledgement"] == "awaited" and not shared):
             load = {
                 "warp": warp,
                 "instruction": instruction,
@@ -431,6 +454,7 @@ class PlainSm:
                 "critical_before": self.critical_path,
                 "latency": {},
                 "shared": shared,
+                "returns": returns,
             }
         self.queue.append(
             {
@@ -448,12 +472,43 @@ class PlainSm:
         self.accepted = now
         return load
 
+    def time_before_miss(self, entry, now):
+        before = self.time_before(entry, now)
+        if self.at_tags:
+            passed = min((math.ceil(self.config["l1_latency"]) - 1) * TICKS, before["l1"])
+            before["l1"] -= passed
+            before["l2"] = passed
+        return before
+
     def time_before(self, entry, now):
         waited = {name: self.waited[name] - entry["marks"][name] for name in ("mshr", "noc")}
         waited["l1"] = now - entry["issued"] - sum(waited.values())
         return {name: count * TICKS for name, count in waited.items()}
 
-    def step_queue(self, now):
+    def step_load_store_unit(self, now):
+        if self.pipeline and self.pipeline[0]["ready"] <= now:
+            request = self.pipeline[0]
+            self.at_tags = True
+            self.tags_wait_for = self.look_up(
+                request["entry"], request["line"], request["touched"], now
+            )
+            self.at_tags = False
+            if not self.tags_wait_for:
+                self.pipeline.pop(0)
+        if self.queue:
+            self.dispatch(now)
+        cause = self.tags_wait_for or self.dispatch_waits_for
+        if cause:
+            self.waited[cause] += 1
+
+    def reaches_l1(self, entry, line):
+        if entry["kind"] in ("atomic", "reduction"):
+            return False
+        is_local = line * self.l1.per_line >= LOCAL
+        cached = is_local or self.config["memory"]["l1_caches_global"]
+        return entry["kind"] == "store" or (cached and not entry["bypass"])
+
+    def dispatch(self, now):
         entry = self.queue[0]
         if entry["wavefronts"]:
             entry["wavefronts"] -= 1
@@ -467,10 +522,16 @@ class PlainSm:
             self.queue.pop(0)
             return
         line, touched = entry["lines"][0]
-        self.blocked_on = self.look_up(entry, line, touched, now)
-        if self.blocked_on:
-            self.waited[self.blocked_on] += 1
-            return
+        depth = math.ceil(self.config["l1_latency"])
+        if self.config["l1_latency_place"] == "before_tags" and depth and self.reaches_l1(entry, line):
+            if len(self.pipeline) == depth:
+                return
+            ready = now + depth - 1
+            self.pipeline.append({"entry": entry, "line": line, "touched": touched, "ready": ready})
+        else:
+            self.dispatch_waits_for = self.look_up(entry, line, touched, now)
+            if self.dispatch_waits_for:
+                return
         entry["lines"].pop(0)
         if not entry["lines"]:
             self.queue.pop(0)
@@ -500,7 +561,7 @@ class PlainSm:
             if self.noc_is_full():
                 return "noc"
             l1.invalidate(line, wanted)
-            fetch = self.fetch(entry, None, now) if kind == "atomic" else None
+            fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
             self.send(line, touched, kind, entry["evict_first"], fetch, now)
             return None
         if kind == "store":
@@ -508,11 +569,11 @@ class PlainSm:
         counts = {"l1_read_requests": 1, "l1_read_sectors": len(wanted)}
         if is_local:
             counts["l1_local_read_sectors"] = len(wanted)
-        if entry["bypass"] or not (is_local or self.config["memory"]["l1_caches_global"]):
+        if not self.reaches_l1(entry, line):
             if self.noc_is_full():
                 return "noc"
             totals.update(counts)
-            fetch = self.fetch(entry, None, now)
+            fetch = self.fetch(entry, entry["load"], None, now)
             self.send(line, dict.fromkeys(wanted, 0), "read", entry["evict_first"], fetch, now)
             return None
         fetched = self.absent(line, wanted)
@@ -526,6 +587,8 @@ class PlainSm:
             return "mshr"
         if fetched and self.noc_is_full():
             return "noc"
+        if fetched and not self.can_take(line):
+            return "mshr"
         hits = wanted - fetched
         totals.update(counts)
         totals["l1_read_sector_hits"] += len(hits)
@@ -533,7 +596,7 @@ class PlainSm:
         totals["l1_read_request_hits"] += not wanted & fetched
         pending = {s for m in joined for s in m["sectors"]} & hits
         totals["l1_pending_sector_hits"] += len(pending)
-        load, before = entry["load"], self.time_before(entry, now)
+        load, before = entry["load"], self.time_before_miss(entry, now)
         written_back = None
         if not l1.on_fill:
             _, _, written_back = l1.read(line, wanted, entry["evict_first"])
@@ -547,10 +610,11 @@ class PlainSm:
             mshr = {"line": line, "sectors": fetched, "targets": [(load, before)]}
             self.mshrs.append(mshr)
             load["left"] += 1
-            fetch = self.fetch(entry, mshr, now)
+            fetch = self.fetch(entry, load, mshr, now)
             self.send(line, dict.fromkeys(fetched, 0), "read", entry["evict_first"], fetch, now)
         if not joined and not fetched:
-            latency = math.ceil(self.config["l1_latency"])
+            latency = 1 if self.at_tags else math.ceil(self.config["l1_latency"])
+            before = self.time_before(entry, now)
             load["left"] += 1
             self.arrive(load, now + latency, {**before, "l1": before["l1"] + latency * TICKS})
         self.arrive(load, now, {})
@@ -560,8 +624,9 @@ class PlainSm:
         l1, totals = self.l1, self.machine.totals
         if self.noc_is_full():
             return "noc"
-        fetches = l1.write_miss == "fetch_on_write" and self.absent(line, touched)
-        if fetches and self.mshrs_are_full():
+        if l1.write_fetch(line, touched) and self.mshrs_are_full():
+            return "mshr"
+        if l1.write_miss != "no_allocate" and not self.can_take(line):
             return "mshr"
         hits, fetch, forward, written_back = l1.write(
             line, touched, entry["row"], entry["evict_first"]
@@ -575,24 +640,35 @@ class PlainSm:
         if fetch:
             mshr = {"line": line, "sectors": fetch, "targets": []}
             self.mshrs.append(mshr)
-            request = self.fetch(entry, mshr, now)
+            request = self.fetch(entry, None, mshr, now)
             self.send(line, dict.fromkeys(fetch, 0), "read", entry["evict_first"], request, now)
         if forward:
             part = {s: touched[s] for s in forward}
-            self.send(line, part, "write", entry["evict_first"], None, now)
+            request = None
+            if entry["load"]:
+                entry["load"]["left"] += 1
+                request = self.fetch(entry, entry["load"], None, now)
+            self.send(line, part, "write", entry["evict_first"], request, now)
+        if entry["load"]:
+            self.arrive(entry["load"], now, {})
         return None
+
+    def can_take(self, line):
+        if self.config["lines_under_way"] != "reserved" or self.l1.on_fill:
+            return True
+        return self.l1.make_room(line, {mshr["line"] for mshr in self.mshrs})
 
     def write_back(self, written_back, now):
         if written_back:
             self.send(written_back[0], written_back[1], "write", False, None, now)
 
-    def fetch(self, entry, mshr, now):
+    def fetch(self, entry, load, mshr, now):
         return {
-            "load": entry["load"],
+            "load": load,
             "mshr": mshr,
             "packets": 0,
             "evict_first": entry["evict_first"],
-            "before": self.time_before(entry, now),
+            "before": self.time_before_miss(entry, now),
         }
 
     def send(self, line, sectors, kind, evict_first, fetch, now):
@@ -610,6 +686,7 @@ class PlainSm:
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,
+                    "looked_up": self.at_tags,
                     "entered": now * TICKS,
                     "mark": now * TICKS,
                     "waited": Counter(),
@@ -625,7 +702,7 @@ class PlainSm:
             return
         latency = dict(packet["waited"])
         latency["l2"] = now * TICKS - packet["entered"] - sum(latency.values())
-        if fetch["load"]:
+        if fetch["load"] and fetch["load"]["returns"]:
             self.misses += 1
             self.miss_ticks.update(latency)
             self.miss_ticks.update(fetch["before"])
@@ -653,6 +730,8 @@ class PlainSm:
         load["left"] -= 1
         if load["left"] == 0:
             self.completed.append(load)
+            if not load["returns"]:
+                return
             parts = ["mshr", "noc", "queue", "dram", *(["l2"] * bool(self.config["l2_clock_ghz"]))]
             memory = sum(load["latency"].get(part, 0) for part in parts)
             self.critical_path = max(self.critical_path, load["critical_before"] + memory)

@@ -1,6 +1,7 @@
 """Plain definition of slices of L2 and DRAM channels, for the timing stage (timing.py)."""
 
 import math
+from collections import Counter
 
 #: Time is counted in 2^-20 SM cycles.
 TICKS = 2**20
@@ -31,11 +32,12 @@ class Slice:
         self.channel = machine.channels[index // machine.sharers]
         self.requests, self.replies, self.mshrs, self.fills = [], [], [], []
         self.waited = {"dram": 0, "reply": 0}
+        self.port = Link(machine.l2_period)
         self.last_write = -1
 
     def cycle(self, now):
         self.take_fills(now)
-        if not self.requests:
+        if not self.requests or not self.port.is_free(now):
             return
         packet = self.requests[0]
         serve = self.write if packet["kind"] == "write" else self.read
@@ -46,22 +48,33 @@ class Slice:
             self.requests.pop(0)
             packet["waited"]["queue"] += self.waited["dram"] - packet["marks"]["dram"]
             packet["waited"]["noc"] += self.waited["reply"] - packet["marks"]["reply"]
+            packet["mark"] = now
+            if packet["left"] == 0:
+                self.finish(packet)
+
+    def use_port(self, sectors, now):
+        cycles = self.config["l2_slice_request_cycles"]
+        if self.config["l2_slice_bytes_per_cycle"]:
+            count = 32 * len(sectors)
+            cycles = max(cycles, count / self.config["l2_slice_bytes_per_cycle"])
+        self.port.take(now, math.floor(cycles * self.machine.l2_period + 0.5))
 
     def is_full(self):
         return len(self.replies) >= self.config["l2_queue_entries"]
 
     def take_fills(self, now):
         while self.fills and self.fills[0][0] <= now:
-            time, start, mshr = self.fills[0]
+            time, start, mshr, written = self.fills[0]
             period = self.machine.l2_period
             seen = max(-(-time // period), start // period + 1) * period
-            while mshr["targets"]:
-                packet = mshr["targets"][0]
-                answers = packet["kind"] != "reduction"
-                if packet["left"] == 1 and answers and self.is_full():
+            targets = [written] if mshr is None else mshr["targets"]
+            while targets:
+                packet = targets[0]
+                if packet["left"] == 1 and packet["fetch"] and self.is_full():
                     return
-                mshr["targets"].pop(0)
-                mshr["served"] += 1
+                targets.pop(0)
+                if mshr is not None:
+                    mshr["served"] += 1
                 queued = min(max(start - packet["mark"], 0), now - packet["mark"])
                 late = max(now - max(packet["mark"], seen), 0)
                 packet["waited"]["queue"] += queued
@@ -70,12 +83,12 @@ class Slice:
                 packet["mark"] = now
                 packet["left"] -= 1
                 if packet["left"] == 0:
-                    self.finish(packet, answers)
+                    self.finish(packet)
             self.mshrs = [m for m in self.mshrs if m is not mshr]
             self.fills.pop(0)
 
-    def finish(self, packet, answers):
-        if answers:
+    def finish(self, packet):
+        if packet["fetch"]:
             self.replies.append(packet)
         else:
             self.machine.packets -= 1
@@ -96,7 +109,6 @@ class Slice:
     def read(self, packet, now):
         l2, totals = self.machine.l2, self.machine.totals
         modifies = packet["kind"] != "read"
-        answers = packet["kind"] != "reduction"
         wanted = set(packet["sectors"])
         fetched = self.absent(packet["line"], wanted)
         joined = [
@@ -110,8 +122,10 @@ class Slice:
             return "dram"
         if (fetched or (modifies and l2.through)) and self.dram_is_full():
             return "dram"
-        if not fetched and not joined and answers and self.is_full():
+        if not fetched and not joined and packet["fetch"] and self.is_full():
             return "reply"
+        if fetched and not self.can_take(packet["line"]):
+            return "dram"
         hits, _, written_back = l2.read(packet["line"], wanted, packet["evict_first"])
         if modifies:
             totals.update(l2_atomic_sectors=len(wanted), l2_atomic_sector_hits=len(hits))
@@ -128,6 +142,8 @@ class Slice:
         for mshr in joined:
             mshr["targets"].append(packet)
             packet["left"] += 1
+        waits = fetched or joined
+        self.use_port((written_back[1] if written_back else ()) if waits else wanted, now)
         if fetched:
             packet["left"] += 1
             self.fetch(packet["line"], fetched, [packet])
@@ -136,21 +152,22 @@ class Slice:
         if modifies:
             _, _, forward, _ = l2.write(packet["line"], packet["sectors"], 0, packet["evict_first"])
             self.write_to_dram(packet["line"], forward)
-        packet["mark"] = now
-        if packet["left"] == 0:
-            self.finish(packet, answers)
         return None
 
     def write(self, packet, now):
         l2, totals = self.machine.l2, self.machine.totals
         line = packet["line"]
-        fetches = l2.write_miss == "fetch_on_write" and self.absent(line, packet["sectors"])
+        fetches = l2.write_fetch(line, packet["sectors"])
         if fetches and self.mshrs_are_full():
             return "dram"
         needs_dram = (
             fetches or l2.through or not l2.contains(line) or l2.write_miss == "no_allocate"
         )
         if needs_dram and self.dram_is_full():
+            return "dram"
+        if packet["fetch"] and self.is_full():
+            return "reply"
+        if l2.write_miss != "no_allocate" and not self.can_take(line):
             return "dram"
         hits, fetch, forward, written_back = l2.write(
             line, packet["sectors"], 0, packet["evict_first"]
@@ -160,14 +177,24 @@ class Slice:
             l2_write_sectors=len(packet["sectors"]),
             l2_write_sector_hits=len(hits),
         )
+        passes = fetch or forward
+        self.use_port(
+            (written_back[1] if written_back else ()) if passes else packet["sectors"], now
+        )
+        answers = packet["fetch"] is not None
+        packet["left"] = int(answers and bool(passes))
+        self.write_to_dram(line, forward, packet if answers else None)
         if fetch:
-            self.fetch(line, fetch, [])
-        self.write_to_dram(line, forward)
+            self.fetch(line, fetch, [packet] if answers and not forward else [])
         if written_back:
             self.write_to_dram(written_back[0], written_back[1])
         self.last_write = now
-        self.machine.packets -= 1
         return None
+
+    def can_take(self, line):
+        if self.config["lines_under_way"] != "reserved":
+            return True
+        return self.machine.l2.make_room(line, {mshr["line"] for mshr in self.mshrs})
 
     def fetch(self, line, sectors, targets):
         mshr = {"line": line, "sectors": sectors, "targets": targets, "served": 0}
@@ -175,13 +202,13 @@ class Slice:
         self.machine.totals["dram_read_sectors"] += len(sectors)
         self.to_dram(line, sectors, mshr)
 
-    def write_to_dram(self, line, sectors):
+    def write_to_dram(self, line, sectors, packet=None):
         if sectors:
             self.machine.totals["dram_write_sectors"] += len(sectors)
-            self.to_dram(line, sectors, None)
+            self.to_dram(line, sectors, None, packet)
 
-    def to_dram(self, line, sectors, mshr):
-        self.channel.queue.append((self, mshr, 32 * len(sectors), self.row_of(line)))
+    def to_dram(self, line, sectors, mshr, packet=None):
+        self.channel.queue.append((self, mshr, packet, 32 * len(sectors), self.row_of(line)))
 
     def row_of(self, line):
         if not self.config["dram_row_bytes"]:
@@ -190,7 +217,10 @@ class Slice:
         chunk, rest = divmod(line * l2["line_bytes"], l2["slice_interleave_bytes"])
         address = chunk // l2["slices"] * l2["slice_interleave_bytes"] + rest
         sharers = self.machine.sharers
-        return address // self.config["dram_row_bytes"] * sharers + self.index % sharers
+        turn, takers = self.config["dram_bank_interleave_bytes"], self.config["dram_interleaved_banks"]
+        part, rest = divmod(address, turn)
+        row = (part // takers * turn + rest) // self.config["dram_row_bytes"]
+        return (row * sharers + self.index % sharers) * takers + part % takers
 
 
 class Channel:
@@ -203,33 +233,119 @@ class Channel:
         self.rate = machine.transfer_time(
             1024.0 * self.config["dram_channels"], self.config["dram_bandwidth_gbs"]
         )
-        self.banks = {}
+        self.last = None
+        self.banks = [
+            {"row": None, "request": None, "left": 0, "free": Counter()}
+            for _ in range(self.config["dram_banks"])
+        ]
+        self.groups = [0] * self.config["dram_bank_groups"]
+        self.turn, self.free = 0, Counter()
+        self.next_refresh = self.cycles("dram_trefi")
 
-    def first_ready(self, now):
-        for request in self.queue:
-            if not self.config["dram_row_bytes"]:
-                return request
-            row, ready = self.banks.get(request[3] % self.config["dram_banks"], (None, 0))
-            if row == request[3] and ready <= now:
-                return request
-        return None
+    def cycles(self, *names):
+        return sum(self.config[name] for name in names) * self.machine.dram_period
+
+    def is_busy(self):
+        return self.queue or any(bank["request"] for bank in self.banks)
+
+    def time_of(self, count):
+        return count * self.rate // 1024
+
+    def done(self, request, now):
+        owner, mshr, packet, _, _ = request
+        self.machine.totals["dram_writes" if mshr is None else "dram_reads"] += 1
+        latency = ticks(self.config["dram_latency"])
+        if self.config["dram_row_bytes"]:
+            latency = max(latency - self.cycles("dram_trcd"), 0)
+            if mshr is None:
+                latency = max(latency - self.cycles("dram_cl") + self.cycles("dram_wl"), 0)
+        if mshr is not None or packet is not None:
+            owner.fills.append((now + latency, now, mshr, packet))
 
     def cycle(self, now):
-        while self.bus.is_free(now):
-            request = self.first_ready(now)
-            if request is None:
-                break
-            self.queue = [other for other in self.queue if other is not request]
-            owner, mshr, count, _ = request
-            self.bus.take(now, count * self.rate // 1024)
-            self.machine.totals["dram_writes" if mshr is None else "dram_reads"] += 1
-            if mshr is not None:
-                owner.fills.append((now + ticks(self.config["dram_latency"]), now, mshr))
-        if not self.config["dram_row_bytes"]:
+        if self.config["dram_row_bytes"]:
+            self.command(now)
             return
-        for _, _, _, row in self.queue:
-            bank = row % self.config["dram_banks"]
-            is_open, _ = self.banks.get(bank, (None, 0))
-            if not any(other[3] == is_open for other in self.queue):
-                self.banks[bank] = (row, now + ticks(self.config["dram_row_miss_cycles"]))
-                self.machine.totals["dram_row_misses"] += 1
+        while self.queue and self.bus.is_free(now):
+            request = self.queue.pop(0)
+            self.bus.take(now, self.time_of(request[3]))
+            self.last = self.bus.busy_until
+            self.done(request, now)
+
+    def command(self, now):
+        while self.config["dram_trefi"] and self.next_refresh <= now:
+            for bank in self.banks:
+                bank["row"] = None
+                end = self.next_refresh + self.cycles("dram_trfc")
+                bank["free"]["open"] = max(bank["free"]["open"], end)
+            self.next_refresh += self.cycles("dram_trefi")
+        for b, bank in enumerate(self.banks):
+            waiting = [request for request in self.queue if request[4] % len(self.banks) == b]
+            if bank["request"] is None and waiting:
+                hits = [request for request in waiting if request[4] == bank["row"]]
+                bank["request"] = (hits or waiting)[0]
+                bank["left"] = bank["request"][3]
+                self.queue = [other for other in self.queue if other is not bank["request"]]
+        order = [(self.turn + i) % len(self.banks) for i in range(len(self.banks))]
+        for b in order:
+            bank = self.banks[b]
+            if bank["request"] and bank["row"] == bank["request"][4] and self.can_burst(b, now):
+                self.burst(b, now)
+                return
+        for b in order:
+            bank = self.banks[b]
+            if bank["request"] is None or bank["row"] == bank["request"][4]:
+                continue
+            if bank["row"] is None and max(bank["free"]["open"], self.free["open"]) <= now:
+                self.open(b, now)
+                return
+            if bank["row"] is not None and bank["free"]["close"] <= now:
+                bank["row"] = None
+                closed = now + self.cycles("dram_trp")
+                bank["free"]["open"] = max(bank["free"]["open"], closed)
+                self.turn = (b + 1) % len(self.banks)
+                return
+
+    def can_burst(self, b, now):
+        kind = "write" if self.banks[b]["request"][1] is None else "read"
+        return (
+            self.bus.is_free(now)
+            and self.banks[b]["free"][kind] <= now
+            and self.free[kind] <= now
+            and self.groups[b % len(self.groups)] <= now
+        )
+
+    def burst(self, b, now):
+        bank, config = self.banks[b], self.config
+        count = min(bank["left"], config["dram_burst_bytes"])
+        bank["left"] -= count
+        time = self.time_of(count)
+        self.bus.take(now, time)
+        self.last = self.bus.busy_until
+        full = self.time_of(config["dram_burst_bytes"])
+        self.groups[b % len(self.groups)] = now + full * config["dram_tccdl"] // config["dram_tccd"]
+        if bank["request"][1] is None:
+            self.free["read"] = now + self.cycles("dram_wl", "dram_twtr") + time
+            closed = now + self.cycles("dram_wl", "dram_twr") + time
+        else:
+            turn = max(config["dram_cl"] + 2 - config["dram_wl"], 0)
+            self.free["write"] = now + turn * self.machine.dram_period + time
+            closed = now + self.cycles("dram_trtp")
+        bank["free"]["close"] = max(bank["free"]["close"], closed)
+        if bank["left"] == 0:
+            self.done(bank["request"], now)
+            bank["request"] = None
+
+    def open(self, b, now):
+        bank = self.banks[b]
+        bank["row"] = bank["request"][4]
+        self.machine.totals["dram_row_misses"] += 1
+        self.turn = (b + 1) % len(self.banks)
+        self.free["open"] = now + self.cycles("dram_trrd")
+        sooner = max(self.config["dram_trcd"] - self.config["dram_wl"] - 1, 0)
+        bank["free"] = Counter(
+            read=now + self.cycles("dram_trcd"),
+            write=now + sooner * self.machine.dram_period,
+            close=now + self.cycles("dram_tras"),
+            open=now + self.cycles("dram_tras", "dram_trp"),
+        )
