@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from warpstack import _core, host
 from warpstack._util.trace_budget import default_budget
@@ -220,7 +221,7 @@ def test_interrupt_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=rounds(25))
 @given(kernels())
 def test_trace_files_keep_everything(tmp_path_factory, kernel):
     path = str(tmp_path_factory.mktemp("file") / "kernel")

@@ -19,14 +19,15 @@ import pytest
 
 import doors
 import warpstack as ws
+from effort import rounds
 from time_limit import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_DOORS", "")
 SEED = int(CHOICE) if CHOICE.isdigit() else 1
 #: Combinations of the default run, of each kind.
-SAMPLE = 1000
+SAMPLE = rounds(1000)
 #: Tables, which most plots draw before they find what is wrong.
-TABLES = 40
+TABLES = rounds(40)
 #: Seconds that one call may take; most take less than a hundredth.
 LIMIT = 20
 

@@ -19,10 +19,11 @@ import pytest
 from test_doors import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
+from effort import rounds
 from time_limit import TooSlow, time_limit
 from warpstack import cli
 
-SAMPLE = 250
+SAMPLE = rounds(250)
 #: Options that do other work than this test can wait for, with what they have instead.
 SLOW = {("trace", "workload"), ("figure", "all"), ("figure", "names")}
 WRONG = {

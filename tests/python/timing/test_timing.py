@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from twins.timing import PARTS, TICKS, Machine
 from warpstack.cli import main
@@ -76,14 +77,14 @@ def assert_same(result, plain):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(kernels(), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=rounds(8))
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
 def test_l2_persists_between_kernels(launches, gpu):
     plain = Machine(simulator_config(gpu))
@@ -182,7 +183,7 @@ class TestAgainstCacheSimulation:
 
 class TestConservation:
     @pytest.mark.slow
-    @settings(max_examples=40)
+    @settings(max_examples=rounds(40))
     @given(kernels(), timed_gpus())
     def test_holds_on_every_gpu(self, kernel, gpu):
         result = ws.simulate(kernel, gpu)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import accelsim_text as text
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from twins import accelsim as twin
 from warpstack import _core
@@ -112,7 +113,7 @@ def assert_accelsim_reads(kernel, text):
 
 class TestSassTraces:
     @pytest.mark.slow
-    @settings(max_examples=80)
+    @settings(max_examples=rounds(80))
     @given(kernels())
     def test_random_kernels(self, tmp_path_factory, kernel):
         folder = tmp_path_factory.mktemp("accelsim")
@@ -216,7 +217,7 @@ def generic_traces(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=rounds(120))
 @given(generic_traces())
 def test_every_space(tmp_path_factory, source):
     """Accesses of aligned lanes always have addresses, through the windows too."""
@@ -378,7 +379,7 @@ def ptx_kernels(draw):
 
 class TestPtxTraces:
     @pytest.mark.slow
-    @settings(max_examples=120)
+    @settings(max_examples=rounds(120))
     @given(ptx_kernels(), st.sampled_from([80, 86, 90]))
     def test_random_kernels(self, tmp_path_factory, kernel, version):
         folder = tmp_path_factory.mktemp("ptx")
