@@ -3,8 +3,6 @@
 import json
 import lzma
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from strategies import kernels
 from twins import accelsim as twin
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
+from warpstack.cli import main
 from warpstack.traces.trace import KernelTrace
 
 SHARED_WINDOW, LOCAL_WINDOW = 0x7F60_0000_0000, 0x7F62_0000_0000
@@ -618,16 +617,14 @@ class TestSaving:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.slow
-    def test_command_line(self, strided_path, tmp_path):
-        command = [sys.executable, "-m", "warpstack", "convert", str(strided_path)]
+    def test_command_line(self, strided_path, tmp_path, capsys):
+        command = ["convert", str(strided_path)]
         arguments = [str(tmp_path / "out"), "--to", "accelsim", "--binary-version", "86", "--xz"]
-        run = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
+        assert main([*command, *arguments]) == 0
         assert re.fullmatch(
-            r".*out: 2 kernels, 831,488 warp instructions, [\d.]+ MiB\n", run.stdout
+            r".*out: 2 kernels, 831,488 warp instructions, [\d.]+ MiB\n", capsys.readouterr().out
         )
         assert ws.load(tmp_path / "out").kernels[0]._core.header["binary_version"] == 86
-        bad = subprocess.run(
-            [*command, str(tmp_path / "p"), "--xz"], capture_output=True, text=True, check=False
-        )
-        assert bad.returncode == 2
-        assert "compression = 'xz' is not an option of the format parquet" in bad.stderr
+        assert main([*command, str(tmp_path / "p"), "--xz"]) == 2
+        err = capsys.readouterr().err
+        assert "compression = 'xz' is not an option of the format parquet" in err
