@@ -397,17 +397,20 @@ def test_grid_synchronization(cooperative, tmp_path):
     assert not result.problem()
 
 
+@pytest.mark.slow
 def test_grid_synchronization_of_a_plain_launch(cooperative):
     with pytest.raises(ws.InputError, match="needs a cooperative launch"):
         cooperative("plain_launch")
 
 
+@pytest.mark.slow
 def test_launch_bounds(cooperative):
     _, out, err = cooperative("launch_bounds")
     assert out == ["cudaErrorLaunchOutOfResources", "cudaSuccess"]
     assert "a block of 65 threads is too large: its __launch_bounds__ allow 64" in err
 
 
+@pytest.mark.slow
 def test_layered_and_cubemap_arrays(cooperative):
     assert cooperative("layers")[1] == ["201 511", "cudaErrorInvalidValue"]
 

@@ -648,6 +648,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_holds_no_store(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDING, str(tmp_path)], stdout=subprocess.PIPE, text=True

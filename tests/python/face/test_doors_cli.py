@@ -189,6 +189,7 @@ def run(arguments: list[str], **settings: Any) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_full_output():
     with open("/dev/full", "w") as full:
         done = run(["predict", "small"], stdout=full)
@@ -196,6 +197,7 @@ def test_full_output():
     assert done.stderr == "warpstack: error: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_broken_pipe_is_quiet():
     reader, writer = os.pipe()
     os.close(reader)
@@ -204,6 +206,7 @@ def test_broken_pipe_is_quiet():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name", "expected"),
     [

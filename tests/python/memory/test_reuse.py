@@ -49,6 +49,7 @@ def test_distances_equal_plain_definition(values):
     assert ws.stack_distances(as_lines(values)).tolist() == expected
 
 
+@pytest.mark.slow
 def test_distances_of_a_long_stream():
     """The times of last accesses move together many times, and the table grows."""
     rng = np.random.default_rng(5)
