@@ -233,6 +233,7 @@ def windows(rng, lines, count):
     return (np.arange(count) * lines // count + rng.integers(0, lines // 20, count)) % lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stream", [lambda rng, lines, count: rng.integers(0, lines, count), skewed, windows]
 )
