@@ -7,17 +7,12 @@ import matplotlib as mpl
 import pytest
 from hypothesis import HealthCheck, settings
 
+import effort
 import warpstack as ws
 
 mpl.use("Agg")
 # Sweeps of the tests neither use nor fill the user's cache.
 os.environ["WARPSTACK_CACHE"] = "off"
-# Machines are shared: no time limits per example, and the same examples on every run.
-settings.register_profile(
-    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("quick", settings.get_profile("default"), max_examples=10)
-settings.load_profile("default")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared"
@@ -27,13 +22,27 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick",
         action="store_true",
-        help="leave out the tests marked slow, and try fewer examples in the others",
+        help="leave out the tests marked slow, and try a tenth of the random inputs in the others",
+    )
+    parser.addoption(
+        "--thorough", action="store_true", help="try all random inputs instead of a third of them"
     )
 
 
 def pytest_configure(config):
-    if config.getoption("quick"):
-        settings.load_profile("quick")
+    if config.getoption("quick") and config.getoption("thorough"):
+        raise pytest.UsageError("--quick and --thorough exclude each other")
+    # Before any test module is imported: the number of examples is in decorators.
+    effort.tier = next((t for t in ("quick", "thorough") if config.getoption(t)), "usual")
+    # Machines are shared: no time limits per example, and the same examples on every run.
+    settings.register_profile(
+        effort.tier,
+        max_examples=effort.rounds(100),
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile(effort.tier)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -603,13 +603,23 @@ def wrong_values(folder: Path) -> dict[str, Any]:
     }
 
 
-def damaged_tables(table: pd.DataFrame, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield tables that lack a column or have other values in one."""
-    yield "without rows", table.iloc[:0]
-    yield "twice", pd.concat([table, table])
-    yield "with a row label for all", table.set_axis([0] * len(table))
+def damaged_tables(table: pd.DataFrame) -> Iterator[tuple[str, Callable[[], pd.DataFrame]]]:
+    """Yield what makes tables that lack a column or have other values in one: few of them are made."""
+
+    def of_other_values(column: str, value: Any, everywhere: bool = False) -> pd.DataFrame:
+        changed = table.astype({column: object}).copy()
+        if not everywhere:
+            changed.iloc[0, list(table.columns).index(column)] = value
+        elif len(changed):
+            values = pd.Series([value] * len(changed), dtype=object, index=changed.index)
+            changed.isetitem(list(table.columns).index(column), values)
+        return changed
+
+    yield "without rows", lambda: table.iloc[:0]
+    yield "twice", lambda: pd.concat([table, table])
+    yield "with a row label for all", lambda: table.set_axis([0] * len(table))
     for column in table.columns:
-        yield f"without {column}", table.drop(columns=column)
+        yield f"without {column}", partial(table.drop, columns=column)
         for name, value in (
             ("None", None),
             ("text", "x"),
@@ -621,16 +631,8 @@ def damaged_tables(table: pd.DataFrame, seed: int) -> Iterator[tuple[str, pd.Dat
             ("surrogate", "\udc80"),
             ("NA", pd.NA),
         ):
-            changed = table.astype({column: object}).copy()
-            if len(changed):
-                changed.isetitem(
-                    list(table.columns).index(column),
-                    pd.Series([value] * len(changed), dtype=object, index=changed.index),
-                )
-            yield f"{column} all {name}", changed
+            yield f"{column} all {name}", partial(of_other_values, column, value, everywhere=True)
             if len(table) > 1:
-                one = table.astype({column: object}).copy()
-                one.iloc[0, list(table.columns).index(column)] = value
-                yield f"{column} {name} in a row", one
-    yield "a column twice", pd.concat([table, table.iloc[:, :1]], axis=1)
-    yield "columns of numbers", table.set_axis(range(table.shape[1]), axis=1)
+                yield f"{column} {name} in a row", partial(of_other_values, column, value)
+    yield "a column twice", lambda: pd.concat([table, table.iloc[:, :1]], axis=1)
+    yield "columns of numbers", lambda: table.set_axis(range(table.shape[1]), axis=1)

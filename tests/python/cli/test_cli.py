@@ -414,27 +414,39 @@ def test_names_that_the_terminal_cannot_show(tmp_path):
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     assert out.startswith("gr\\xf6\\xdfe on pascal-mdm")
-    with command("convert", tmp_path / "a\udcffb", tmp_path / "c\udcff") as process:
+    # One process for two commands: each takes long to start.
+    source = """
+import sys
+from warpstack.cli import main
+trace, copy, missing = sys.argv[1:]
+assert main(["convert", trace, copy]) == 0
+sys.exit(main(["info", missing]))
+"""
+    names = [tmp_path / name for name in ("a\udcffb", "c\udcff", "no\udcff")]
+    with child("-c", source, *names) as process:
         out, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (0, "")
-    assert "c\\xff: 1 kernels" in out
-    with command("info", tmp_path / "no\udcff") as process:
-        _, err = process.communicate(timeout=120)
     assert process.returncode == 2
+    assert "c\\xff: 1 kernels" in out
     assert err == f"warpstack: error: {tmp_path}/no\\xff: no such file or folder\n"
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory):
+    """Return the trace of a kernel whose caches take a second to simulate, and its cycles ten."""
+    path = tmp_path_factory.mktemp("long") / "long"
+    ws.save(ws.App([ws.patterns.gather(loads=100, blocks=112, footprint_mib=512)]), path)
+    return path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", ["simulate_caches", "simulate"])
-def test_interrupt_ends_a_long_run(tmp_path, call):
+def test_interrupt_ends_a_long_run(long_run, call):
     """Ctrl-C stops the compiled loops too."""
-    kernel = ws.patterns.gather(loads=100, blocks=448, footprint_mib=512)
-    ws.save(ws.App([kernel]), tmp_path / "long")
     # Whoever runs the tests may ignore the signal, and children inherit that.
     source = f"""
 import signal, warpstack as ws
 signal.signal(signal.SIGINT, signal.default_int_handler)
-kernel = ws.load({str(tmp_path / "long")!r}).kernels[0]
+kernel = ws.load({str(long_run)!r}).kernels[0]
 print("ready", flush=True)
 while True:
     ws.{call}(kernel, ws.gpu("pascal-mdm"))

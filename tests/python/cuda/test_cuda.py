@@ -25,7 +25,7 @@ def device():
     return cuda.Device(0.25)
 
 
-@pytest.fixture(params=["nvrtc", "nvcc"])
+@pytest.fixture(params=["nvrtc", pytest.param("nvcc", marks=pytest.mark.slow)])
 def compiler(request):
     if request.param == "nvrtc" and cuda_compiler._find_nvrtc() is None:
         pytest.skip("NVRTC is not installed (warpstack[cuda] brings it)")

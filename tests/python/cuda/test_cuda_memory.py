@@ -121,6 +121,7 @@ def test_handles_are_neither_copied_nor_pickled(device, kind, operation):
 # ---- what is given back ----
 
 
+@pytest.mark.slow
 def test_twenty_thousand_devices():
     before = status("VmSize")
     peak = 0

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from warpstack import _core, host
 from warpstack._util.trace_budget import default_budget
@@ -220,7 +221,7 @@ def test_interrupt_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=rounds(25))
 @given(kernels())
 def test_trace_files_keep_everything(tmp_path_factory, kernel):
     path = str(tmp_path_factory.mktemp("file") / "kernel")
@@ -396,17 +397,20 @@ def test_grid_synchronization(cooperative, tmp_path):
     assert not result.problem()
 
 
+@pytest.mark.slow
 def test_grid_synchronization_of_a_plain_launch(cooperative):
     with pytest.raises(ws.InputError, match="needs a cooperative launch"):
         cooperative("plain_launch")
 
 
+@pytest.mark.slow
 def test_launch_bounds(cooperative):
     _, out, err = cooperative("launch_bounds")
     assert out == ["cudaErrorLaunchOutOfResources", "cudaSuccess"]
     assert "a block of 65 threads is too large: its __launch_bounds__ allow 64" in err
 
 
+@pytest.mark.slow
 def test_layered_and_cubemap_arrays(cooperative):
     assert cooperative("layers")[1] == ["201 511", "cudaErrorInvalidValue"]
 

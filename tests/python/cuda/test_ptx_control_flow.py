@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import ptx_programs
 import warpstack as ws
+from effort import rounds
 from ptx_forms import HEADER, at, run
 from twins import ptx_scalar
 from warpstack.errors import InputError
@@ -248,7 +249,7 @@ def check_program(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=rounds(80))
 @given(programs)
 def test_random_programs(program):
     check_program(write(program))
@@ -352,7 +353,7 @@ def test_lanes_break_in_the_program_of_the_reference_material(shared):
 def test_random_programs_of_many_values(part):
     """Further ones, by hand: python tests/python/ptx_programs.py --count 1000000 --seed 100000."""
     device = ws.cuda.Device(0.25)
-    for seed in range(250 * part, 250 * (part + 1)):
+    for seed in range(250 * part, 250 * part + rounds(250)):
         ptx_programs.check_program(
             ptx_programs.write_program(seed), device, 32 - seed % 4, count_lanes=seed % 10 == 0
         )

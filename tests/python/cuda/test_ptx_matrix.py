@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from ptx_forms import at, edges, run
 from twins import ptx_matrix as twin
 from warpstack.errors import InputError
@@ -281,7 +282,7 @@ def from_memory(data, kind, layout, stride, rows, columns):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(
     form=st.sampled_from(WMMA),
     layouts=st.tuples(*[st.sampled_from(["row", "col"])] * 4),

@@ -30,6 +30,7 @@ def pages():
     return module
 
 
+@pytest.mark.slow
 def test_each_study_starts_and_contributing_names_it():
     process = subprocess.run(
         [sys.executable, "-c", START, *PROGRAMS],

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from warpstack import _core
 from warpstack.exploration import stage_cache
@@ -226,7 +227,7 @@ def test_limits_are_checked(tmp_path, limit):
         ws.StageCache(tmp_path, limit_bytes=limit)
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(kernels(), gpus(), st.booleans())
 def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
     warp = ws.representative_warp(kernel) if observing else None
@@ -242,7 +243,7 @@ def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
     assert np.array_equal(again.words, core.words)
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(kernels(max_instructions=3), gpus(), st.data())
 def test_words_that_are_no_profile_are_refused(kernel, gpu, data):
     words = ws.simulate_caches(kernel, gpu)._core.words

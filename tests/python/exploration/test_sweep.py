@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from warpstack.exploration import store as sweep_store
 from warpstack.exploration.sweep import points_of
@@ -66,7 +67,7 @@ def designs(draw):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(
     st.lists(kernels(max_instructions=6), min_size=1, max_size=3),
     gpus(),
@@ -134,7 +135,7 @@ def replaced(gpu, field):
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=rounds(15))
 @given(kernels(), gpus())
 def test_the_memory_stage_reads_what_it_declares(kernel, gpu):
     words = ws.simulate_caches(kernel, gpu)._core.words
@@ -144,7 +145,7 @@ def test_the_memory_stage_reads_what_it_declares(kernel, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=rounds(15))
 @given(kernels(), gpus())
 def test_the_interval_stage_reads_what_it_declares(kernel, gpu):
     memory = ws.simulate_caches(kernel, gpu)
@@ -157,7 +158,7 @@ def test_the_interval_stage_reads_what_it_declares(kernel, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=rounds(10))
 @given(kernels(), gpus())
 def test_the_models_read_what_they_declare(kernel, gpu):
     profile = ws.interval_profile(kernel, gpu)
@@ -209,7 +210,7 @@ def test_every_field_belongs_to_a_stage_or_is_reported(pascal):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(kernels(), gpus(), st.data())
 def test_the_batch_equals_each_evaluation(kernel, gpu, data):
     profile = ws.interval_profile(kernel, gpu)
@@ -363,7 +364,7 @@ def test_stage_results_are_kept(kernel, pascal, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=rounds(10))
 @given(st.lists(kernels(), min_size=1, max_size=3), gpus(), st.booleans())
 def test_kept_results_are_the_results(tmp_path_factory, launches, gpu, observing):
     folder = tmp_path_factory.mktemp("cache")
@@ -647,6 +648,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_holds_no_store(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDING, str(tmp_path)], stdout=subprocess.PIPE, text=True

@@ -19,14 +19,15 @@ import pytest
 
 import doors
 import warpstack as ws
+from effort import rounds
 from time_limit import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_DOORS", "")
 SEED = int(CHOICE) if CHOICE.isdigit() else 1
 #: Combinations of the default run, of each kind.
-SAMPLE = 1000
+SAMPLE = rounds(1000)
 #: Tables, which most plots draw before they find what is wrong.
-TABLES = 40
+TABLES = rounds(40)
 #: Seconds that one call may take; most take less than a hundredth.
 LIMIT = 20
 
@@ -181,14 +182,14 @@ def test_damaged_tables(calls):
         for argument, given in call.arguments.items()
         if isinstance(given, pd.DataFrame)
     ]
-    # Making all tables takes longer than trying some.
     combinations = [
-        (call, argument, what, table)
+        (call, argument, what, make)
         for call, argument, given in chosen(arguments, 4)
-        for what, table in doors.damaged_tables(given, SEED)
+        for what, make in doors.damaged_tables(given)
     ]
     problems = []
-    for call, argument, what, table in chosen(combinations, TABLES):
+    for call, argument, what, make in chosen(combinations, TABLES):
+        table = make()
         found = problem_of(lambda c=call, a=argument, t=table: c(**{a: t}))
         if found:
             problems.append(f"{call.name}({argument} {what}): {found}")

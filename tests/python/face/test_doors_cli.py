@@ -19,10 +19,11 @@ import pytest
 from test_doors import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
+from effort import rounds
 from time_limit import TooSlow, time_limit
 from warpstack import cli
 
-SAMPLE = 250
+SAMPLE = rounds(250)
 #: Options that do other work than this test can wait for, with what they have instead.
 SLOW = {("trace", "workload"), ("figure", "all"), ("figure", "names")}
 WRONG = {
@@ -188,6 +189,7 @@ def run(arguments: list[str], **settings: Any) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_full_output():
     with open("/dev/full", "w") as full:
         done = run(["predict", "small"], stdout=full)
@@ -195,6 +197,7 @@ def test_full_output():
     assert done.stderr == "warpstack: error: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_broken_pipe_is_quiet():
     reader, writer = os.pipe()
     os.close(reader)
@@ -203,6 +206,7 @@ def test_broken_pipe_is_quiet():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name", "expected"),
     [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import warpstack as ws
+from effort import rounds
 from warpstack import figures
 from warpstack.cli import main
 from warpstack.figures import drawing, errors, report, stages, study
@@ -490,7 +491,7 @@ class TestHardware:
 
     @pytest.mark.slow
     @given(st.binary(max_size=80) | st.text('app,cycles\nhotspot1.e"\r', max_size=80))
-    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=rounds(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_any_table_is_read_or_refused(self, tmp_path, content):
         path = self.write(tmp_path, content)
         said = ""

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from effort import rounds
 from time_limit import TooSlow, time_limit
 
 CHOICE = os.environ.get("WARPSTACK_RANGES", "")
 #: Random GPUs of the default run; ``WARPSTACK_RANGES=N`` tries N, of a fresh seed that is printed.
-COUNT = int(CHOICE) if CHOICE.isdigit() else 60
+COUNT = int(CHOICE) if CHOICE.isdigit() else rounds(60)
 LIMIT = 30
 
 FIELDS = {f.name: f for f in dataclasses.fields(ws.Gpu) if "doc" in f.metadata}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from accelsim_text import Instruction, grouped
+from effort import rounds
 from strategies import gpus, kernels
 from twins import interval as plain
 from warpstack import _core
@@ -26,7 +27,7 @@ def warp_program(kernel, block, warp, latencies):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(kernels(), st.sampled_from([1.0, 2.0, 4.0, 3.0]), st.integers(0, 2**32 - 1))
 def test_warp_groups_equal_plain_definition(kernel, rate, seed):
     rng = np.random.default_rng(seed)
@@ -51,7 +52,7 @@ def test_warp_groups_equal_plain_definition(kernel, rate, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(kernels(), gpus(), st.sampled_from([0.0, 0.0, 10.0, 1000.0]))
 def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     memory = ws.simulate_caches(kernel, gpu)
@@ -147,7 +148,7 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=rounds(50))
 @given(kernels(), gpus())
 def test_cycles_are_conserved(kernel, gpu):
     """Issue and stall cycles of the intervals are those of the warp, whatever the threshold."""
@@ -254,7 +255,7 @@ def test_representative_warp_is_of_the_majority():
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=30))
 def test_clustering_equals_plain_definition(warps):
     """Lloyd's iteration over every warp, one by one, from the same two starting points."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from accelsim_text import Instruction, grouped
+from effort import rounds
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
@@ -43,14 +44,14 @@ def assert_same(profile, plain):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(kernels(), gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate_caches(kernel, gpu), plain_system(gpu).run(kernel))
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), gpus())
 def test_l2_persists_between_kernels(launches, gpu):
     plain = plain_system(gpu)
@@ -59,7 +60,7 @@ def test_l2_persists_between_kernels(launches, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(kernels(), gpus())
 def test_observed_warp_equals_plain_definition(kernel, gpu):
     observe = (kernel._core.num_traced_blocks - 1, kernel.warps_per_block - 1)
@@ -81,7 +82,7 @@ def test_observed_warp_equals_plain_definition(kernel, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(kernels(), gpus())
 def test_conservation(kernel, gpu):
     """What leaves a level enters the next; reads and writes balance."""
@@ -147,7 +148,7 @@ def cache_configs(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(cache_configs(), st.integers(0, 2**32 - 1), st.integers(1, 300))
 def test_cache_equals_plain_definition(config, seed, num_accesses):
     core, plain = _core.Cache(config), PlainCache(**config)
@@ -185,7 +186,7 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=rounds(80))
 @given(
     kernels(),
     gpus(),
@@ -210,7 +211,7 @@ def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filt
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(kernels(), gpus(), st.integers(1, 40))
 def test_greedy_order_equals_plain_definition(kernel, gpu, mshrs):
     gpu = gpu.replace(l1_mshrs=mshrs)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from twins import reuse as plain
 from warpstack.hardware.stages import Stage, to_core
@@ -41,13 +42,14 @@ def test_sdcm_by_hand():
     assert profile.sdcm(1, 4) == pytest.approx(9 / 64)
 
 
-@settings(max_examples=200)
+@settings(max_examples=rounds(200))
 @given(streams)
 def test_distances_equal_plain_definition(values):
     expected = [-1 if d is None else d for d in plain.distances(values)]
     assert ws.stack_distances(as_lines(values)).tolist() == expected
 
 
+@pytest.mark.slow
 def test_distances_of_a_long_stream():
     """The times of last accesses move together many times, and the table grows."""
     rng = np.random.default_rng(5)
@@ -62,7 +64,7 @@ def test_distances_of_a_long_stream():
         previous[line] = i
 
 
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(streams.filter(len), st.integers(1, 12), st.integers(0, 40))
 def test_hit_rates_equal_plain_definition(values, ways, more):
     profile = ws.ReuseProfile.from_lines(as_lines(values))
@@ -124,7 +126,7 @@ def test_empty_stream():
 # Streams of kernels
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(kernels(), gpus(), st.sampled_from([32, 64, 128, 256]))
 def test_streams_of_kernels_equal_plain_definition(kernel, gpu, line_bytes):
     limits = to_core(gpu, Stage.MEMORY)["sm"]
@@ -150,7 +152,7 @@ def test_streams_of_kernels_equal_plain_definition(kernel, gpu, line_bytes):
             assert np.repeat(part.distances, part.counts.astype(int)).tolist() == warm
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(kernels(), gpus(), st.sampled_from([32, 64]))
 def test_filtered_stream_equals_plain_definition(kernel, gpu, line_bytes):
     sets = int(gpu.l1_size_kib * 1024) // line_bytes // gpu.l1_ways
@@ -199,7 +201,7 @@ def test_profile_equals_simulation_of_fully_associative_caches(ways):
 # Samples
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(
     st.lists(st.integers(0, 60), min_size=1, max_size=120),
     st.sampled_from([0.3, 0.5, 0.9]),
@@ -231,6 +233,7 @@ def windows(rng, lines, count):
     return (np.arange(count) * lines // count + rng.integers(0, lines // 20, count)) % lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stream", [lambda rng, lines, count: rng.integers(0, lines, count), skewed, windows]
 )
@@ -286,7 +289,7 @@ def test_sample_of_a_kernel():
 # Families of caches
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(
     st.lists(st.one_of(st.integers(0, 9), st.integers(0, 200)), max_size=120),
     st.lists(st.integers(1, 12), min_size=1, max_size=4),
@@ -328,7 +331,7 @@ def test_family_of_an_empty_stream():
 # PPT-GPU-Mem
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(kernels(), gpus())
 def test_ppt_gpu_mem_obeys_its_equations(kernel, gpu):
     estimate = ws.ppt_gpu_mem(kernel, gpu)

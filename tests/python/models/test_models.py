@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from twins import models as plain
 from warpstack import _core
 
@@ -247,7 +248,7 @@ def plain_inputs(arrays, reads_to_dram):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [model for model in MODELS if model != "closed_network"])
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(profiles(), machines(), st.floats(0, 2))
 def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):
     profile, columns = plain_inputs(arrays, reads_to_dram)
@@ -265,7 +266,7 @@ def test_equals_plain_definition(model, arrays, gpu, reads_to_dram):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(profiles(), machines())
 def test_stack_sums_and_bounds(model, arrays, gpu):
     """The stack sums to the CPI; no part is negative; no SM issues faster than it can."""
@@ -281,7 +282,7 @@ def test_stack_sums_and_bounds(model, arrays, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(profiles(), machines())
 def test_models_refine_each_other(arrays, gpu):
     """Each part that a model adds can only cost cycles."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from warpstack import mwp_cwp
 from warpstack.models.mwp_cwp import is_coalesced, symbols, transactions
 
@@ -226,7 +227,7 @@ def test_divergent_paths_add_up():
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(st.data())
 def test_vectorised_is_one_by_one(data):
     """Arrays of configurations give what each configuration gives alone."""

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from twins import network as plain
 from warpstack import _core
@@ -98,7 +99,7 @@ def machines():
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(kernels(), gpus(), st.sampled_from(["gto", "lrr"]), st.sampled_from([1, 2, 7]))
 def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
     assume(kernel.num_instructions > 0)
@@ -159,7 +160,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=rounds(200))
 @given(profiles(), machines())
 def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     table = profile.intervals
@@ -260,7 +261,7 @@ def test_few_mshrs_serve_one_batch_per_round_trip():
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=rounds(300))
 @given(profiles(), machines())
 def test_never_above_a_physical_bound(profile, gpu):
     table = profile.intervals
@@ -285,7 +286,7 @@ def test_never_above_a_physical_bound(profile, gpu):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=rounds(300))
 @given(
     profiles(),
     machines(),
@@ -305,7 +306,7 @@ def test_monotone(profile, gpu, field, factor):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=rounds(200))
 @given(
     profiles(),
     machines(),

@@ -67,6 +67,7 @@ def test_panels(predictions):
     assert len(figure.legends) == 1
 
 
+@pytest.mark.slow
 def test_launches_of_several_applications_stay_apart(predictions, pascal):
     """Two kernels with the launch number 1, and one application twice."""
     other = ws.predict(ws.patterns.stream(blocks=28), pascal)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import gpus, kernels
 from twins.timing import PARTS, TICKS, Machine
 from warpstack.cli import main
@@ -101,14 +102,14 @@ def assert_same(result, plain):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150, costly=True))
 @given(kernels(), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=rounds(8))
 @given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
 def test_l2_persists_between_kernels(launches, gpu):
     plain = Machine(simulator_config(gpu))
@@ -207,7 +208,7 @@ class TestAgainstCacheSimulation:
 
 class TestConservation:
     @pytest.mark.slow
-    @settings(max_examples=40)
+    @settings(max_examples=rounds(40))
     @given(kernels(), timed_gpus())
     def test_holds_on_every_gpu(self, kernel, gpu):
         result = ws.simulate(kernel, gpu)
@@ -293,10 +294,14 @@ class TestTrends:
         assert times[1] == pytest.approx(times[0], rel=0.05)
 
 
+@pytest.fixture(scope="module")
+def results(app, pascal):
+    return ws.simulate(app, pascal)
+
+
 class TestResult:
     @pytest.mark.slow
-    def test_joins_with_predictions(self, app, pascal):
-        results = ws.simulate(app, pascal)
+    def test_joins_with_predictions(self, results, app, pascal):
         table = ws.timing.as_table(results)
         predictions = ws.predict(app, pascal, models=["gpumech", "mdm"])
         assert list(table.columns) == list(predictions.columns)
@@ -318,20 +323,20 @@ class TestResult:
         assert [r.cycles for r in flushed] == [cold.cycles] * 2
 
     @pytest.mark.slow
-    def test_is_the_same_on_every_run(self, app, pascal):
+    def test_is_the_same_on_every_run(self, results, app, pascal):
         first, second = (
-            [(r.cycles, r.totals, r.cpi_stack) for r in ws.simulate(app, pascal)] for _ in range(2)
+            [(r.cycles, r.totals, r.cpi_stack) for r in run]
+            for run in (results, ws.simulate(app, pascal))
         )
         assert first == second
 
     @pytest.mark.slow
-    def test_runs_in_several_threads_alike(self, app, pascal):
+    def test_runs_in_several_threads_alike(self, results, app, pascal):
         gpus = [pascal, pascal.replace(num_sms=7)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             together = list(pool.map(lambda gpu: ws.simulate(app, gpu), gpus))
-        for gpu, results in zip(gpus, together, strict=True):
-            alone = ws.simulate(app, gpu)
-            assert [(r.cycles, r.totals) for r in results] == [(r.cycles, r.totals) for r in alone]
+        for found, alone in zip(together, (results, ws.simulate(app, gpus[1])), strict=True):
+            assert [(r.cycles, r.totals) for r in found] == [(r.cycles, r.totals) for r in alone]
 
     @pytest.mark.slow
     def test_timeline(self, app, pascal):
@@ -343,15 +348,13 @@ class TestResult:
         assert timeline["l1_mshrs"].max() <= 28 * 128
         assert timeline["l1_mshrs"].max() > 28 * 64
         assert timeline["noc_queue"].max() > 0
-        assert ws.simulate(app.kernels[1], pascal).timeline.empty
+        assert ws.simulate(app.kernels[0], pascal).timeline.empty
 
     @pytest.mark.slow
-    def test_file_backed_traces_simulate_alike(self, strided_path, app, pascal):
+    def test_file_backed_traces_simulate_alike(self, strided_path, results, pascal):
         in_file = ws.load(strided_path, memory_limit_mib=0.01)
         assert all(kernel.in_file for kernel in in_file)
-        assert [r.cycles for r in ws.simulate(in_file, pascal)] == [
-            r.cycles for r in ws.simulate(app, pascal)
-        ]
+        assert [r.cycles for r in ws.simulate(in_file, pascal)] == [r.cycles for r in results]
 
     def test_representations(self, app, pascal):
         result = ws.simulate(app.kernels[0], pascal)
@@ -386,11 +389,15 @@ def long_kernel():
     return ws.patterns.gather(loads=24, blocks=64, footprint_mib=64)
 
 
+@pytest.fixture(scope="module")
+def plain(long_kernel, pascal):
+    return ws.Simulator(pascal).run(long_kernel)
+
+
 class TestProgress:
     @pytest.mark.slow
-    def test_counts_the_instructions_as_they_issue(self, long_kernel, pascal):
+    def test_counts_the_instructions_as_they_issue(self, plain, long_kernel, pascal):
         meter = Meter()
-        plain = ws.Simulator(pascal).run(long_kernel)
         watched = ws.Simulator(pascal).run(long_kernel, progress=meter)
         assert sum(meter.steps) == long_kernel.num_instructions
         assert len(meter.steps) > 2
@@ -398,7 +405,7 @@ class TestProgress:
         assert (watched.cycles, watched.totals) == (plain.cycles, plain.totals)
 
     @pytest.mark.slow
-    def test_what_it_raises_ends_the_run(self, long_kernel, pascal):
+    def test_what_it_raises_ends_the_run(self, plain, long_kernel, pascal):
         meter = Meter(most=1)
         simulator = ws.Simulator(pascal)
         with pytest.raises(KeyboardInterrupt):
@@ -406,7 +413,7 @@ class TestProgress:
         assert 0 <= sum(meter.steps) < long_kernel.num_instructions
         # The simulator is good for another run.
         simulator.flush_l2()
-        assert simulator.run(long_kernel).cycles == ws.simulate(long_kernel, pascal).cycles
+        assert simulator.run(long_kernel).cycles == plain.cycles
 
 
 class TestErrors:
@@ -442,10 +449,19 @@ class TestErrors:
             ws.timing.as_table([])
 
 
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Return a trace of two short kernels."""
+    kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 32))]
+    path = tmp_path_factory.mktemp("command") / "strided"
+    ws.save(ws.App(kernels), path)
+    return path
+
+
 class TestCommandLine:
     @pytest.mark.slow
-    def test_json(self, strided_path, capsys):
-        assert main(["simulate", str(strided_path), "--json"]) == 0
+    def test_json(self, path, capsys):
+        assert main(["simulate", str(path), "--json"]) == 0
         records = json.loads(capsys.readouterr().out)
         assert [r["kernel"] for r in records] == [1, 2]
         for record in records:
@@ -455,24 +471,24 @@ class TestCommandLine:
             assert record["totals"]["l1_read_sectors"] > 0
 
     @pytest.mark.slow
-    def test_csv_and_table(self, strided_path, capsys):
-        assert main(["simulate", str(strided_path), "--csv"]) == 0
+    def test_csv_and_table(self, path, capsys):
+        assert main(["simulate", str(path), "--csv"]) == 0
         assert capsys.readouterr().out.startswith("kernel,name,gpu,gpu_changes,model,")
-        assert main(["simulate", str(strided_path), "--set", "l1_mshrs=16"]) == 0
+        assert main(["simulate", str(path), "--set", "l1_mshrs=16"]) == 0
         text = capsys.readouterr().out
         assert "pascal-mdm with l1_mshrs=16" in text
         assert "mshr" in text
 
     @pytest.mark.slow
-    def test_samples(self, strided_path, capsys):
-        assert main(["simulate", str(strided_path), "--sample-cycles", "1000", "--csv"]) == 0
+    def test_samples(self, path, capsys):
+        assert main(["simulate", str(path), "--sample-cycles", "1000", "--csv"]) == 0
         assert capsys.readouterr().out.startswith("kernel,cycle,instructions,resident_warps,")
 
-    def test_errors_are_one_line(self, strided_path, capsys):
-        assert main(["simulate", str(strided_path), "--max-cycles", "10"]) == 2
+    def test_errors_are_one_line(self, path, capsys):
+        assert main(["simulate", str(path), "--max-cycles", "10"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
     @pytest.mark.slow
-    def test_settings_without_effect_are_reported(self, strided_path, capsys):
-        assert main(["simulate", str(strided_path), "--set", "dram_banks=4"]) == 0
+    def test_settings_without_effect_are_reported(self, path, capsys):
+        assert main(["simulate", str(path), "--set", "dram_banks=4"]) == 0
         assert "no effect" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from accelsim_text import FULL, Instruction, grouped, header, line, raw
+from effort import rounds
 
 VERSIONS = (2, 3, 4, 5)
 
@@ -234,7 +235,7 @@ def test_unknown_opcodes_are_counted_in_one_warning(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(
     st.lists(
         st.tuples(
@@ -673,7 +674,7 @@ def test_binary_junk(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(st.data())
 def test_random_damage_is_an_error_or_harmless(tmp_path_factory, data):
     """Cutting or overwriting any part of a trace never crashes and never loses part of a kernel silently."""

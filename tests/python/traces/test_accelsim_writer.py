@@ -3,8 +3,6 @@
 import json
 import lzma
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,10 +11,12 @@ from hypothesis import strategies as st
 
 import accelsim_text as text
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from twins import accelsim as twin
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
+from warpstack.cli import main
 from warpstack.traces.trace import KernelTrace
 
 SHARED_WINDOW, LOCAL_WINDOW = 0x7F60_0000_0000, 0x7F62_0000_0000
@@ -112,7 +112,7 @@ def assert_accelsim_reads(kernel, text):
 
 class TestSassTraces:
     @pytest.mark.slow
-    @settings(max_examples=80)
+    @settings(max_examples=rounds(80))
     @given(kernels())
     def test_random_kernels(self, tmp_path_factory, kernel):
         folder = tmp_path_factory.mktemp("accelsim")
@@ -216,7 +216,7 @@ def generic_traces(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=rounds(120))
 @given(generic_traces())
 def test_every_space(tmp_path_factory, source):
     """Accesses of aligned lanes always have addresses, through the windows too."""
@@ -378,7 +378,7 @@ def ptx_kernels(draw):
 
 class TestPtxTraces:
     @pytest.mark.slow
-    @settings(max_examples=120)
+    @settings(max_examples=rounds(120))
     @given(ptx_kernels(), st.sampled_from([80, 86, 90]))
     def test_random_kernels(self, tmp_path_factory, kernel, version):
         folder = tmp_path_factory.mktemp("ptx")
@@ -617,16 +617,14 @@ class TestSaving:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.slow
-    def test_command_line(self, strided_path, tmp_path):
-        command = [sys.executable, "-m", "warpstack", "convert", str(strided_path)]
+    def test_command_line(self, strided_path, tmp_path, capsys):
+        command = ["convert", str(strided_path)]
         arguments = [str(tmp_path / "out"), "--to", "accelsim", "--binary-version", "86", "--xz"]
-        run = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
+        assert main([*command, *arguments]) == 0
         assert re.fullmatch(
-            r".*out: 2 kernels, 831,488 warp instructions, [\d.]+ MiB\n", run.stdout
+            r".*out: 2 kernels, 831,488 warp instructions, [\d.]+ MiB\n", capsys.readouterr().out
         )
         assert ws.load(tmp_path / "out").kernels[0]._core.header["binary_version"] == 86
-        bad = subprocess.run(
-            [*command, str(tmp_path / "p"), "--xz"], capture_output=True, text=True, check=False
-        )
-        assert bad.returncode == 2
-        assert "compression = 'xz' is not an option of the format parquet" in bad.stderr
+        assert main([*command, str(tmp_path / "p"), "--xz"]) == 2
+        err = capsys.readouterr().err
+        assert "compression = 'xz' is not an option of the format parquet" in err

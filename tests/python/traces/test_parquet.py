@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from warpstack._util.files import file_digest, sealed
 from warpstack.traces.io import parquet
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(kernels(), kernels())
 def test_round_trip_is_lossless(tmp_path_factory, first, second):
     path = tmp_path_factory.mktemp("saved") / "app"

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 
 # As the tracer prints it: tabs, blank lines, the list of kernels at the end and without newline.
 CONFIG = """kernel_1 = {
@@ -266,7 +267,7 @@ def test_both_addresses_of_a_copy(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(st.data())
 def test_every_record_becomes_one_access(tmp_path_factory, data):
     """What the caches see is the records, whatever the instructions of the traced block were."""

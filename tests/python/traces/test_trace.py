@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from strategies import kernels
 from twins import access as plain
 
@@ -24,7 +25,7 @@ OPCODES = [
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=rounds(200))
 @given(
     st.sampled_from([*OPCODES, "LDS.128", "ATOMG.E.ADD", "STS.U8"]),
     st.lists(st.integers(0, 2**20), min_size=40, max_size=40),
@@ -276,7 +277,7 @@ def test_digest_covers_masks_and_the_launch():
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=rounds(50))
 @given(kernels())
 def test_digest_depends_on_content_only(kernel):
     assert len(kernel.digest) == 32

@@ -15,13 +15,14 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from effort import rounds
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
 from warpstack.exploration.store import SweepStore
 from warpstack.figures import stages
 from warpstack.figures.study import Study
 
-TRIALS = int(os.environ.get("WARPSTACK_DAMAGES", "120"))
+TRIALS = int(os.environ.get("WARPSTACK_DAMAGES", rounds(120)))
 SEED = int(os.environ.get("WARPSTACK_DAMAGE_SEED", secrets.randbits(32)))
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from effort import rounds
 from warpstack.validation.reference.common import Line, number, plain_name, scale_of_unit
 
 
@@ -349,7 +350,7 @@ DIALECTS += ["kernel,name,cycles,change\n1,a,5,\n2,b,6,x\n", "kernel,hw_x_cycles
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=rounds(400))
 @given(st.data())
 def test_damaged_files_are_tables_or_input_errors(tmp_path_factory, data):
     """Whatever is cut out of, doubled in, or put into a file, nothing else is raised."""

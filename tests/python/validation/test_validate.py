@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from test_reference import NCU_LONG, NVPROF_METRICS, NVPROF_TRACE
 
 import warpstack as ws
+from warpstack.cli import main
 from warpstack.tables import as_records
 
 positive = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9)), min_size=1, max_size=30)
@@ -398,53 +397,63 @@ class TestPictures:
             ws.plot.scatter(table.assign(predicted=0.0))
 
 
-class TestCommandLine:
-    def run(self, *arguments, status=0):
-        command = [sys.executable, "-m", "warpstack", "validate", *map(str, arguments)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert run.returncode == status, run.stderr
-        return run
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, pascal):
+    folder = tmp_path_factory.mktemp("validate")
+    kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 8))]
+    table = ws.predict(ws.App(kernels), pascal, ["gpumech", "mdm"])
+    table.to_csv(folder / "p.csv", index=False)
+    (folder / "p.json").write_text(json.dumps(as_records(table)))
+    reference = table[table["model"] == "mdm"][["kernel", "cycles"]].assign(app="s")
+    reference.to_csv(folder / "r.csv", index=False)
+    return folder
 
+
+class TestCommandLine:
     @pytest.fixture
-    def files(self, tmp_path, pascal):
-        kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 1), (2, 8))]
-        table = ws.predict(ws.App(kernels), pascal, ["gpumech", "mdm"])
-        table.to_csv(tmp_path / "p.csv", index=False)
-        (tmp_path / "p.json").write_text(json.dumps(as_records(table)))
-        reference = table[table["model"] == "mdm"][["kernel", "cycles"]].assign(app="s")
-        reference.to_csv(tmp_path / "r.csv", index=False)
-        return tmp_path
+    def run(self, capsys):
+        """Return a function that runs the command and returns what it printed."""
+
+        def call(*arguments, status=0):
+            found = main(["validate", *map(str, arguments)])
+            printed = capsys.readouterr()
+            assert found == status, printed.err
+            return printed
+
+        return call
 
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["p.csv", "p.json"])
-    def test_errors_by_model(self, files, name):
-        run = self.run(files / name, files / "r.csv", "--json")
-        rows = json.loads(run.stdout)
+    def test_errors_by_model(self, run, files, name):
+        printed = run(files / name, files / "r.csv", "--json")
+        rows = json.loads(printed.out)
         assert [(row["model"], row["pairs"]) for row in rows] == [("gpumech", 2), ("mdm", 2)]
         assert rows[1]["mape"] == pytest.approx(0, abs=1e-9)
         assert rows[0]["mape"] > 0
 
     @pytest.mark.slow
-    def test_tables(self, files):
-        run = self.run(
+    def test_tables(self, run, files):
+        printed = run(
             files / "p.csv", files / "r.csv", "--by", "kernel", "--class", "s=MD", "--csv"
         )
-        lines = run.stdout.splitlines()
+        lines = printed.out.splitlines()
         assert lines[0].startswith("source,app,suite,class,kernel")
         assert len(lines) == 5
         assert all(",MD," in line for line in lines[1:])
-        run = self.run(files / "p.csv", files / "r.csv", "--by", "app", "--pairs", "app")
-        assert run.stdout.splitlines()[0] == "cycles, predicted against reference: pascal-mdm, r, s"
-        assert "mape_%" in run.stdout
+        printed = run(files / "p.csv", files / "r.csv", "--by", "app", "--pairs", "app")
+        assert (
+            printed.out.splitlines()[0] == "cycles, predicted against reference: pascal-mdm, r, s"
+        )
+        assert "mape_%" in printed.out
 
     @pytest.mark.slow
-    def test_picture(self, files):
-        run = self.run(files / "p.csv", files / "r.csv", "--plot", files / "e.png")
-        assert "Errors: " in run.stderr
+    def test_picture(self, run, files):
+        printed = run(files / "p.csv", files / "r.csv", "--plot", files / "e.png")
+        assert "Errors: " in printed.err
         assert (files / "e.png").stat().st_size > 10_000
 
     @pytest.mark.slow
-    def test_bad_input(self, files):
+    def test_bad_input(self, run, files):
         for arguments, message in (
             (("none.csv", files / "r.csv"), "none.csv: cannot be read"),
             ((files / "p.csv", "none.csv"), "none.csv: cannot be read"),
@@ -455,14 +464,11 @@ class TestCommandLine:
                 "no prediction has a reference",
             ),
         ):
-            run = self.run(*arguments, status=2)
-            assert message in run.stderr
-            assert run.stderr.count("\n") == 1
+            printed = run(*arguments, status=2)
+            assert message in printed.err
+            assert printed.err.count("\n") == 1
         (files / "bad.csv").write_text("a,b\n1\n2,3,4\n")
-        assert (
-            "not what predict --csv"
-            in self.run(files / "bad.csv", files / "r.csv", status=2).stderr
-        )
+        assert "not what predict --csv" in run(files / "bad.csv", files / "r.csv", status=2).err
 
 
 def test_accel_sim_on_bfs(bfs, shared):

@@ -90,6 +90,7 @@ def test_results_equal_the_reference(name, size):
     ws.workloads.check(name, size, trace=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ws.workloads.names())
 def test_another_seed(name):
     first = ws.workloads.run(name, SIZES[name][0], seed=0)
@@ -170,6 +171,7 @@ def test_sources_include_nothing():
         assert "#include" not in path.read_text(), path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not compiler_is_there(), reason="needs NVRTC or nvcc")
 @pytest.mark.parametrize("name", ws.workloads.names())
 def test_recompiled_source_gives_the_same_results(name, monkeypatch):
