@@ -209,6 +209,10 @@ TimingConfig dram_config() {
   return config;
 }
 
+DramRequest request(std::uint32_t mshr, std::uint32_t bytes, std::uint64_t row) {
+  return {.slice = 0, .mshr = mshr, .bytes = bytes, .row = row};
+}
+
 /// Runs a channel until it is idle: edge and row of each transfer.
 std::vector<std::pair<Ticks, std::uint64_t>> transfers(DramChannel& channel) {
   std::vector<std::pair<Ticks, std::uint64_t>> result;
@@ -223,11 +227,11 @@ std::vector<std::pair<Ticks, std::uint64_t>> transfers(DramChannel& channel) {
 TEST(DramChannel, ServesInOrderAtItsBandwidth) {
   TrafficCounters counters;
   DramChannel channel(dram_config(), counters);
-  channel.add({0, 0, 128, 0}, 0);
-  channel.add({0, DramRequest::write, 64, 0}, 0);
+  channel.add(request(0, 128, 0), 0);
+  channel.add(request(DramRequest::write, 64, 0), 0);
   EXPECT_TRUE(channel.has_room());
-  channel.add({0, 1, 32, 0}, 0);
-  channel.add({0, 2, 32, 0}, 0);
+  channel.add(request(1, 32, 0), 0);
+  channel.add(request(2, 32, 0), 0);
   EXPECT_FALSE(channel.has_room());
   const std::vector<std::pair<Ticks, std::uint64_t>> expected{{0, 0}, {4, 0}, {6, 0}, {7, 0}};
   EXPECT_EQ(transfers(channel), expected);
@@ -239,18 +243,65 @@ TEST(DramChannel, OpenRowsGoFirst) {
   TimingConfig config = dram_config();
   config.dram_row_bytes = 1024;
   config.dram_banks = 2;
-  config.dram_row_miss_cycles = 10;
+  config.dram_timing.rcd = 10;
+  config.dram_timing.rp = 5;
   TrafficCounters counters;
   DramChannel channel(config, counters);
-  // Rows 0 and 2 share bank 0, row 1 is in bank 1. Rows 0 and 1 open at once and are ready at 10.
-  // Row 2 has to wait until nobody wants row 0: it opens after the transfers at 10.
-  channel.add({0, 0, 32, 0}, 0);
-  channel.add({0, 0, 32, 2}, 0);
-  channel.add({0, 0, 32, 0}, 0);
-  channel.add({0, 0, 32, 1}, 0);
-  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {11, 0}, {12, 1}, {21, 2}};
+  // Rows 0 and 2 share bank 0, row 1 is in bank 1. Row 0 opens at 0 and row 1 at 1, for bursts at
+  // 10 and 11; the second request to row 0 goes before that to row 1, whose bank is looked at
+  // later. Row 0 is closed at 13, once nobody wants it; row 2 opens at 18, for a burst at 28.
+  channel.add(request(0, 32, 0), 0);
+  channel.add(request(0, 32, 2), 0);
+  channel.add(request(0, 32, 0), 0);
+  channel.add(request(0, 32, 1), 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {11, 0}, {12, 1}, {28, 2}};
   EXPECT_EQ(transfers(channel), expected);
   EXPECT_EQ(counters.dram_row_misses, 3u);
+}
+
+TEST(DramChannel, BurstsOfABankGroupAreApart) {
+  TimingConfig config = dram_config();
+  config.dram_bandwidth_gbs = 16;  // a burst of 32 bytes takes two cycles
+  config.dram_row_bytes = 1024;
+  config.dram_banks = 2;
+  config.dram_timing.ccd = 2;
+  config.dram_timing.ccd_group = 6;
+  TrafficCounters counters;
+  DramChannel one_group(config, counters);
+  // Opened at 0; a burst every six cycles, three times the two that it takes.
+  for (int i = 0; i < 3; ++i) one_group.add(request(0, 32, 0), 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> apart{{1, 0}, {7, 0}, {13, 0}};
+  EXPECT_EQ(transfers(one_group), apart);
+  config.dram_timing.bank_groups = 2;
+  DramChannel two_groups(config, counters);
+  // The other bank, of another group, opens at 2 and has its bursts in between.
+  for (const std::uint64_t row : {0, 1, 0, 1}) two_groups.add(request(0, 32, row), 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> between{{1, 0}, {3, 1}, {7, 0}, {9, 1}};
+  EXPECT_EQ(transfers(two_groups), between);
+}
+
+TEST(DramChannel, TheBusTurnsAroundAndRefreshesCloseRows) {
+  TimingConfig config = dram_config();
+  config.dram_row_bytes = 1024;
+  config.dram_timing.write_latency = 3;
+  config.dram_timing.wtr = 4;
+  config.dram_timing.read_latency = 6;
+  TrafficCounters counters;
+  DramChannel channel(config, counters);
+  // Opened at 0, written at 1; read 3 + 4 cycles after the end of that burst, at 9; written again
+  // 6 + 2 - 3 cycles after the end of the read's, at 15.
+  channel.add(request(DramRequest::write, 32, 0), 0);
+  channel.add(request(0, 32, 0), 0);
+  channel.add(request(DramRequest::write, 32, 0), 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> turned{{1, 0}, {9, 0}, {15, 0}};
+  EXPECT_EQ(transfers(channel), turned);
+
+  config.dram_timing = {.refresh_interval = 20, .refresh = 10};
+  DramChannel refreshed(config, counters);
+  // The refresh at 20 ends at 30, where the row opens.
+  refreshed.add(request(0, 32, 0), 25 * cycle);
+  const std::vector<std::pair<Ticks, std::uint64_t>> late{{31, 0}};
+  EXPECT_EQ(transfers(refreshed), late);
 }
 
 TEST(Stack, DividesInProportionWithoutLoss) {

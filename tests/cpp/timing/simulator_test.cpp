@@ -325,13 +325,140 @@ TEST(Rows, OpenOnceForNeighbours) {
   TimingConfig rows = config();
   rows.dram_row_bytes = 2048;
   rows.dram_banks = 16;
-  rows.dram_row_miss_cycles = 30;
+  rows.dram_timing.burst_bytes = 128;
+  rows.dram_timing.rcd = 30;
   const auto second = [](std::uint64_t lane) { return first_line(lane) + 128; };
   const trace::KernelTrace two =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, second}});
   const SimulationResult result = simulate(rows, two);
-  EXPECT_EQ(result.cycles, 30 + 340 + 340);
+  // The first access opens the row, which is part of dram_latency; the second finds it open.
+  EXPECT_EQ(result.cycles, 340 + 340 - 30);
   EXPECT_EQ(result.traffic.dram_row_misses, 1u);
+}
+
+TEST(Latency, OfL1BeforeItsTagsIsTheSame) {
+  TimingConfig before = config();
+  before.l1_latency_place = L1Latency::before_tags;
+  Simulator simulator(before);
+  const trace::KernelTrace twice =
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, first_line}});
+  EXPECT_EQ(simulator.run(twice).cycles, 340 + 25);
+  // What does not go through L1 does not pass its latency, but takes as long as before.
+  const trace::KernelTrace atomic = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}});
+  EXPECT_EQ(simulator.run(atomic).cycles, 120);
+  before.l1_latency = 121;
+  EXPECT_THROW(Simulator{before}, InputError);
+}
+
+TEST(Pipeline, ABlockedRequestStopsThoseBehindIt) {
+  // One MSHR. The load of a line that L1 has waits behind the second miss, until the first is
+  // there.
+  TimingConfig before = config();
+  before.l1_latency_place = L1Latency::before_tags;
+  before.l1_mshrs = 1;
+  const auto line = [](std::uint64_t index) {
+    return [index](std::uint64_t lane) { return 0x10000 + index * 128 + lane * 4; };
+  };
+  const trace::KernelTrace kernel = make_kernel(1, 32,
+                                                {{"LDG.E", {4}, {2}, line(0)},
+                                                 {"FADD", {20}, {4}, {}},
+                                                 {"LDG.E", {6}, {20}, line(1)},
+                                                 {"LDG.E", {8}, {20}, line(2)},
+                                                 {"LDG.E", {10}, {20}, line(0)},
+                                                 {"FADD", {12}, {10}, {}}});
+  // 340 and 20 cycles, then two misses one after the other: the second is looked up 24 cycles after
+  // its issue at 361, or when the first one's data come, at 360 + 340; the hit a cycle later.
+  // With more MSHRs the hit, issued at 362, ends at 387; the misses then end last, at 361 + 340.
+  const SimulationResult one = simulate(before, kernel);
+  EXPECT_EQ(one.cycles, 700 + 340 - 24);
+  before.l1_mshrs = 2;
+  EXPECT_EQ(simulate(before, kernel).cycles, 701);
+}
+
+TEST(Lines, ThatAreReservedDoNotMakeRoom) {
+  TimingConfig small = config();
+  small.memory.l1.size_bytes = 128;
+  small.memory.l1.ways = 1;
+  const auto second = [](std::uint64_t lane) { return first_line(lane) + 128 * 24 * 2; };
+  const trace::KernelTrace two =
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {2}, second}});
+  EXPECT_LT(simulate(small, two).cycles, 360);
+  small.lines_under_way = LinesUnderWay::reserved;
+  EXPECT_EQ(simulate(small, two).cycles, 340 + 340);
+}
+
+TEST(Atomics, OfOneWordTakeARequestPerLane) {
+  const auto one_word = [](std::uint64_t) { return 0x10000; };
+  const trace::KernelTrace kernel = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, one_word}});
+  const trace::KernelTrace apart = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}});
+  TimingConfig lanes = config();
+  Simulator together(lanes);
+  together.run(kernel);
+  EXPECT_EQ(together.run(kernel).cycles, 120);
+  lanes.atomic_requests = AtomicRequests::per_lane;
+  Simulator by_lane(lanes);
+  by_lane.run(kernel);
+  const SimulationResult result = by_lane.run(kernel);
+  EXPECT_EQ(result.cycles, 31 + 120);  // one request per cycle
+  EXPECT_EQ(result.traffic.noc_requests, 32u);
+  EXPECT_EQ(by_lane.run(apart).cycles, 120);
+}
+
+TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
+  const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
+  TimingConfig awaited = config();
+  EXPECT_LE(simulate(awaited, store).cycles, 2);
+  awaited.store_acknowledgement = StoreAcknowledgement::awaited;
+  Simulator simulator(awaited);
+  // L2 fetches the line first; then it has it.
+  EXPECT_EQ(simulator.run(store).cycles, 340);
+  EXPECT_EQ(simulator.run(store).cycles, 120);
+  awaited.memory.l2.write_miss = memory::WriteMiss::fetch_on_partial_write;
+  const SimulationResult whole = simulate(awaited, store);
+  EXPECT_EQ(whole.cycles, 120);
+  EXPECT_EQ(whole.traffic.dram_reads, 0u);
+  awaited.memory.l2.write_miss = memory::WriteMiss::write_and_fetch;
+  const SimulationResult both = simulate(awaited, store);
+  EXPECT_EQ(both.cycles, 340);
+  EXPECT_EQ(both.traffic.dram_reads, 1u);
+  EXPECT_EQ(both.traffic.dram_writes, 1u);
+  EXPECT_EQ(both.miss_latency.misses, 0u);
+}
+
+TEST(End, OfAKernelIsTheLastThingThatCounts) {
+  const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
+  TimingConfig end = config();
+  end.kernel_end = KernelEnd::last_warp;
+  const Cycle warp = simulate(end, store).cycles;
+  end.kernel_end = KernelEnd::last_store;
+  const Cycle taken = simulate(end, store).cycles;
+  end.kernel_end = KernelEnd::last_transfer;
+  const Cycle transferred = simulate(end, store).cycles;
+  EXPECT_LE(warp, taken);
+  // A line takes 128 / 20 * 1.4 = 8.96 cycles of its channel.
+  EXPECT_EQ(transferred, 9);
+  EXPECT_LT(taken, transferred);
+}
+
+TEST(Slices, TakeTheTimeOfTheirData) {
+  // 28 SMs read one line each, all of one slice, which L2 has.
+  const auto one_slice = [](std::uint64_t thread) {
+    return 0x100000 + thread / 32 * 128 * 2 * 24 + thread % 32 * 4;
+  };
+  const trace::KernelTrace kernel = make_kernel(28, 32, {{"LDG.E", {4}, {2}, one_slice}});
+  TimingConfig slow = config();
+  slow.noc_bandwidth_gbs = 1e6;
+  Simulator fast(slow);
+  fast.run(kernel);
+  EXPECT_EQ(fast.run(kernel).cycles, 27 + 120);
+  slow.l2_slice_bytes_per_cycle = 32;
+  Simulator wide(slow);
+  wide.run(kernel);
+  EXPECT_EQ(wide.run(kernel).cycles, 4 * 27 + 120);
+  slow.l2_slice_request_cycles = 6;
+  Simulator late(slow);
+  late.run(kernel);
+  EXPECT_EQ(late.run(kernel).cycles, 6 * 27 + 120);
 }
 
 /// Loads, stores, atomics and shared memory with dependences, over all SMs.
