@@ -1,5 +1,6 @@
 #include "timing/timing_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -62,10 +63,13 @@ void TimingConfig::validate() const {
     throw InputError("dram_interleaved_banks = " + std::to_string(dram_interleaved_banks) +
                      " does not divide dram_banks = " + std::to_string(dram_banks));
   }
-  if (dram_timing.refresh_interval > 0 && dram_timing.refresh >= dram_timing.refresh_interval) {
-    throw InputError(
-        "dram_trfc = " + std::to_string(dram_timing.refresh) +
-        " is not less than dram_trefi = " + std::to_string(dram_timing.refresh_interval));
+  const std::uint64_t needed =
+      std::uint64_t{dram_timing.rcd} +
+      std::max<std::uint64_t>(
+          {dram_timing.refresh, dram_timing.rrd, std::uint64_t{dram_timing.ras} + dram_timing.rp});
+  if (dram_timing.refresh_interval > 0 && needed >= dram_timing.refresh_interval) {
+    throw InputError("dram_trefi = " + std::to_string(dram_timing.refresh_interval) +
+                     " leaves no time between refreshes to open a row and use it");
   }
   if (l1_latency_place == L1Latency::before_tags && std::ceil(l1_latency) > l2_latency) {
     throw InputError("l2_latency = " + std::to_string(l2_latency) +

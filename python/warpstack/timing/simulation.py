@@ -28,11 +28,26 @@ MODEL_NAME = "simulation"
 LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
 
 #: Fields that mean something only where DRAM has banks.
-_OF_BANKS = frozenset(
-    "dram_banks dram_bank_groups dram_interleaved_banks dram_bank_interleave_bytes dram_burst_bytes "
-    "dram_tccd dram_tccdl dram_trrd dram_trcd dram_tras dram_trp dram_trtp dram_cl dram_wl dram_twtr "
-    "dram_twr dram_trefi dram_trfc".split()
-)
+_OF_BANKS = {
+    "dram_banks",
+    "dram_bank_groups",
+    "dram_interleaved_banks",
+    "dram_bank_interleave_bytes",
+    "dram_burst_bytes",
+    "dram_tccd",
+    "dram_tccdl",
+    "dram_trrd",
+    "dram_trcd",
+    "dram_tras",
+    "dram_trp",
+    "dram_trtp",
+    "dram_cl",
+    "dram_wl",
+    "dram_twtr",
+    "dram_twr",
+    "dram_trefi",
+    "dram_trfc",
+}
 
 #: Beyond, simulated time would not fit.
 _MOST_CYCLES = 2**40
