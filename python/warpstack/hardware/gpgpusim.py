@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from warpstack._util.arguments import printable
-from warpstack._util.input_file import read_input
-from warpstack._util.yaml_file import MAX_YAML_BYTES
 from warpstack.errors import InputError
+from warpstack.hardware.gpgpusim_options import INTEGER, Option, Options
 
 __all__ = ["Configuration", "read_config"]
 
 _CONFIG = "gpgpusim.config"
 _TRACE_CONFIG = "trace.config"
-
-_TOKEN = re.compile(r'"[^"]*"|\S+')
-#: A quoted value has no options in it: then the quote was to end before them.
-_QUOTED = re.compile(r'"(?:(?!\s-[A-Za-z_])[^"])*"')
-_OPTION_NAME = re.compile(r"-[A-Za-z_][A-Za-z0-9_:.]*")
-_INTEGER = re.compile(r"[0-9]{1,10}")
 
 #: <sector?>:<nsets>:<bsize>:<assoc>,<rep>:<wr>:<alloc>:<wr_alloc>:<set_index_fn>,<mshr>:<N>:<merge>
 #: and, where given, ,<mq>:<fifo_entry>,<data_port_width>
@@ -89,132 +82,9 @@ _UNITS = {
 }
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:120] + "..."
-
-
-@dataclasses.dataclass(frozen=True)
-class _Option:
-    name: str
-    value: str
-    path: Path
-    line: int
-
-    @property
-    def where(self) -> str:
-        return f"{self.path.name}, {self.name} {self.value}"
-
-    def error(self, problem: str, remedy: str) -> InputError:
-        where = f"{self.path}:{self.line}: {self.name} {_short(self.value)}"
-        return InputError(f"{where}: {problem}; {remedy}")
-
-    def integer(self, at_least: int = 1) -> int:
-        if not _INTEGER.fullmatch(self.value) or not at_least <= int(self.value) < 2**31:
-            raise self.error("not a number", f"write a whole number from {at_least} on")
-        return int(self.value)
-
-    def flag(self) -> bool:
-        if self.value not in ("0", "1"):
-            raise self.error("not a switch", "write 0 or 1")
-        return self.value == "1"
-
-    def integers(self, separator: str, form: str, at_least: int = 1) -> list[int]:
-        parts = self.value.split(separator)
-        if not all(_INTEGER.fullmatch(part) for part in parts):
-            raise self.error("malformed", f"write {form}")
-        numbers = [int(part) for part in parts]
-        if not all(at_least <= number < 2**31 for number in numbers):
-            raise self.error("a number is out of range", f"write {form}, each {at_least} or more")
-        return numbers
-
-
-class _Options:
-    """The options of the configuration files, and which of them were of use."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._options: dict[str, _Option] = {}
-        self._used: set[str] = set()
-
-    def read(self, path: Path) -> None:
-        try:
-            text = read_input(path, "configuration", MAX_YAML_BYTES).decode("utf-8-sig")
-        except OSError as error:
-            raise InputError(
-                f"{printable(path)}: cannot read the configuration: {error.strerror}"
-            ) from None
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            raise InputError(f"{path}: not a text file; expected lines `-option value`")
-        # A comment ends its line, inside quotes too; newlines stay, so that lines can be counted.
-        text = re.sub(r"#[^\n]*", "", text)
-        line, counted = 1, 0
-        pending: tuple[str, int] | None = None
-        for token in _TOKEN.finditer(text):
-            line += text.count("\n", counted, token.start())
-            counted = token.start()
-            word = token.group()
-            if pending is None:
-                if not _OPTION_NAME.fullmatch(word):
-                    raise InputError(
-                        f"{path}:{line}: expected an option like -gpgpu_n_clusters, got "
-                        f"{_short(word)!r}; quote a value that has spaces"
-                    )
-                pending = word, line
-                continue
-            if _OPTION_NAME.fullmatch(word):
-                raise self._no_value(path, *pending)
-            if word.startswith('"') and not _QUOTED.fullmatch(word):
-                start = _short(word.split()[0])
-                raise InputError(
-                    f"{path}:{line}: {pending[0]} {start}: the quote does not end; "
-                    "add the closing quote"
-                )
-            self._add(_Option(pending[0], "".join(word.strip('"').split()), path, pending[1]))
-            pending = None
-        if pending is not None:
-            raise self._no_value(path, *pending)
-
-    @staticmethod
-    def _no_value(path: Path, name: str, line: int) -> InputError:
-        return InputError(f"{path}:{line}: {name} has no value; write the value after it")
-
-    def _add(self, option: _Option) -> None:
-        first = self._options.setdefault(option.name, option)
-        if first.value != option.value:
-            raise option.error(
-                f"contradicts {first.path.name}:{first.line}, which says {_short(first.value)}",
-                "keep one of them",
-            )
-
-    def find(self, name: str) -> _Option | None:
-        """Return an option, or None if the files do not give it, and take it as used."""
-        self._used.add(name)
-        return self._options.get(name)
-
-    def need(self, name: str, example: object) -> _Option:
-        option = self.find(name)
-        if option is None:
-            raise InputError(
-                f"{self.path}: there is no option {name}; add it, for example `{name} {example}`"
-            )
-        return option
-
-    def unused(self) -> tuple[str, ...]:
-        return tuple(name for name in self._options if name not in self._used)
-
-    def leave(self, name: str) -> None:
-        """Take an option as not used after all."""
-        self._used.discard(name)
-
-    def names(self, prefix: str) -> list[str]:
-        return [name for name in self._options if name.startswith(prefix)]
-
-
 @dataclasses.dataclass(frozen=True)
 class _Cache:
-    option: _Option
+    option: Option
     sets: int
     line: int
     ways: int
@@ -224,7 +94,7 @@ class _Cache:
     letters: dict[str, str]
 
     @classmethod
-    def parse(cls, option: _Option) -> _Cache:
+    def parse(cls, option: Option) -> _Cache:
         if option.value == "none":
             raise option.error("a GPU without this cache cannot be described", "give its geometry")
         match = _CACHE.fullmatch(option.value)
@@ -290,7 +160,7 @@ class Configuration:
 class _Description:
     """The fields of a `Gpu`, gathered with their sources."""
 
-    def __init__(self, options: _Options) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.values: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
@@ -635,7 +505,7 @@ class _Description:
         self.put(field, latency, ptx.where)
         return latency
 
-    def _trace_latency(self, field: str, option: _Option) -> int:
+    def _trace_latency(self, field: str, option: Option) -> int:
         numbers = option.integers(",", "<latency>,<initiation interval>", at_least=0)
         if len(numbers) != 2:
             raise option.error("malformed", "write <latency>,<initiation interval>")
@@ -647,7 +517,7 @@ class _Description:
         for name in self.options.names("-specialized_unit_"):
             option = self.options.need(name, "")
             enabled, *rest = option.value.split(",")
-            if len(rest) != 5 or not all(_INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
+            if len(rest) != 5 or not all(INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
                 raise option.error(
                     "malformed", "write <enabled>,<units>,<latency>,<width>,<width>,<name>"
                 )
@@ -677,7 +547,7 @@ class _Description:
             self._as("tensor_latency", fp32, "fp32_latency", "no tensor cores")
 
 
-def _slice_interleave(mapping: _Option, several_slices: bool) -> int:
+def _slice_interleave(mapping: Option, several_slices: bool) -> int:
     """Return the bytes after which addresses move on to another L2 slice.
 
     A slice is the memory channel (the bits D, or those that dramid@ inserts) with the lowest bits
@@ -753,7 +623,7 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
         raise InputError(
             f"{printable(config)}: there is no such file; give a {_CONFIG} or its folder"
         )
-    options = _Options(config)
+    options = Options(config)
     options.read(config)
     trace_config = config.with_name(_TRACE_CONFIG)
     if trace_config.is_file() and trace_config != config:
