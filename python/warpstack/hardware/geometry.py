@@ -83,10 +83,14 @@ def check_geometry(gpu: Any) -> None:
             f"{where}: dram_interleaved_banks = {gpu.dram_interleaved_banks} does not divide "
             f"dram_banks = {gpu.dram_banks}"
         )
-    if gpu.dram_trefi and gpu.dram_trfc >= gpu.dram_trefi:
+    # Until the next refresh closes it, a row must be open for long enough to be read, however late
+    # it can be opened after the one before.
+    opened = max(gpu.dram_trfc, gpu.dram_tras + gpu.dram_trp, gpu.dram_trrd)
+    if 0 < gpu.dram_trefi <= opened + gpu.dram_trcd:
         raise InputError(
-            f"{where}: dram_trfc = {gpu.dram_trfc} is not less than dram_trefi = {gpu.dram_trefi}: "
-            "refreshes would leave no time for accesses"
+            f"{where}: dram_trefi = {gpu.dram_trefi} is not more than {opened + gpu.dram_trcd}, that "
+            "is dram_trcd and the longest of dram_trfc, dram_tras + dram_trp and dram_trrd: refreshes "
+            "would leave no time for accesses"
         )
     _check_carve_outs(gpu)
 

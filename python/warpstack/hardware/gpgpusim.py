@@ -10,20 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from warpstack._util.arguments import printable
-from warpstack._util.input_file import read_input
-from warpstack._util.yaml_file import MAX_YAML_BYTES
 from warpstack.errors import InputError
+from warpstack.hardware.gpgpusim_dram import AddressMapping, Banks
+from warpstack.hardware.gpgpusim_options import INTEGER, Option, Options
 
 __all__ = ["Configuration", "read_config"]
 
 _CONFIG = "gpgpusim.config"
 _TRACE_CONFIG = "trace.config"
-
-_TOKEN = re.compile(r'"[^"]*"|\S+')
-#: A quoted value has no options in it: then the quote was to end before them.
-_QUOTED = re.compile(r'"(?:(?!\s-[A-Za-z_])[^"])*"')
-_OPTION_NAME = re.compile(r"-[A-Za-z_][A-Za-z0-9_:.]*")
-_INTEGER = re.compile(r"[0-9]{1,10}")
 
 #: <sector?>:<nsets>:<bsize>:<assoc>,<rep>:<wr>:<alloc>:<wr_alloc>:<set_index_fn>,<mshr>:<N>:<merge>
 #: and, where given, ,<mq>:<fifo_entry>,<data_port_width>
@@ -31,11 +25,11 @@ _CACHE = re.compile(
     r"(?P<kind>[A-Za-z]):(?P<sets>[0-9]{1,9}):(?P<line>[0-9]{1,9}):(?P<ways>[0-9]{1,9}),"
     r"(?P<replacement>\w):(?P<write>\w):(?P<allocate>\w):(?P<write_miss>\w):(?P<index>\w),"
     r"(?P<mshr>\w):(?P<mshrs>[0-9]{1,9}):(?P<targets>[0-9]{1,9})"
-    r"(?:,(?P<queue>[0-9]{1,9})(?::[0-9]{1,9})?(?:,[0-9]{1,9})?)?"
+    r"(?:,(?P<queue>[0-9]{1,9})(?::[0-9]{1,9})?(?:,(?P<port>[0-9]{1,9}))?)?"
 )
 _CACHE_FORM = (
     "<S or N>:<sets>:<line bytes>:<ways>,<replacement>:<write>:<allocate>:<write miss>:<index>,"
-    "<MSHR type>:<MSHRs>:<merged>,<miss queue>"
+    "<MSHR type>:<MSHRs>:<merged>,<miss queue>:<results>,<bytes of the data port>"
 )
 #: The letters that GPGPU-Sim knows, with what they are here. Its write policies E (write-evict) and
 #: L (write-evict of global memory, write-back of local memory) send every global store on.
@@ -51,8 +45,8 @@ _LETTERS: dict[str, dict[str, str]] = {
     "allocate": {"m": "on_miss", "f": "on_fill", "s": "on_fill"},
     "write_miss": {
         "N": "no_allocate",
-        "W": "fetch_on_write",
-        "F": "fetch_on_write",
+        "W": "write_and_fetch",
+        "F": "fetch_on_partial_write",
         "L": "write_validate",
     },
     "index": {"L": "modulo", "X": "xor", "P": "ipoly", "H": "xor", "C": "modulo"},
@@ -78,7 +72,19 @@ _SLICE_INDICES = {
     6: ("even", "ipoly of a power of two, with the modulo of the other factor"),
 }
 
-_ADDRESS_MAP = re.compile(r"(?:dramid@(?P<chip>[0-9]{1,2});)?(?P<bits>[0DdRrBbCcSs]{64})")
+#: What the simulator does, whatever the options say.
+_BEHAVIOUR = {
+    # The latency of L2 has that of L1 in it, so that there is always time for it.
+    "l1_latency_place": ("before_tags", "-gpgpu_l1_latency is a pipeline before the look-up"),
+    "atomic_requests": ("per_lane", "lanes of an atomic that need the same word do not share"),
+    "store_acknowledgement": ("awaited", "a warp is done when its stores are"),
+    "kernel_end": ("last_warp", "a kernel is done when its last warp is"),
+}
+#: Stages in -gpgpu_pipeline_widths, the last two only with tensor cores, and where memory
+#: instructions wait before and after the operand collectors.
+_WIDTHS = (11, 13)
+_ID_OC_MEM, _OC_EX_MEM = 4, 9
+_WIDTHS_FORM = "the widths of ID_OC_SP,_DP,_INT,_SFU,_MEM,OC_EX_SP,_DP,_INT,_SFU,_MEM,EX_WB"
 
 #: Specialised units of trace.config by their names, with the field that their latency is.
 _UNITS = {
@@ -89,142 +95,20 @@ _UNITS = {
 }
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:120] + "..."
-
-
-@dataclasses.dataclass(frozen=True)
-class _Option:
-    name: str
-    value: str
-    path: Path
-    line: int
-
-    @property
-    def where(self) -> str:
-        return f"{self.path.name}, {self.name} {self.value}"
-
-    def error(self, problem: str, remedy: str) -> InputError:
-        where = f"{self.path}:{self.line}: {self.name} {_short(self.value)}"
-        return InputError(f"{where}: {problem}; {remedy}")
-
-    def integer(self, at_least: int = 1) -> int:
-        if not _INTEGER.fullmatch(self.value) or not at_least <= int(self.value) < 2**31:
-            raise self.error("not a number", f"write a whole number from {at_least} on")
-        return int(self.value)
-
-    def flag(self) -> bool:
-        if self.value not in ("0", "1"):
-            raise self.error("not a switch", "write 0 or 1")
-        return self.value == "1"
-
-    def integers(self, separator: str, form: str, at_least: int = 1) -> list[int]:
-        parts = self.value.split(separator)
-        if not all(_INTEGER.fullmatch(part) for part in parts):
-            raise self.error("malformed", f"write {form}")
-        numbers = [int(part) for part in parts]
-        if not all(at_least <= number < 2**31 for number in numbers):
-            raise self.error("a number is out of range", f"write {form}, each {at_least} or more")
-        return numbers
-
-
-class _Options:
-    """The options of the configuration files, and which of them were of use."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._options: dict[str, _Option] = {}
-        self._used: set[str] = set()
-
-    def read(self, path: Path) -> None:
-        try:
-            text = read_input(path, "configuration", MAX_YAML_BYTES).decode("utf-8-sig")
-        except OSError as error:
-            raise InputError(
-                f"{printable(path)}: cannot read the configuration: {error.strerror}"
-            ) from None
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            raise InputError(f"{path}: not a text file; expected lines `-option value`")
-        # A comment ends its line, inside quotes too; newlines stay, so that lines can be counted.
-        text = re.sub(r"#[^\n]*", "", text)
-        line, counted = 1, 0
-        pending: tuple[str, int] | None = None
-        for token in _TOKEN.finditer(text):
-            line += text.count("\n", counted, token.start())
-            counted = token.start()
-            word = token.group()
-            if pending is None:
-                if not _OPTION_NAME.fullmatch(word):
-                    raise InputError(
-                        f"{path}:{line}: expected an option like -gpgpu_n_clusters, got "
-                        f"{_short(word)!r}; quote a value that has spaces"
-                    )
-                pending = word, line
-                continue
-            if _OPTION_NAME.fullmatch(word):
-                raise self._no_value(path, *pending)
-            if word.startswith('"') and not _QUOTED.fullmatch(word):
-                start = _short(word.split()[0])
-                raise InputError(
-                    f"{path}:{line}: {pending[0]} {start}: the quote does not end; "
-                    "add the closing quote"
-                )
-            self._add(_Option(pending[0], "".join(word.strip('"').split()), path, pending[1]))
-            pending = None
-        if pending is not None:
-            raise self._no_value(path, *pending)
-
-    @staticmethod
-    def _no_value(path: Path, name: str, line: int) -> InputError:
-        return InputError(f"{path}:{line}: {name} has no value; write the value after it")
-
-    def _add(self, option: _Option) -> None:
-        first = self._options.setdefault(option.name, option)
-        if first.value != option.value:
-            raise option.error(
-                f"contradicts {first.path.name}:{first.line}, which says {_short(first.value)}",
-                "keep one of them",
-            )
-
-    def find(self, name: str) -> _Option | None:
-        """Return an option, or None if the files do not give it, and take it as used."""
-        self._used.add(name)
-        return self._options.get(name)
-
-    def need(self, name: str, example: object) -> _Option:
-        option = self.find(name)
-        if option is None:
-            raise InputError(
-                f"{self.path}: there is no option {name}; add it, for example `{name} {example}`"
-            )
-        return option
-
-    def unused(self) -> tuple[str, ...]:
-        return tuple(name for name in self._options if name not in self._used)
-
-    def leave(self, name: str) -> None:
-        """Take an option as not used after all."""
-        self._used.discard(name)
-
-    def names(self, prefix: str) -> list[str]:
-        return [name for name in self._options if name.startswith(prefix)]
-
-
 @dataclasses.dataclass(frozen=True)
 class _Cache:
-    option: _Option
+    option: Option
     sets: int
     line: int
     ways: int
     mshrs: int
     targets: int
     queue: int | None
+    port: int
     letters: dict[str, str]
 
     @classmethod
-    def parse(cls, option: _Option) -> _Cache:
+    def parse(cls, option: Option) -> _Cache:
         if option.value == "none":
             raise option.error("a GPU without this cache cannot be described", "give its geometry")
         match = _CACHE.fullmatch(option.value)
@@ -251,7 +135,13 @@ class _Cache:
             )
         targets = max(int(match["targets"]), 1)
         queue = max(int(match["queue"]), 1) if match["queue"] else None
-        return cls(option, sets, line, ways, mshrs, targets, queue, letters)
+        # A port of 0 bytes, or none, is as wide as a line.
+        port = int(match["port"] or 0) or line
+        if line % port:
+            raise option.error(
+                f"a data port of {port} bytes", f"give a divisor of the {line} bytes of a line"
+            )
+        return cls(option, sets, line, ways, mshrs, targets, queue, port, letters)
 
     def approximations(self) -> list[str]:
         name, notes = self.option.name, []
@@ -290,7 +180,7 @@ class Configuration:
 class _Description:
     """The fields of a `Gpu`, gathered with their sources."""
 
-    def __init__(self, options: _Options) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.values: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
@@ -315,6 +205,8 @@ class _Description:
         self._dram(dram_mhz)
         self._latencies()
         self._timing()
+        self._load_store_unit()
+        self._behaviour()
 
     def _clocks(self) -> tuple[float, float]:
         """Put the core clock; return those of the interconnect and of DRAM in MHz."""
@@ -481,17 +373,17 @@ class _Description:
             )
         self._slice_index(slices)
 
-        mapping = options.find("-gpgpu_mem_addr_mapping")
+        mapping = self._mapping()
         if mapping is None:
             self.put("l2_slice_interleave_bytes", 256, "no option; as dramid@8")
         else:
-            interleave = _slice_interleave(mapping, per_channel.integer() > 1)
-            if interleave % cache.line:
-                raise mapping.error(
+            if mapping.slice_interleave % cache.line:
+                raise mapping.option.error(
                     f"a line of {cache.line} bytes lies in several slices",
                     "move dramid@, D and B to higher bits",
                 )
-            self.put("l2_slice_interleave_bytes", interleave, mapping.where)
+            where = mapping.option.where
+            self.put("l2_slice_interleave_bytes", mapping.slice_interleave, where)
 
         # The simulator counts both delays in core cycles, whatever the clocks of L2 and DRAM are.
         # Accel-Sim's tuner sets them to what its microbenchmarks measure: the latency of an L2 hit
@@ -501,6 +393,13 @@ class _Description:
         l1 = options.need("-gpgpu_l1_latency", 20)
         self.put("l2_latency", l1.integer() + rop.integer(0), f"{rop.where} + {l1.name} {l1.value}")
         self.integer("dram_latency", "-dram_latency", 100, at_least=0)
+
+    def _mapping(self) -> AddressMapping | None:
+        option = self.options.find("-gpgpu_mem_addr_mapping")
+        if option is None:
+            return None
+        per_channel = self.options.need("-gpgpu_n_sub_partition_per_mchannel", 2)
+        return AddressMapping.parse(option, per_channel.integer())
 
     def _slice_index(self, slices: int) -> None:
         option = self.options.find("-gpgpu_memory_partition_indexing")
@@ -532,10 +431,19 @@ class _Description:
             round(flit.integer() * mhz / (1000 * clock), 9),
             f"{flit.where}, per cycle of L2's {1000 * clock:g} MHz",
         )
+        # The interconnect brings a packet per cycle of its own.
+        clocks = self.options.need("-gpgpu_clock_domains", "1132:1132:1132:850")
+        self.put(
+            "l2_slice_request_cycles",
+            max(1.0, round(1000 * clock / mhz, 9)),
+            f"{clocks.where}: L2's {1000 * clock:g} MHz / the interconnect's {mhz:g} MHz, at least 1",
+        )
 
     def _dram(self, mhz: float) -> None:
         options = self.options
         channels = options.need("-gpgpu_n_mem", 32)
+        clocks = options.need("-gpgpu_clock_domains", "1132:1132:1132:850")
+        self.put("dram_clock_ghz", mhz / 1000, f"{clocks.where}: DRAM")
         clock = f"at DRAM's {mhz:g} MHz"
         simple = options.find("-gpgpu_simple_dram_model")
         if simple is not None and simple.flag():
@@ -545,6 +453,7 @@ class _Description:
             sector = self.values["l2_sector_bytes"]
             bandwidth = channels.integer() * requests * sector * mhz / 1000
             source = f"{channels.where}, {simple.name} 1: {requests} x {sector} bytes {clock}"
+            self.put("dram_row_bytes", 0, f"{simple.where}: no banks")
         else:
             chips = options.need("-gpgpu_n_mem_per_ctrlr", 1)
             width = options.need("-gpgpu_dram_buswidth", 16)
@@ -553,7 +462,19 @@ class _Description:
             bandwidth = math.prod(part.integer() for part in parts) * mhz / 1000
             source = " x ".join(f"{part.name} {part.value}" for part in parts)
             source = f"{_CONFIG}, {source} {clock}"
+            self._banks()
         self.put("dram_bandwidth_gbs", bandwidth, source)
+
+    def _banks(self) -> None:
+        """Put the banks of DRAM, where both their addresses and their timing are given."""
+        mapping = self._mapping()
+        timing = self.options.find("-gpgpu_dram_timing_opt") if mapping else None
+        if mapping is None or timing is None:
+            return
+        banks = Banks(self.options, timing, mapping)
+        for field, value in banks.values.items():
+            self.put(field, value, banks.sources[field])
+        self.approximations += banks.approximations
 
     def _latencies(self) -> None:
         integer = self._opcode_latency("integer_latency", "int", "int")
@@ -586,8 +507,9 @@ class _Description:
             self.put(f"{level}_mshr_targets", cache.targets, cache.option.where)
             if level == "l2":
                 self.put("l2_mshrs", cache.mshrs, cache.option.where)
+                self.put("l2_slice_bytes_per_cycle", cache.port, f"{cache.option.where}: data port")
             elif cache.queue is not None:
-                self.put("l1_miss_queue_entries", cache.queue, cache.option.where)
+                self._miss_queue(cache.queue, cache.option.where)
         channels = options.need("-gpgpu_n_mem", 32)
         self.put("dram_channels", channels.integer(), channels.where)
         schedulers = options.find("-gpgpu_num_sched_per_core")
@@ -614,6 +536,67 @@ class _Description:
             for field in fields:
                 self.put(f"{field}_interval", interval, option.where)
 
+    def _miss_queue(self, entries: int, source: str) -> None:
+        """Put the miss queue of L1 with that of the interconnect behind it."""
+        mode = self.options.find("-network_mode")
+        # Another interconnect has its queues in a file of its own.
+        if mode is not None and mode.integer() == 2:
+            limit = self.options.find("-icnt_in_buffer_limit")
+            more = limit.integer() if limit else 64
+            entries += more
+            given = f"{limit.name} {more}" if limit else f"{more}, without -icnt_in_buffer_limit"
+            source += f" + {given}"
+        self.put("l1_miss_queue_entries", entries, source)
+
+    def _load_store_unit(self) -> None:
+        """Put the memory instructions that can wait for L1 in an SM."""
+        options = self.options
+        widths = options.find("-gpgpu_pipeline_widths")
+        if widths is None:
+            return
+        numbers = widths.integers(",", _WIDTHS_FORM, at_least=0)
+        if not _WIDTHS[0] <= len(numbers) <= _WIDTHS[1]:
+            raise widths.error("malformed", f"write {_WIDTHS_FORM}")
+        registers = [numbers[_ID_OC_MEM], numbers[_OC_EX_MEM]]
+        if 0 in registers:
+            raise widths.error("no register for memory instructions", f"write {_WIDTHS_FORM}")
+        # With sub-cores, each scheduler has a register of its own on both sides.
+        cores = options.find("-gpgpu_sub_core_model")
+        if cores is not None and cores.flag():
+            registers = [min(width, int(self.values["issue_width"])) for width in registers]
+        units = "-gpgpu_operand_collector_num_units"
+        collectors = options.find(f"{units}_gen")
+        found = [(f"{units}_gen", collectors.integer(at_least=0))] if collectors else []
+        special = options.find("-gpgpu_enable_specialized_operand_collector")
+        if special is None or special.flag():
+            own = options.find(f"{units}_mem")
+            found.append((f"{units}_mem", own.integer(at_least=0) if own else 2))
+        count = sum(number for _, number in found)
+        if not count:
+            raise widths.error(
+                "no operand collector takes memory instructions", f"give {units}_gen of at least 1"
+            )
+        collecting = " + ".join(f"{name} {number}" for name, number in found)
+        self.put(
+            "lsu_queue_entries",
+            sum(registers) + count + 1,
+            f"{widths.where}: {registers[0]} + {registers[1]}; {collecting}; 1 in the unit",
+        )
+
+    def _behaviour(self) -> None:
+        """Put what no option says: what the simulator does."""
+        for field, (value, what) in _BEHAVIOUR.items():
+            self.put(field, value, f"no option; Accel-Sim: {what}")
+        caches = [self.options.need(f"-gpgpu_cache:d{level}", "S:4:...") for level in ("l1", "l2")]
+        on_miss = [c.name for c in caches if _Cache.parse(c).letters["allocate"] == "m"]
+        self.put(
+            "lines_under_way",
+            "reserved" if on_miss else "replaceable",
+            f"{_CONFIG}, {' and '.join(on_miss)}: m; Accel-Sim: a miss reserves its line"
+            if on_miss
+            else f"{_CONFIG}, {' and '.join(c.name for c in caches)}: no allocation on a miss",
+        )
+
     def _as(self, field: str, value: float, other: str, why: str) -> None:
         if field not in self.values:
             self.put(field, value, f"{why}: as {other} ({self.sources[other]})")
@@ -635,7 +618,7 @@ class _Description:
         self.put(field, latency, ptx.where)
         return latency
 
-    def _trace_latency(self, field: str, option: _Option) -> int:
+    def _trace_latency(self, field: str, option: Option) -> int:
         numbers = option.integers(",", "<latency>,<initiation interval>", at_least=0)
         if len(numbers) != 2:
             raise option.error("malformed", "write <latency>,<initiation interval>")
@@ -647,7 +630,7 @@ class _Description:
         for name in self.options.names("-specialized_unit_"):
             option = self.options.need(name, "")
             enabled, *rest = option.value.split(",")
-            if len(rest) != 5 or not all(_INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
+            if len(rest) != 5 or not all(INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
                 raise option.error(
                     "malformed", "write <enabled>,<units>,<latency>,<width>,<width>,<name>"
                 )
@@ -675,27 +658,6 @@ class _Description:
             self.put("tensor_latency", latency, ptx.where)
         else:
             self._as("tensor_latency", fp32, "fp32_latency", "no tensor cores")
-
-
-def _slice_interleave(mapping: _Option, several_slices: bool) -> int:
-    """Return the bytes after which addresses move on to another L2 slice.
-
-    A slice is the memory channel (the bits D, or those that dramid@ inserts) with the lowest bits
-    of the bank (B).
-    """
-    match = _ADDRESS_MAP.fullmatch(mapping.value.replace(".", "").replace("|", ""))
-    if not match:
-        raise mapping.error(
-            "malformed address mapping",
-            "write dramid@<bit>; and 64 of the letters 0, R, B, C, S and D, highest bit first",
-        )
-    bits = match["bits"].upper()[::-1]
-    chip = int(match["chip"]) if match["chip"] else bits.find("D")
-    bank = bits.find("B") if several_slices else -1
-    positions = [bit for bit in (chip, bank) if bit >= 0]
-    if not positions or max(positions) > 30:
-        raise mapping.error("no bits choose the channel", "add dramid@<bit>; in front")
-    return int(2 ** min(positions))
 
 
 def read_config(path: Path, name: str | None = None) -> Configuration:
@@ -738,7 +700,12 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
     - ``dram_bandwidth_gbs`` is the peak of all channels: bytes of the bus of all chips, times the
       data rate, times the DRAM (command) clock; with ``-gpgpu_simple_dram_model``, an L2 sector
       per channel and DRAM cycle.
-    - A slice of L2 is a sub-partition of a memory channel.
+    - A slice of L2 is a sub-partition of a memory channel. The lowest bits of the bank choose it, so
+      that ``dram_interleaved_banks`` does not count them.
+    - ``lsu_queue_entries`` are the registers of memory instructions before and after the operand
+      collectors, the collectors that take them, and the register of the unit.
+    - What the simulator does without an option, such as requests that pass the latency of L1 before
+      their look-up, has a source that starts with "no option; Accel-Sim".
     - The latencies are those of the execution units. Accel-Sim runs half precision on its single
       precision units, and shuffles, barriers and constant loads as integer instructions.
     """
@@ -753,7 +720,7 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
         raise InputError(
             f"{printable(config)}: there is no such file; give a {_CONFIG} or its folder"
         )
-    options = _Options(config)
+    options = Options(config)
     options.read(config)
     trace_config = config.with_name(_TRACE_CONFIG)
     if trace_config.is_file() and trace_config != config:

@@ -120,6 +120,10 @@ def another(gpu, field):
         return next(choice for choice in metadata["choices"] if choice != value)
     if field == "dram_channels":
         return gpu.l2_slices if value != gpu.l2_slices else 1
+    if field in ("dram_banks", "dram_trefi"):
+        return 2 * value or 1024
+    if field == "dram_interleaved_banks":
+        return gpu.dram_banks if value != gpu.dram_banks else 1
     assert not metadata.get("several")
     return value + 1 if is_whole(field) else 2 * value + 1
 
@@ -130,7 +134,7 @@ NOT_IN_INTERVALS = sorted(set(Gpu.fields()) - CACHE_FIELDS - INTERVAL_FIELDS)
 
 def replaced(gpu, field):
     """Return the GPU with this field changed and no other: a clock scales no latency."""
-    kept = {f: getattr(gpu, f) for f in ("dram_latency", "l2_latency", "dram_row_miss_cycles")}
+    kept = {f: getattr(gpu, f) for f in ("dram_latency", "l2_latency")}
     return gpu.replace(**{**kept, field: another(gpu, field)})
 
 

@@ -49,8 +49,46 @@ class TestAccelSim:
         places = [names.index(name) for name in description.unused_options]
         assert places == sorted(places)
         unused = set(description.unused_options)
-        assert {"-gpgpu_pipeline_widths", "-gpgpu_dram_timing_opt"} < unused
+        assert {"-gpgpu_l1_banks", "-gpgpu_coalesce_arch"} < unused
         assert not unused & {"-gpgpu_n_clusters", "-gpgpu_cache:dl1", "-icnt_flit_size"}
+        assert not unused & {"-gpgpu_pipeline_widths", "-gpgpu_dram_timing_opt", "-network_mode"}
+
+    def test_queues_and_ports(self, configuration):
+        description = Gpu.from_gpgpusim(configuration)
+        # Registers of 4 schedulers on both sides of 8 collectors, and 1 in the unit.
+        assert description.lsu_queue_entries == 17
+        # 16 of the miss queue, and 512 of the crossbar; SM6_TITANX has another network.
+        crossbar = configuration.name != "SM6_TITANX"
+        assert description.l1_miss_queue_entries == (528 if crossbar else 16)
+        assert description.l2_slice_bytes_per_cycle == 32
+        assert description.l2_slice_request_cycles == 1
+        assert description.l1_latency_place == "before_tags"
+        assert description.lines_under_way == "reserved"
+        assert description.atomic_requests == "per_lane"
+        assert description.store_acknowledgement == "awaited"
+        assert description.kernel_end == "last_warp"
+
+    def test_dram(self, configuration):
+        description = Gpu.from_gpgpusim(configuration)
+        gddr6 = (24, 55, 24, 12, 24, 8, 10, 24, 4, 6, 4)
+        hbm2 = (12, 28, 12, 3, 12, 2, 3, 10, 1, 2, 3)
+        clock, timing = {
+            "SM6_TITANX": (2.5, (16, 37, 16, 8, 16, 6, 7, 16, 2, 4, 3)),
+            "SM75_RTX2060": (3.5005, gddr6),
+            "SM7_QV100": (0.85, hbm2),
+            "SM7_TITANV": (0.85, hbm2),
+            "SM86_RTX3070": (3.5005, gddr6),
+        }[configuration.name]
+        names = ["trcd", "tras", "trp", "trrd", "cl", "wl", "twtr", "twr", "tccd", "tccdl", "trtp"]
+        assert tuple(getattr(description, f"dram_{name}") for name in names) == timing
+        assert description.dram_clock_ghz == clock
+        assert (description.dram_banks, description.dram_bank_groups) == (16, 4)
+        # 6 bits of the column, of 32 bytes; the lowest bit of the bank is that of the slice.
+        assert (description.dram_row_bytes, description.dram_interleaved_banks) == (2048, 1)
+        assert description.dram_queue_entries == 64
+        # Bursts at the rate of dram_tccd are the bandwidth.
+        rate = description.dram_burst_bytes * description.dram_channels * clock
+        assert description.dram_bandwidth_gbs == pytest.approx(rate / description.dram_tccd)
 
     @pytest.mark.parametrize(
         ("name", "folder"),
@@ -67,7 +105,15 @@ class TestAccelSim:
             pytest.skip(f"no Accel-Sim configuration at {path}")
         shipped, described = gpu("titan-v").values(), Gpu.from_gpgpusim(path).values()
         # The cache paper has other associativities, which an adaptive L1 keeps, and other hashes.
-        assert {k for k in shipped if shipped[k] != described[k]} == {
+        # It describes the product, not what Accel-Sim does: DRAM has no banks, and so on.
+        simulator = {"l1_latency_place", "lines_under_way", "atomic_requests", "kernel_end"}
+        simulator |= {"store_acknowledgement", "l1_miss_queue_entries", "lsu_queue_entries"}
+        simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz"}
+        banks = {k for k in shipped if k.startswith("dram_t")} | {"dram_cl", "dram_wl"}
+        simulator |= banks | {"dram_row_bytes"}
+        different = {k for k in shipped if shipped[k] != described[k]}
+        assert banks & different
+        assert different - simulator == {
             "l1_size_kib",
             "l1_ways",
             "l1_set_index",

@@ -7,100 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpgpusim_files import (
+    ADAPTIVE,
+    DETAILED,
+    MINIMAL,
+    TRACE,
+    read,
+    read_and_warn,
+    text_of,
+    without,
+    writer,
+)
 from warpstack import InputError, UnusedOptionWarning
 from warpstack.hardware.description import Gpu
-
-#: Everything that the reader needs, without adaptive L1 and without machine latencies.
-MINIMAL = {
-    "-gpgpu_compute_capability_major": "8",
-    "-gpgpu_n_clusters": "10",
-    "-gpgpu_n_cores_per_cluster": "2",
-    "-gpgpu_n_mem": "8",
-    "-gpgpu_n_sub_partition_per_mchannel": "3",
-    "-gpgpu_clock_domains": "1000:2000:900.0:500.5",
-    "-gpgpu_shader_core_pipeline": "1024:32",
-    "-gpgpu_shader_cta": "16",
-    "-gpgpu_shader_registers": "32768",
-    "-gpgpu_shmem_size": "49152",
-    "-gpgpu_num_sched_per_core": "2",
-    "-gpgpu_scheduler": "gto",
-    "-gpgpu_cache:dl1": "N:64:128:6,L:T:m:N:L,A:128:8,8",
-    "-gpgpu_l1_latency": "30",
-    "-gpgpu_smem_latency": "24",
-    "-gpgpu_cache:dl2": "S:64:128:8,L:B:m:W:L,A:32:4,4:0,32",
-    "-gpgpu_l2_rop_latency": "120",
-    "-dram_latency": "220",
-    "-icnt_flit_size": "32",
-    "-gpgpu_n_mem_per_ctrlr": "2",
-    "-gpgpu_dram_buswidth": "4",
-    "-dram_data_command_freq_ratio": "4",
-    "-gpgpu_mem_addr_mapping": "dramid@9;" + "0" * 40 + "." + "R" * 8 + ".RRRRBBCC.CCCSSSSS",
-    "-ptx_opcode_latency_int": "4,13,4,5,145,32",
-    "-ptx_opcode_latency_fp": "5,13,4,5,39",
-    "-ptx_opcode_latency_dp": "8,19,8,8,330",
-    "-ptx_opcode_latency_sfu": "21",
-    "-ptx_opcode_latency_tesnor": "64",
-}
-TRACE = {
-    "-trace_opcode_latency_initiation_int": "2,1",
-    "-trace_opcode_latency_initiation_sp": "3,1",
-    "-trace_opcode_latency_initiation_dp": "11,8",
-    "-trace_opcode_latency_initiation_sfu": "22,4",
-    "-trace_opcode_latency_initiation_tensor": "17,16",
-    "-specialized_unit_1": "1,4,4,4,4,BRA",
-    "-trace_opcode_latency_initiation_spec_op_1": "6,4",
-    "-specialized_unit_2": "1,4,200,4,4,TEX",
-    "-trace_opcode_latency_initiation_spec_op_2": "200,4",
-    "-specialized_unit_3": "1,4,8,4,4,TENSOR",
-    "-trace_opcode_latency_initiation_spec_op_3": "9,4",
-    "-specialized_unit_4": "1,4,4,4,4,UDP",
-    "-trace_opcode_latency_initiation_spec_op_4": "7,1",
-}
-ADAPTIVE = {
-    "-gpgpu_adaptive_cache_config": "1",
-    "-gpgpu_shmem_option": "32,64",
-    "-gpgpu_unified_l1d_size": "96",
-    "-gpgpu_cache:dl1": "S:4:128:64,L:T:m:L:L,A:256:32,16:0,32",
-}
-
-
-def text_of(options):
-    return "".join(f"{name} {value}\n" for name, value in options.items())
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a folder with a configuration and return the path of the folder."""
-
-    def write(options=MINIMAL, trace=None, text=None):
-        folder = tmp_path / "SM1_TEST"
-        folder.mkdir(exist_ok=True)
-        content = text_of(options) if text is None else text
-        (folder / "gpgpusim.config").write_text(content, encoding="utf-8")
-        if trace is not None:
-            (folder / "trace.config").write_text(text_of(trace), encoding="utf-8")
-        return folder
-
-    return write
-
-
-def read(path, **arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnusedOptionWarning)
-        return Gpu.from_gpgpusim(path, **arguments)
-
-
-def read_and_warn(path):
-    """Read a configuration and return the description and what was warned of, if anything."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        description = Gpu.from_gpgpusim(path)
-    assert len(caught) < 2
-    return description, str(caught[0].message) if caught else None
-
-
-def without(options, *names):
-    return {name: value for name, value in options.items() if name not in names}
+    return writer(tmp_path)
 
 
 class TestValues:
@@ -129,6 +53,8 @@ class TestValues:
             "l1_sector_bytes": 128,  # N: whole lines
             "l1_mshrs": 128,
             "l1_latency": 30.0,
+            "l1_latency_place": "before_tags",
+            "lines_under_way": "reserved",  # m
             "l1_write_policy": "write_through",
             "l1_write_miss": "no_allocate",
             "l1_replacement": "lru",
@@ -148,7 +74,7 @@ class TestValues:
             "l2_latency": 150.0,  # 30 + 120
             "l2_clock_ghz": 0.9,
             "l2_write_policy": "write_back",
-            "l2_write_miss": "fetch_on_write",
+            "l2_write_miss": "write_and_fetch",
             "l2_replacement": "lru",
             "l2_set_index": "modulo",
             "l2_slice_index": "modulo",
@@ -175,14 +101,35 @@ class TestValues:
             "l2_mshrs": 32,
             "l2_mshr_targets": 4,
             "l2_queue_entries": 32,
+            "l2_slice_request_cycles": 1,  # the interconnect is faster than L2
+            "l2_slice_bytes_per_cycle": 32,  # the last number of dl2
+            "atomic_requests": "per_lane",
+            "store_acknowledgement": "awaited",
+            "kernel_end": "last_warp",
             "noc_control_bytes": 8,
             "noc_sm_bytes_per_cycle": pytest.approx(32 * 2 / 0.9),
             "dram_channels": 8,
-            "dram_clock_ghz": 0,
+            "dram_clock_ghz": 0.5005,
             "dram_queue_entries": 64,
             "dram_row_bytes": 0,
             "dram_banks": 16,
-            "dram_row_miss_cycles": 28,
+            "dram_bank_groups": 4,
+            "dram_interleaved_banks": 1,
+            "dram_bank_interleave_bytes": 128,
+            "dram_burst_bytes": 32,
+            "dram_tccd": 4,
+            "dram_tccdl": 6,
+            "dram_trrd": 12,
+            "dram_trcd": 24,
+            "dram_tras": 55,
+            "dram_trp": 24,
+            "dram_trtp": 4,
+            "dram_cl": 24,
+            "dram_wl": 8,
+            "dram_twtr": 10,
+            "dram_twr": 24,
+            "dram_trefi": 0,
+            "dram_trfc": 0,
             "integer_interval": 1,
             "fp32_interval": 1,
             "fp16_interval": 1,
@@ -201,6 +148,10 @@ class TestValues:
             "dram_bandwidth_gbs": ["-gpgpu_n_mem 8", "-gpgpu_dram_buswidth 4", "500.5 MHz"],
             "control_latency": ["trace.config", "spec_op_1 6,4", "unit BRA"],
             "register_allocation_unit": ["no option"],
+            "l1_latency_place": ["no option; Accel-Sim: -gpgpu_l1_latency"],
+            "lines_under_way": ["-gpgpu_cache:dl1 and -gpgpu_cache:dl2: m", "Accel-Sim: "],
+            "l2_slice_request_cycles": ["L2's 900 MHz / the interconnect's 2000 MHz"],
+            "dram_clock_ghz": ["1000:2000:900.0:500.5: DRAM"],
         }.items():
             for part in parts:
                 assert part in description.sources[field]
@@ -309,14 +260,35 @@ class TestValues:
         ("letter", "miss"),
         [
             ("N", "no_allocate"),
-            ("W", "fetch_on_write"),
-            ("F", "fetch_on_write"),
+            ("W", "write_and_fetch"),
+            ("F", "fetch_on_partial_write"),
             ("L", "write_validate"),
         ],
     )
     def test_write_misses(self, write, letter, miss):
-        cache = f"S:64:128:8,L:B:m:{letter}:L,A:32:4,4:0,32"
-        assert read(write(MINIMAL | {"-gpgpu_cache:dl2": cache})).l2_write_miss == miss
+        options = MINIMAL | {
+            "-gpgpu_cache:dl1": f"N:64:128:6,L:T:m:{letter}:L,A:128:8,8",
+            "-gpgpu_cache:dl2": f"S:64:128:8,L:B:m:{letter}:L,A:32:4,4:0,32",
+        }
+        description = read(write(options))
+        assert (description.l1_write_miss, description.l2_write_miss) == (miss, miss)
+        assert description.sources["l2_write_miss"].endswith(f": {letter}")
+
+    @pytest.mark.parametrize(
+        ("l1", "l2", "lines"),
+        [
+            ("m", "m", "reserved"),
+            ("s", "m", "reserved"),
+            ("m", "f", "reserved"),
+            ("f", "f", "replaceable"),
+        ],
+    )
+    def test_lines_are_reserved_where_a_miss_allocates(self, write, l1, l2, lines):
+        options = MINIMAL | {
+            "-gpgpu_cache:dl1": f"N:64:128:6,L:T:{l1}:N:L,A:128:8,8",
+            "-gpgpu_cache:dl2": f"S:64:128:8,L:T:{l2}:N:L,A:32:4,4:0,32",
+        }
+        assert read(write(options)).lines_under_way == lines
 
     @pytest.mark.parametrize(("letter", "replacement"), [("L", "lru"), ("F", "fifo")])
     def test_replacement(self, write, letter, replacement):
@@ -461,6 +433,9 @@ class TestValues:
         assert double.dram_bandwidth_gbs == pytest.approx(2 * 8 * 32 * 0.5005)
         detailed = read(write(MINIMAL | {"-gpgpu_simple_dram_model": "0"}))
         assert detailed.values() == read(write()).values()
+        with_banks = read(write(simple | DETAILED))
+        assert with_banks.dram_row_bytes == 0
+        assert {"-gpgpu_dram_timing_opt", "-gpgpu_dram_scheduler"} < set(with_banks.unused_options)
 
     def test_compute_capability_decides_how_shared_memory_is_given_out(self, write):
         for options in (
@@ -727,12 +702,12 @@ class TestErrors:
 
     @settings(deadline=None)
     @given(
-        name=st.sampled_from([*MINIMAL, *ADAPTIVE, *TRACE]),
+        name=st.sampled_from([*MINIMAL, *ADAPTIVE, *TRACE, *DETAILED]),
         value=st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30),
     )
     def test_any_value_is_read_or_refused(self, tmp_path_factory, name, value):
         path = tmp_path_factory.mktemp("any") / "gpgpusim.config"
-        options = MINIMAL | ADAPTIVE | TRACE | {name: value}
+        options = MINIMAL | ADAPTIVE | TRACE | DETAILED | {name: value}
         path.write_text(text_of(options), encoding="utf-8")
         try:
             outcome = read(path).name

@@ -234,11 +234,38 @@ class TestReplace:
                 {"l2_slice_interleave_bytes": 64},
                 "l2_slice_interleave_bytes = 64 is not a multiple of l2_line_bytes = 128",
             ),
+            # The latency before the tags is a part of that of L2: 120 cycles.
+            (
+                {"l1_latency": 120.5},
+                "l2_latency = 120 is less than l1_latency = 120.5, which is part of it",
+            ),
+            ({"dram_banks": 15}, "dram_interleaved_banks = 2 does not divide dram_banks = 15"),
+            # 24 to open a row, at best 55 + 24, 12, or a refresh after the one before.
+            ({"dram_trefi": 103}, "dram_trefi = 103 is not more than 103, that is dram_trcd"),
+            (
+                {"dram_trefi": 124, "dram_trfc": 100},
+                "dram_trefi = 124 is not more than 124, .*: refreshes would leave no time",
+            ),
+            ({"dram_trefi": 124, "dram_trrd": 100}, "dram_trefi = 124 is not more than 124"),
         ],
     )
     def test_wrong_geometry(self, change, message):
         with pytest.raises(InputError, match=message):
             gpu("pascal-mdm").replace(**change)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"l1_latency": 120},
+            {"l1_latency": 500, "l1_latency_place": "after_tags"},
+            {"dram_banks": 15, "dram_interleaved_banks": 5},
+            {"dram_trefi": 104, "dram_trfc": 79},
+            {"dram_trfc": 99},
+        ],
+    )
+    def test_geometry_at_its_limits(self, change):
+        changed = gpu("pascal-mdm").replace(**change)
+        assert {field: getattr(changed, field) for field in change} == change
 
     def test_carve_outs_are_sorted_and_given_once(self):
         base = gpu("pascal-mdm")
@@ -298,8 +325,8 @@ class TestClock:
         base = gpu("pascal-mdm")
         fast = base.replace(clock_ghz=2.8)
         assert fast.dram_latency == 440
-        assert fast.dram_row_miss_cycles == 2 * base.dram_row_miss_cycles
-        others = base.values().keys() - {"clock_ghz", "dram_latency", "dram_row_miss_cycles"}
+        # The times between DRAM's commands count cycles of its own clock.
+        others = base.values().keys() - {"clock_ghz", "dram_latency"}
         assert all(getattr(fast, field) == getattr(base, field) for field in others)
         assert fast.sources["dram_latency"] == "MDM, Table III; 220 cycles at 1.4 GHz"
         assert "clock_ghz" not in fast.sources

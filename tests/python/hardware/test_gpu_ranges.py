@@ -41,7 +41,8 @@ def kernels():
 
 @pytest.fixture(scope="module")
 def base():
-    return ws.gpu("gpumech-baseline").replace(num_sms=2, l2_size_kib=96)
+    # With rows, the times between the commands of DRAM mean something.
+    return ws.gpu("gpumech-baseline").replace(num_sms=2, l2_size_kib=96, dram_row_bytes=2048)
 
 
 def corners(field: str) -> list[float]:
@@ -74,6 +75,13 @@ def changed(base: ws.Gpu, changes: dict[str, Any]) -> ws.Gpu | None:
     )
     if values["dram_channels"] and values["l2_slices"] % values["dram_channels"]:
         values["dram_channels"] = 0
+    if values["l1_latency_place"] == "before_tags":
+        values["l2_latency"] = max(values["l2_latency"], math.ceil(values["l1_latency"]))
+    if values["dram_banks"] % values["dram_interleaved_banks"]:
+        values["dram_banks"] = values["dram_interleaved_banks"]
+    if values["dram_trefi"]:
+        times = [values[f"dram_{name}"] for name in ("trcd", "trfc", "tras", "trp", "trrd")]
+        values["dram_trefi"] = max(values["dram_trefi"], min(sum(times) + 1, 1 << 20))
     if bool(values["unified_l1_kib"]) != bool(values["shared_memory_carve_outs_kib"]):
         values["unified_l1_kib"], values["shared_memory_carve_outs_kib"] = 0, ()
     try:

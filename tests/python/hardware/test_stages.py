@@ -25,7 +25,7 @@ def test_the_fields_that_models_read_are_declared():
 
 
 WORDS = ("ways", "bypassed", "write_back", "write_through", "no_allocate", "fetch_on_write", "fifo")
-WORDS += ("on_fill", "xor", "lrr")
+WORDS += ("on_fill", "xor", "lrr", "after_tags", "replaceable", "per_line", "none", "last_transfer")
 
 
 def changed(gpu, field):
@@ -33,7 +33,7 @@ def changed(gpu, field):
     value = getattr(gpu, field)
     others = WORDS if isinstance(value, str) else ((40,),)
     if not isinstance(value, (str, tuple)):
-        others = (2 * value, value // 2, value + 32, 1)
+        others = (2 * value, value // 2, value + 32, value + 1024, 1)
     for other in others:
         try:
             found = gpu.replace(**{field: other})
