@@ -60,7 +60,7 @@ CHANGES = {
 def simulate(reference: pd.DataFrame, app: ws.App) -> pd.DataFrame:
     """Return the reference with the columns of the simulator beside it; `app` is the trace of bfs."""
     # The README gives no latencies of arithmetic: those of Pascal hardware.
-    gpu = ws.gpu("pascal-mdm").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
+    gpu = ws.gpu("pascal-accelsim").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
     bfs = ws.simulate(app, gpu)
     rows = []
     for row in reference.itertuples():

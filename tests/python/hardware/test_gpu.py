@@ -236,10 +236,13 @@ class TestReplace:
             ),
             # The latency before the tags is a part of that of L2: 120 cycles.
             (
-                {"l1_latency": 120.5},
+                {"l1_latency": 120.5, "l1_latency_place": "before_tags"},
                 "l2_latency = 120 is less than l1_latency = 120.5, which is part of it",
             ),
-            ({"dram_banks": 15}, "dram_interleaved_banks = 2 does not divide dram_banks = 15"),
+            (
+                {"dram_banks": 15, "dram_interleaved_banks": 2},
+                "dram_interleaved_banks = 2 does not divide dram_banks = 15",
+            ),
             # 24 to open a row, at best 55 + 24, 12, or a refresh after the one before.
             ({"dram_trefi": 103}, "dram_trefi = 103 is not more than 103, that is dram_trcd"),
             (
@@ -256,8 +259,8 @@ class TestReplace:
     @pytest.mark.parametrize(
         "change",
         [
-            {"l1_latency": 120},
-            {"l1_latency": 500, "l1_latency_place": "after_tags"},
+            {"l1_latency": 120, "l1_latency_place": "before_tags"},
+            {"l1_latency": 500},
             {"dram_banks": 15, "dram_interleaved_banks": 5},
             {"dram_trefi": 104, "dram_trfc": 79},
             {"dram_trfc": 99},

@@ -25,7 +25,16 @@ def test_the_fields_that_models_read_are_declared():
 
 
 WORDS = ("ways", "bypassed", "write_back", "write_through", "no_allocate", "fetch_on_write", "fifo")
-WORDS += ("on_fill", "xor", "lrr", "after_tags", "replaceable", "per_line", "none", "last_transfer")
+WORDS += (
+    "on_fill",
+    "xor",
+    "lrr",
+    "before_tags",
+    "reserved",
+    "per_lane",
+    "awaited",
+    "last_transfer",
+)
 
 
 def changed(gpu, field):

@@ -523,7 +523,11 @@ class PlainSm:
             return
         line, touched = entry["lines"][0]
         depth = math.ceil(self.config["l1_latency"])
-        if self.config["l1_latency_place"] == "before_tags" and depth and self.reaches_l1(entry, line):
+        if (
+            self.config["l1_latency_place"] == "before_tags"
+            and depth
+            and self.reaches_l1(entry, line)
+        ):
             if len(self.pipeline) == depth:
                 return
             ready = now + depth - 1

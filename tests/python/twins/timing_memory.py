@@ -217,7 +217,10 @@ class Slice:
         chunk, rest = divmod(line * l2["line_bytes"], l2["slice_interleave_bytes"])
         address = chunk // l2["slices"] * l2["slice_interleave_bytes"] + rest
         sharers = self.machine.sharers
-        turn, takers = self.config["dram_bank_interleave_bytes"], self.config["dram_interleaved_banks"]
+        turn, takers = (
+            self.config["dram_bank_interleave_bytes"],
+            self.config["dram_interleaved_banks"],
+        )
         part, rest = divmod(address, turn)
         row = (part // takers * turn + rest) // self.config["dram_row_bytes"]
         return (row * sharers + self.index % sharers) * takers + part % takers
