@@ -160,7 +160,8 @@ class alignas(128) Sm {
         l1_sectors_(l1.line_bytes / trace::sector_bytes),
         l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
         first_local_line_(trace::local_region_sector / l1_sectors_),
-        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate),
+        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
+                     l2.config().write_miss == WriteMiss::fetch_on_partial_write),
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {}
 
