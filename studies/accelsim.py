@@ -49,6 +49,11 @@ def arithmetic_latencies(name: str) -> dict[str, float]:
     return {field: getattr(other, field) for field in fields}
 
 
+def described_gpu() -> ws.Gpu:
+    """Return the GPU of the reference, with arithmetic latencies of Pascal hardware, as it gives none."""
+    return ws.gpu("pascal-accelsim").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
+
+
 #: What Accel-Sim's rows change, by the text of their column.
 CHANGES = {
     "": {},
@@ -59,8 +64,7 @@ CHANGES = {
 
 def simulate(reference: pd.DataFrame, app: ws.App) -> pd.DataFrame:
     """Return the reference with the columns of the simulator beside it; `app` is the trace of bfs."""
-    # The README gives no latencies of arithmetic: those of Pascal hardware.
-    gpu = ws.gpu("pascal-accelsim").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
+    gpu = described_gpu()
     bfs = ws.simulate(app, gpu)
     rows = []
     for row in reference.itertuples():

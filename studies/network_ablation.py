@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pages
 import pandas as pd
-from accelsim import CHANGES, CHOICES, RESOURCES
+from accelsim import CHANGES, described_gpu
 
 import warpstack as ws
 from warpstack import _core
@@ -111,9 +111,8 @@ def ablation_table() -> str:
 
 
 def accelsim_table(reference: pd.DataFrame, app: ws.App) -> str:
-    """Return the models' errors of Accel-Sim's cycles, with the set-up that the simulator fits best."""
-    setup, choice = next(iter(CHOICES.items()))
-    gpu = ws.gpu("pascal-mdm").replace(**RESOURCES, **choice)
+    """Return the models' errors of Accel-Sim's cycles."""
+    gpu = described_gpu()
     lines = []
     for order in ("round_robin", "greedy"):
         bfs = ws.predict(app, gpu, COMPARED, access_order=order)
@@ -135,7 +134,7 @@ def accelsim_table(reference: pd.DataFrame, app: ws.App) -> str:
         for what, values in (("cycles", frame), ("IPC", ipc)):
             line = {"caches in order": order, f"mean error, {len(frame)} rows": what}
             lines.append(line | {m: f"{100 * values[m].abs().mean():.0f} %" for m in COMPARED})
-    return f"{pages.markdown(pd.DataFrame(lines))}\n\nSet-up: {setup}."
+    return pages.markdown(pd.DataFrame(lines))
 
 
 def main() -> None:

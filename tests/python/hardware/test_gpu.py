@@ -17,7 +17,10 @@ REQUIRED = [name for name, f in FIELDS.items() if f.default is dataclasses.MISSI
 
 
 def entries(name):
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    """Return what a description's file says, over what the one it is based on says."""
+    own = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    parent = own.pop("based_on", None)
+    return {**entries(parent), **own} if parent else own
 
 
 @pytest.fixture
