@@ -58,7 +58,7 @@ class DramChannel {
 
  private:
   struct Bank {
-    std::deque<DramRequest> waiting;
+    std::vector<DramRequest> waiting;  ///< oldest first
     DramRequest current;
     std::uint32_t bytes_left = 0;  ///< of the current request; 0: there is none
     bool is_open = false;

@@ -55,6 +55,11 @@ void TimingConfig::validate() const {
   latency_of("l2_latency", l2_latency);
   latency_of("dram_latency", dram_latency);
   latency_of("l2_slice_request_cycles", l2_slice_request_cycles);
+  constexpr std::uint64_t most_banks = 1 << 20;
+  if (dram_row_bytes > 0 && std::uint64_t{dram_banks} * dram_channels > most_banks) {
+    throw InputError("dram_banks = " + std::to_string(dram_banks) + " of each of " +
+                     std::to_string(dram_channels) + " channels are more than 2^20 banks");
+  }
   positive("dram_burst_bytes", dram_timing.burst_bytes);
   positive("dram_bank_groups", dram_timing.bank_groups);
   positive("dram_tccd", dram_timing.ccd);

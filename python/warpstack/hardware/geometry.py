@@ -15,6 +15,8 @@ __all__ = ["check_geometry"]
 
 #: Lines of all caches together that a simulation can hold: 3 GiB of state.
 _MOST_LINES = 2**26
+#: Banks of DRAM of all channels together that a simulation can hold.
+_MOST_BANKS = 2**20
 
 
 def check_geometry(gpu: Any) -> None:
@@ -77,6 +79,12 @@ def check_geometry(gpu: Any) -> None:
             f"{where}: l2_latency = {gpu.l2_latency:g} is less than l1_latency = {gpu.l1_latency:g}, "
             "which is part of it where l1_latency_place = before_tags; raise it, or let the latency "
             "pass after_tags"
+        )
+    channels = gpu.dram_channels or gpu.l2_slices
+    if gpu.dram_row_bytes and gpu.dram_banks * channels > _MOST_BANKS:
+        raise InputError(
+            f"{where}: dram_banks = {gpu.dram_banks} of each of {channels} channels are more than "
+            f"{_MOST_BANKS} banks; the most that a simulation can hold"
         )
     if gpu.dram_banks % gpu.dram_interleaved_banks:
         raise InputError(

@@ -243,6 +243,10 @@ class TestReplace:
                 "l2_latency = 120 is less than l1_latency = 120.5, which is part of it",
             ),
             (
+                {"dram_banks": 4096, "l2_slices": 1536, "dram_row_bytes": 1},
+                "dram_banks = 4096 of each of 1536 channels are more than 1048576 banks",
+            ),
+            (
                 {"dram_banks": 15, "dram_interleaved_banks": 2},
                 "dram_interleaved_banks = 2 does not divide dram_banks = 15",
             ),

@@ -102,7 +102,7 @@ def assert_same(result, plain):
 
 
 @pytest.mark.slow
-@settings(max_examples=rounds(150, costly=True))
+@settings(max_examples=rounds(50, costly=True))
 @given(kernels(), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
