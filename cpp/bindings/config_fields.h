@@ -88,6 +88,10 @@ struct Fields<memory::MemoryConfig> {
       field("first_occupancy_only", &T::block_order, &memory::BlockOrder::first_occupancy_only),
       field("access_order", &T::access_order),
       field("l1_mshrs", &T::l1_mshrs),
+      field("scheduler", &T::scheduler),
+      field("issue_width", &T::issue_width),
+      field("lsu_queue_entries", &T::lsu_queue_entries),
+      field("reserves_lines", &T::reserves_lines),
   };
 };
 

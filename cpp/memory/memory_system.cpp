@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "common/error.h"
@@ -14,6 +15,7 @@
 #include "common/threads.h"
 #include "memory/line_grouper.h"
 #include "memory/line_parts.h"
+#include "memory/timed_schedule.h"
 
 namespace warpstack::memory {
 namespace {
@@ -44,6 +46,7 @@ struct IssuedAccess {
   std::uint32_t row;
   std::uint32_t first_request;
   bool is_observed;
+  bool goes_on = false;  ///< in the next batch
 };
 
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
@@ -135,26 +138,39 @@ class L2Port {
   MemoryTotals& totals_;
 };
 
-using Schedule = std::variant<SmSchedule, GreedySchedule>;
+using Schedule = std::variant<SmSchedule, GreedySchedule, TimedSchedule>;
 
-Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags,
+Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
                      std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
-                     const MemoryConfig& config) {
-  if (config.access_order == AccessOrder::round_robin) {
-    return SmSchedule(trace, flags, std::move(blocks), blocks_per_sm);
+                     const MemoryConfig& config, const CacheConfig& l1) {
+  switch (config.access_order) {
+    case AccessOrder::round_robin:
+      return SmSchedule(trace, flags, std::move(blocks), blocks_per_sm);
+    case AccessOrder::greedy:
+      return GreedySchedule(trace, flags, std::move(blocks), blocks_per_sm, config.l1_mshrs);
+    case AccessOrder::timed:
+      break;
   }
-  return GreedySchedule(trace, flags, std::move(blocks), blocks_per_sm, config.l1_mshrs);
+  return TimedSchedule(trace, flags, paces, std::move(blocks), blocks_per_sm,
+                       {config.scheduler, config.issue_width, config.lsu_queue_entries,
+                        config.l1_mshrs, config.reserves_lines},
+                       l1.num_sets(), l1.ways);
 }
+
+/// Accesses of the timed order that are so many cycles apart reach L2 in the order of SMs.
+constexpr ReferenceCycle cycles_of_turn = 8;
+constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
 
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
 class alignas(128) Sm {
  public:
-  Sm(const trace::KernelTrace& trace, const RowFlags& flags, std::vector<std::uint32_t> blocks,
-     std::uint32_t blocks_per_sm, const MemoryConfig& config, const CacheConfig& l1,
-     const Cache& l2, std::size_t num_threads)
+  Sm(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
+     std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm, const MemoryConfig& config,
+     const CacheConfig& l1, const Cache& l2, std::size_t num_threads)
       : instructions_(trace.instructions()),
         config_(config),
-        schedule_(schedule_of(trace, flags, std::move(blocks), blocks_per_sm, config)),
+        schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config, l1)),
+        timed_(std::get_if<TimedSchedule>(&schedule_)),
         l1_(l1),
         l2_(l2),
         l1_sectors_(l1.line_bytes / trace::sector_bytes),
@@ -165,12 +181,25 @@ class alignas(128) Sm {
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {}
 
-  /// Runs up to `turns` turns, one warp instruction each.
-  void run(std::size_t turns, const std::optional<trace::WarpPosition>& observed, Worker& worker) {
+  // `schedule_` and `timed_`, which points into it, stay where they are.
+  Sm(const Sm&) = delete;
+  Sm& operator=(const Sm&) = delete;
+
+  /// Runs up to `turns` turns, one warp instruction each; or in the timed order until `end`.
+  void run(std::size_t turns, ReferenceCycle end,
+           const std::optional<trace::WarpPosition>& observed, Worker& worker) {
     accesses_.clear();
     requests_.clear();
     bytes_.resize(1);
-    std::visit([&](auto& schedule) { run(schedule, turns, observed, worker); }, schedule_);
+    if (timed_) return run_until(end, observed, worker);
+    if (auto* in_turn = std::get_if<SmSchedule>(&schedule_)) {
+      return run(*in_turn, turns, observed, worker);
+    }
+    run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
+  }
+  /// In the timed order: when something may happen next; see TimedSchedule.
+  [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
+    return timed_->next_event(end);
   }
   /// Writes back what L1 holds, as the only turn of a last batch.
   void flush(Worker& worker) {
@@ -186,11 +215,16 @@ class alignas(128) Sm {
   }
   [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
   // Of the batch:
-  [[nodiscard]] std::size_t num_turns() const { return accesses_.size(); }
+  [[nodiscard]] std::size_t num_turns() const {
+    return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
+  }
   [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
   /// Position of a turn's first request; those of the next turn follow.
   [[nodiscard]] std::size_t first_request(std::size_t turn) const {
-    return turn < accesses_.size() ? accesses_[turn].first_request : requests_.size();
+    if (timed_ && !accesses_.empty()) {
+      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
+    }
+    return first_request_of(turn);
   }
   [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
   /// Where a thread notes the outcomes of the requests that it owns. Each thread has its own place:
@@ -203,11 +237,12 @@ class alignas(128) Sm {
 
   /// Counts what L2 said about the batch.
   void settle(Worker& worker) {
-    for (std::size_t turn = 0; turn < accesses_.size(); ++turn) {
-      const IssuedAccess& access = accesses_[turn];
-      ObservedAccess seen;
+    for (std::size_t a = 0; a < accesses_.size(); ++a) {
+      const IssuedAccess& access = accesses_[a];
+      ObservedAccess seen = std::exchange(seen_before_, {});
       seen.row = access.row;
-      const std::size_t last = first_request(turn + 1);
+      const std::size_t last = first_request_of(a + 1);
+      const bool waits = timed_ && !is_flushing_ && issued_[a].flights > 0;
       for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
         const Request& first = requests_[i];
@@ -223,6 +258,9 @@ class alignas(128) Sm {
           add(worker.per_row[first.writer], one);
           continue;
         }
+        if (waits) {
+          timed_->come_back(one.dram_requests > 0, one.l2_request_sectors * trace::sector_bytes);
+        }
         seen.l2_requests += one.l2_requests;
         seen.l2_request_sectors += one.l2_request_sectors;
         seen.dram_requests += one.dram_requests;
@@ -230,6 +268,11 @@ class alignas(128) Sm {
         seen.event = std::max(seen.event, one.dram_requests ? MissEvent::dram : MissEvent::l2_hit);
       }
       if (is_flushing_) continue;
+      if (timed_) timed_->settle(issued_[a]);
+      if (access.goes_on) {
+        seen_before_ = seen;
+        continue;
+      }
       InstructionCounters& counters = worker.per_row[access.row];
       add(counters, seen);
       ++counters.events[static_cast<std::size_t>(seen.event)];
@@ -254,6 +297,63 @@ class alignas(128) Sm {
     }
   }
 
+  void run_until(ReferenceCycle end, const std::optional<trace::WarpPosition>& observed,
+                 Worker& worker) {
+    issued_.clear();
+    timed_->begin_window();
+    turn_ = 0;
+    end_ = end;
+    while (const MemoryAccess* access = timed_->next(end)) {
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && timed_->warp() == *observed});
+      if (lines_left_.empty()) {
+        look_up(*access, worker);
+      } else {
+        load_lines_left(worker.totals);
+      }
+      accesses_.back().goes_on = !lines_left_.empty();
+      issued_.push_back(timed_->end_access(accesses_.back().goes_on));
+    }
+    begin_turns_until(turns_of_window);
+  }
+
+  /// What follows leaves in a turn before this one at the latest.
+  void begin_turns_until(std::size_t turn) {
+    while (turn_ < turn) first_of_turn_[turn_++] = static_cast<std::uint32_t>(requests_.size());
+  }
+  void begin_turn_of(ReferenceCycle now) {
+    const ReferenceCycle begin = end_ - TimedSchedule::window;
+    begin_turns_until(now < begin ? 1 : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
+  }
+
+  /// In the timed order: the lines of a load, of which some may be left for the next batch.
+  void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::uint32_t set = l1_.set_of(lines[i].line);
+      const bool can_go_on =
+          timed_->takes_line(end_) &&
+          (!timed_->is_full(set) || bypasses_l1(lines[i].line) ||
+           l1_.missing(set, lines[i].line, lines[i].mask) == 0 || timed_->takes_miss(set, end_));
+      if (!can_go_on) {
+        lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
+        return;
+      }
+      begin_turn_of(timed_->now());
+      load(lines[i], evict_first_, totals);
+    }
+    lines_left_.clear();
+  }
+  void load_lines_left(MemoryTotals& totals) {
+    std::swap(lines_left_, resumed_);
+    lines_left_.clear();
+    load_in_time(resumed_, totals);
+  }
+
+  /// Position of an access's first request; those of the next access follow.
+  [[nodiscard]] std::size_t first_request_of(std::size_t access) const {
+    return access < accesses_.size() ? accesses_[access].first_request : requests_.size();
+  }
+
   void look_up(const MemoryAccess& access, Worker& worker) {
     const trace::StaticInstruction& instruction = instructions_[access.row];
     const std::span<const LineAccess> lines = worker.grouper.group(access);
@@ -264,7 +364,12 @@ class alignas(128) Sm {
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
-        misses_ += instruction.kind == trace::MemoryKind::atomic;
+        const bool waits = instruction.kind == trace::MemoryKind::atomic;
+        misses_ += waits;
+        if (timed_) {
+          begin_turn_of(timed_->now());
+          waits ? timed_->pass_l1() : timed_->store();
+        }
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
               &worker.grouper.bytes(i));
       }
@@ -273,9 +378,20 @@ class alignas(128) Sm {
         store(access.row, lines[i], worker.grouper.bytes(i), evict_first, worker.totals);
       });
     } else {
-      const bool bypass = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+      bypass_ = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+      if (timed_) {
+        evict_first_ = evict_first;
+        if (l1_.config().allocation == Allocation::on_miss) {
+          load_in_time(lines, worker.totals);
+        } else {
+          resumed_.clear();
+          in_order_of_allocation(lines, [&](std::size_t i) { resumed_.push_back(lines[i]); });
+          load_in_time(resumed_, worker.totals);
+        }
+        return;
+      }
       in_order_of_allocation(
-          lines, [&](std::size_t i) { load(lines[i], bypass, evict_first, worker.totals); });
+          lines, [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
     }
   }
 
@@ -298,20 +414,26 @@ class alignas(128) Sm {
     for (const std::size_t i : absent_) visit(i);
   }
 
-  void load(const LineAccess& access, bool bypass, bool evict_first, MemoryTotals& totals) {
+  [[nodiscard]] bool bypasses_l1(std::uint64_t line) const {
+    return bypass_ || (line < first_local_line_ && !config_.l1_caches_global);
+  }
+
+  void load(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
     const bool is_local = access.line >= first_local_line_;
     const std::uint32_t sectors = count_sectors(access.mask);
     ++totals[Total::l1_read_requests];
     totals[Total::l1_read_sectors] += sectors;
     if (is_local) totals[Total::l1_local_read_sectors] += sectors;
-    if (bypass || (!is_local && !config_.l1_caches_global)) {
+    if (bypasses_l1(access.line)) {
       ++misses_;
+      if (timed_) timed_->pass_l1();
       leave(access.line, access.mask, Request::Kind::read, evict_first);
       return;
     }
     Cache::Eviction eviction;
+    const std::uint32_t set = l1_.set_of(access.line);
     const Cache::ReadResult result =
-        l1_.read(l1_.set_of(access.line), access.line, access.mask, evict_first, eviction);
+        l1_.read(set, access.line, access.mask, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     totals[Total::l1_read_sector_hits] += hits;
     if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
@@ -320,6 +442,7 @@ class alignas(128) Sm {
     write_back(eviction);
     const SectorMask asked =
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
+    if (timed_) asked ? timed_->miss(access.line, set) : timed_->hit(access.line);
     if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
   }
 
@@ -328,6 +451,10 @@ class alignas(128) Sm {
     const bool is_local = access.line >= first_local_line_;
     const std::uint32_t sectors = count_sectors(access.mask);
     Cache::Eviction eviction;
+    if (timed_) {
+      begin_turn_of(timed_->now());
+      timed_->store();
+    }
     const Cache::WriteResult result = l1_.write(l1_.set_of(access.line), access.line, access.mask,
                                                 bytes, row, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
@@ -377,6 +504,7 @@ class alignas(128) Sm {
   const std::vector<trace::StaticInstruction>& instructions_;
   const MemoryConfig& config_;
   Schedule schedule_;
+  TimedSchedule* timed_;  ///< the schedule, in the timed order
   Cache l1_;
   const Cache& l2_;
   std::uint64_t l1_sectors_;
@@ -387,6 +515,15 @@ class alignas(128) Sm {
   bool is_flushing_ = false;
   std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
   std::vector<IssuedAccess> accesses_;
+  std::vector<TimedSchedule::Issued> issued_;  ///< of the accesses, in the timed order
+  std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< requests
+  std::size_t turn_ = 0;
+  ReferenceCycle end_ = 0;
+  std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
+  std::vector<LineAccess> resumed_;
+  bool bypass_ = false;  ///< the load being looked up passes L1
+  bool evict_first_ = false;
+  ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
   std::vector<std::vector<Outcome>> outcomes_;  ///< by thread
@@ -399,9 +536,11 @@ class Simulation {
  public:
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
-  Simulation(std::size_t num_sms, MakeSm make_sm, Cache& l2, std::vector<Worker>& workers,
-             std::optional<trace::WarpPosition> observed, const InterruptCheck& interrupt)
+  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
+             std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
+             const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
+        timed_(timed),
         sms_(num_sms),
         l2_(l2),
         workers_(workers),
@@ -444,7 +583,7 @@ class Simulation {
         for (std::size_t i = id; i < sms_.size(); i += workers_.size()) {
           if (!sms_[i]) sms_[i] = make_sm_(i);
           sms_[i]->settle(workers_[id]);
-          sms_[i]->run(turns_, observed_, workers_[id]);
+          sms_[i]->run(turns_, end_, observed_, workers_[id]);
         }
       });
       meeting.wait([this] { end_turns(); });
@@ -472,6 +611,14 @@ class Simulation {
     for (const auto& sm : sms_) {
       most_turns_ = std::max(most_turns_, sm->num_turns());
       requests += sm->num_requests();
+    }
+    if (timed_) {
+      ReferenceCycle first = never;
+      for (const auto& sm : sms_) first = std::min(first, sm->next_event(end_));
+      finished_ = most_turns_ == 0 && first == never;
+      // L2 may have to answer, though nothing else is left.
+      if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;
+      return;
     }
     constexpr std::size_t least_turns = 8;
     if (requests > most_requests) turns_ = std::max(turns_ / 2, least_turns);
@@ -567,12 +714,14 @@ class Simulation {
   }
 
   MakeSm make_sm_;
+  bool timed_;
   Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;
   std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
-  std::size_t turns_ = 64;      ///< of a batch
+  ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
+  std::size_t turns_ = 64;                      ///< of a batch, in the others
   std::size_t most_turns_ = 0;  ///< of an SM in the batch
   bool finished_ = false;
   std::mutex failure_mutex_;
@@ -693,12 +842,14 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
       std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1,
                                 std::min<std::uint64_t>(num_threads_, most_threads));
   std::erase_if(blocks_of_sms, [](const auto& blocks) { return blocks.empty(); });
+  const bool timed = config_.access_order == AccessOrder::timed;
+  const Paces paces = timed ? paces_of(trace) : Paces{};
   const auto make_sm = [&](std::size_t i) {
-    return std::make_unique<Sm>(trace, flags, std::move(blocks_of_sms[i]), blocks_per_sm, config_,
+    return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm, config_,
                                 l1, l2_, threads);
   };
   std::vector<Worker> workers(threads, Worker(instructions.size(), l1.line_bytes));
-  Simulation simulation(blocks_of_sms.size(), make_sm, l2_, workers, observed, interrupt);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, workers, observed, interrupt);
   simulation.run();
 
   profile.per_row.resize(instructions.size());

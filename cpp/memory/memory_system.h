@@ -8,6 +8,7 @@
 
 #include "common/enum_names.h"
 #include "common/interrupt.h"
+#include "gpu/scheduler.h"
 #include "memory/block_assignment.h"
 #include "memory/cache.h"
 #include "memory/occupancy.h"
@@ -30,7 +31,12 @@ struct MemoryConfig {
   bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
-  std::uint32_t l1_mshrs = 1;  ///< per SM; only the greedy order asks
+  std::uint32_t l1_mshrs = 1;  ///< per SM; only the greedy and the timed order ask
+  // Only the timed order asks:
+  gpu::Scheduler scheduler = gpu::Scheduler::gto;
+  double issue_width = 1;               ///< warp instructions per cycle per SM
+  std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
+  bool reserves_lines = false;          ///< a line of L1 under way keeps its place
 
   /// Throws InputError on impossible values.
   void validate() const;
@@ -144,7 +150,7 @@ struct MemoryProfile {
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;
 /// GPUMech, Section V). The SMs take turns, one warp instruction each, in the order that
-/// SmSchedule or GreedySchedule says. L2 keeps its contents from kernel to kernel.
+/// SmSchedule, GreedySchedule or TimedSchedule says. L2 keeps its contents from kernel to kernel.
 ///
 /// An SM's L1 does not depend on the other SMs, nor a set of L2 on the other sets: the SMs run a
 /// number of turns each and note what leaves them, then the sets of L2 take these requests in the

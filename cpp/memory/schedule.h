@@ -51,8 +51,11 @@ class SmSchedule {
 enum class AccessOrder : std::uint8_t {
   round_robin,  ///< one access each in turn
   greedy,       ///< one warp until it waits for a miss, then the oldest that does not wait
+  timed,        ///< as on a reference machine with latencies (timed_schedule.h)
 };
-constexpr auto names_of(AccessOrder) { return enum_names("access order", "round_robin", "greedy"); }
+constexpr auto names_of(AccessOrder) {
+  return enum_names("access order", "round_robin", "greedy", "timed");
+}
 
 /// The order of the accesses of one SM as a greedy-then-oldest scheduler and its MSHRs make it,
 /// without times. A warp goes on until an access of it misses; then the oldest warp that waits for

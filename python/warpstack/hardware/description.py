@@ -95,13 +95,13 @@ class Gpu:
         "warp instructions per cycle per SM",
         at_least=1e-3,
         at_most=1024,
-        stages=_INTERVAL | Stage.MODEL,
+        stages=_INTERVAL | Stage.MODEL | Stage.TIMED,
     )
     scheduler: str = choice(
         "warp scheduler: greedy then oldest, loose round robin, or oldest first (which the models take "
         "for greedy then oldest)",
         *ENUM_NAMES["scheduler"],
-        stages=_MODEL,
+        stages=Stage.TIMED | _MODEL,
     )
     schedulers_per_sm: int = number(
         "warp schedulers of an SM, each with its share of the warps; 0: issue_width, rounded up",
@@ -166,7 +166,7 @@ class Gpu:
         core="l1.sector_bytes",
     )
     l1_mshrs: int = number(
-        "L1 miss status holding registers per SM", at_least=1, stages=Stage.GREEDY | _MODEL, core=""
+        "L1 miss status holding registers per SM", at_least=1, stages=Stage.GREEDY | Stage.TIMED | _MODEL, core=""
     )
     l1_mshr_targets: int = number(
         "requests that wait for one MSHR of L1", at_least=1, default=8, stages=_TIMING
@@ -184,7 +184,7 @@ class Gpu:
         "lines of a set are reserved, requests wait",
         *ENUM_NAMES["lines under way"],
         default="replaceable",
-        stages=_TIMING,
+        stages=Stage.TIMED | _TIMING,
     )
     l1_write_policy: str = choice(
         "what a store does to lower levels",
@@ -255,7 +255,7 @@ class Gpu:
         "requests that the NoC queue of an SM holds; takes the place of the MSHRs in the models when L1 "
         "is a streaming cache (MDM, footnote 2); 0: L1 is not a streaming cache",
         default=0,
-        stages=Stage.GREEDY | _MODEL,
+        stages=Stage.GREEDY | Stage.TIMED | _MODEL,
         core="",
     )
     l1_miss_queue_entries: int = number(
@@ -271,7 +271,7 @@ class Gpu:
         at_least=1,
         at_most=1 << 16,
         default=2,
-        stages=_TIMING,
+        stages=Stage.TIMED | _TIMING,
     )
     atomic_requests: str = choice(
         "requests of an atomic: one for all lanes of a line, or one for each of several lanes of one word",

@@ -26,6 +26,8 @@ class Stage(enum.Flag):
     MEMORY = enum.auto()
     #: The memory stage where accesses are in greedy order, beyond `MEMORY`.
     GREEDY = enum.auto()
+    #: The memory stage where accesses are in timed order, beyond `MEMORY`.
+    TIMED = enum.auto()
     #: The intervals of the representative warp.
     INTERVAL = enum.auto()
     #: The equations of some analytical model; the core says which field which model reads.

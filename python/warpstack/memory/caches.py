@@ -20,10 +20,12 @@ from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
-#: In which order the resident warps of an SM access memory.
-ACCESS_ORDERS = _core.ENUM_NAMES["access order"]
+#: In which order the resident warps of an SM access memory. Which one `auto` is, `order_of` says.
+ACCESS_ORDERS = ("auto", *_core.ENUM_NAMES["access order"])
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
 GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
+#: The same for the timed order.
+TIMED_ORDER_FIELDS = fields_of(Stage.TIMED)
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = _core.ENUM_NAMES["block policy"]
 #: Of one call.
@@ -35,7 +37,13 @@ CACHE_FIELDS = fields_of(Stage.MEMORY)
 
 def cache_fields(access_order: str) -> frozenset[str]:
     """Return the fields of `Gpu` that a `MemoryProfile` depends on."""
-    return CACHE_FIELDS | GREEDY_ORDER_FIELDS if access_order == "greedy" else CACHE_FIELDS
+    of_order = {"greedy": GREEDY_ORDER_FIELDS, "timed": TIMED_ORDER_FIELDS}
+    return CACHE_FIELDS | of_order.get(order_of(access_order), frozenset())
+
+
+def order_of(access_order: str) -> str:
+    """Return the order of accesses that `auto` stands for; other orders are what they are."""
+    return "timed" if access_order == "auto" else access_order
 
 
 class MemoryProfile:
@@ -414,7 +422,11 @@ def memory_config(
         "block_policy": blocks.policy,
         "seed": int(blocks.seed),
         "first_occupancy_only": blocks.first_occupancy_only,
-        "access_order": access_order,
+        "access_order": order_of(access_order),
+        "scheduler": gpu.scheduler,
+        "issue_width": gpu.issue_width,
+        "lsu_queue_entries": gpu.lsu_queue_entries,
+        "reserves_lines": gpu.lines_under_way == "reserved",
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
     }

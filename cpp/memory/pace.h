@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/kernel_trace.h"
+
+namespace warpstack::memory {
+
+/// What a warp does from the issue of an access to that of its next one, on the reference machine:
+/// means over the warps of a sample.
+struct Pace {
+  double instructions = 8;  ///< issued, the access included
+  double cycles = 32;       ///< as if all data were there at once
+  bool waits = true;        ///< for the data of its accesses so far
+};
+
+/// The pace after an access of each row of the instruction table; rows that no warp of the sample
+/// has keep the defaults.
+struct Paces {
+  std::vector<Pace> after;
+  Pace before_first;
+};
+
+Paces paces_of(const trace::KernelTrace& trace);
+
+}  // namespace warpstack::memory

@@ -1,0 +1,273 @@
+#include "memory/timed_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <utility>
+
+namespace warpstack::memory {
+namespace {
+
+using Reference = gpu::ReferenceMachine;
+
+/// Bytes that the port of an SM takes per cycle.
+constexpr std::uint32_t port_bytes = 32;
+
+}  // namespace
+
+TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+                             const Paces& paces, std::vector<std::uint32_t> blocks,
+                             std::uint32_t blocks_per_sm, const TimedOrder& order,
+                             std::uint64_t sets, std::uint32_t ways)
+    : trace_(&trace),
+      flags_(&flags),
+      paces_(&paces),
+      blocks_(std::move(blocks)),
+      order_(order),
+      ways_(ways),
+      left_(std::min<std::size_t>(blocks_per_sm, blocks_.size())),
+      queue_(std::max<std::size_t>(order.queue_entries, 1)),
+      under_way_in_(sets) {
+  for (std::uint32_t slot = 0; slot < left_.size(); ++slot) fill(slot, 0);
+}
+
+void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
+  while (left_[slot] == 0 && next_block_ < blocks_.size()) {
+    const std::uint32_t block = blocks_[next_block_++];
+    const std::size_t num_warps = trace_->blocks().warps(block).size();
+    for (std::uint32_t w = 0; w < num_warps; ++w) {
+      WarpStream stream(*trace_, *flags_, {block, w});
+      if (stream.done()) continue;
+      if (free_.empty()) {
+        free_.push_back(static_cast<std::uint32_t>(warps_.size()));
+        warps_.emplace_back();
+      }
+      const std::uint32_t place = free_.back();
+      free_.pop_back();
+      warps_[place] =
+          std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now, now);
+      Warp& warp = *warps_[place];
+      warp.place = ages_.size();
+      ages_.push_back(place);
+      if (ready_.size() * 64 < ages_.size()) ready_.push_back(0);
+      make_ready(place);
+      ++left_[slot];
+    }
+  }
+}
+
+void TimedSchedule::set_ready(Warp& warp, bool is_ready) {
+  warp.is_ready = is_ready;
+  const std::uint64_t bit = std::uint64_t{1} << warp.place % 64;
+  std::uint64_t& word = ready_[warp.place / 64];
+  word = is_ready ? word | bit : word & ~bit;
+}
+
+void TimedSchedule::wait_until(ReferenceCycle ready, std::uint32_t warp) {
+  waiting_.push_back({ready, warp});
+  std::ranges::push_heap(waiting_, std::greater<>());
+}
+
+void TimedSchedule::wake_until(ReferenceCycle now) {
+  while (!waiting_.empty() && waiting_.front().ready <= now) {
+    set_ready(*warps_[waiting_.front().warp], true);
+    std::ranges::pop_heap(waiting_, std::greater<>());
+    waiting_.pop_back();
+  }
+}
+
+void TimedSchedule::make_ready(std::uint32_t id) {
+  Warp& warp = *warps_[id];
+  // A warp is done when its data are there.
+  const bool waits = warp.pace.waits || warp.stream.done();
+  warp.is_blocked = waits && warp.unknown > 0;
+  if (warp.is_blocked) return;
+  warp.begin = waits ? std::max(warp.issue, warp.data) : warp.issue;
+  wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
+}
+
+std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
+  for (std::size_t word = place / 64; word < ready_.size(); ++word) {
+    std::uint64_t bits = ready_[word];
+    if (word == place / 64) bits &= ~std::uint64_t{0} << place % 64;
+    if (bits != 0) return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+  }
+  return nobody;
+}
+
+std::size_t TimedSchedule::choose() const {
+  if (has_issued_ && order_.scheduler != gpu::Scheduler::oldest) {
+    const Warp& last = *warps_[issued_];
+    if (order_.scheduler == gpu::Scheduler::gto) {
+      if (last.is_ready) return last.place;
+    } else if (const std::size_t found = first_ready_from(last.place + 1); found != nobody) {
+      return found;
+    }
+  }
+  return first_ready_from(0);
+}
+
+const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
+  if (interrupted_) return time_ < end ? &warps_[issued_]->stream.current() : nullptr;
+  while (!ages_.empty()) {
+    ReferenceCycle now = std::max(now_, queue_[queue_head_]);
+    wake_until(now);
+    std::size_t chosen = choose();
+    if (chosen == nobody) {
+      if (waiting_.empty()) return nullptr;
+      now = waiting_.front().ready;
+      if (now >= end) return nullptr;
+      wake_until(now);
+      chosen = choose();
+    }
+    if (std::max(now, time_) >= end) return nullptr;
+    const std::uint32_t id = ages_[chosen];
+    Warp& warp = *warps_[id];
+    set_ready(warp, false);
+    // What it did since its last access took its share of the issue slots.
+    issue_slots_ = std::max(issue_slots_, static_cast<double>(warp.begin)) +
+                   warp.pace.instructions / order_.issue_width;
+    warp.pace.instructions = 0;
+    if (issue_slots_ > static_cast<double>(now + 1)) {
+      warp.begin = static_cast<ReferenceCycle>(issue_slots_);
+      wait_until(warp.begin, id);
+      continue;
+    }
+    if (warp.stream.done()) {
+      remove(chosen, now);
+      continue;
+    }
+    now_ = now;
+    time_ = std::max(time_, now);
+    issued_ = id;
+    has_issued_ = true;
+    own_ = after_ = 0;
+    data_ = 0;
+    return &warp.stream.current();
+  }
+  return nullptr;
+}
+
+ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
+  ReferenceCycle first = never;
+  if (interrupted_) return std::max(end, time_);
+  if (first_ready_from(0) != nobody) return std::max({end, now_, time_, queue_[queue_head_]});
+  if (!waiting_.empty()) first = waiting_.front().ready;
+  // What L2 has not answered may come at any time from the end of the window on.
+  if (waiting_.size() < ages_.size()) first = std::min(first, end);
+  return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
+}
+
+void TimedSchedule::hit(std::uint64_t line) {
+  ++time_;
+  data_ = std::max(data_, time_ + Reference::normal);
+  const UnderWay& entry = under_way(line);
+  if (entry.line != line) return;
+  if (entry.back == never) {
+    after_ = std::max(after_, entry.flight + 1);
+  } else {
+    data_ = std::max(data_, entry.back);
+  }
+}
+
+void TimedSchedule::release(std::deque<Holding>& holding) {
+  --mshrs_in_use_;
+  --under_way_in_[holding.front().set];
+  holding.pop_front();
+}
+
+bool TimedSchedule::wait_until_free(std::uint32_t set, ReferenceCycle end) {
+  while (is_full(set) && time_ < end) {
+    std::deque<Holding>* first = nullptr;
+    for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
+      if (each->empty()) continue;
+      if (!first || each->front().back < first->front().back) first = each;
+    }
+    // What this window asked for comes later.
+    const ReferenceCycle back = first ? first->front().back : end;
+    time_ = std::max(time_, std::min(back, end));
+    if (back <= time_) {
+      if (first) release(*first);
+    }
+  }
+  return time_ < end;
+}
+
+void TimedSchedule::miss(std::uint64_t line, std::uint32_t set) {
+  ++time_;
+  for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
+    while (!each->empty() && each->front().back <= time_) release(*each);
+  }
+  ++mshrs_in_use_;
+  ++under_way_in_[set];
+  under_way(line) = {line, never, static_cast<std::uint32_t>(flights_.size())};
+  flights_.push_back({line, time_, never, set, true});
+  ++own_;
+}
+
+void TimedSchedule::pass_l1() {
+  ++time_;
+  flights_.push_back({~std::uint64_t{0}, time_, never, 0, false});
+  ++own_;
+}
+
+TimedSchedule::Issued TimedSchedule::end_access(bool interrupted) {
+  Warp& warp = *warps_[issued_];
+  const Issued issued{issued_, own_, after_, data_};
+  warp.data = std::max(warp.data, data_);
+  if (own_ > 0 || after_ > 0) ++warp.unknown;
+  own_ = after_ = 0;
+  interrupted_ = interrupted;
+  if (interrupted) return issued;
+  queue_[queue_head_] = time_;
+  queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+  warp.issue = now_;
+  warp.pace = paces_->after[warp.stream.current().row];
+  warp.stream.advance();
+  if (!warp.stream.done()) warp.stream.prefetch();
+  make_ready(issued_);
+  return issued;
+}
+
+void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
+  Flight& flight = flights_[answered_];
+  const ReferenceCycle sent = std::max(flight.sent, port_);
+  port_ = sent + (bytes + port_bytes - 1) / port_bytes;
+  flight.back = sent + Reference::l2 + (from_dram ? Reference::dram : 0);
+  if (flight.holds) {
+    (from_dram ? from_dram_ : from_l2_).push_back({flight.back, flight.set});
+    UnderWay& entry = under_way(flight.line);
+    if (entry.line == flight.line && entry.flight == answered_) entry.back = flight.back;
+  }
+  ++answered_;
+}
+
+void TimedSchedule::settle(const Issued& access) {
+  if (access.flights == 0 && access.after == 0) return;
+  Warp& warp = *warps_[access.warp];
+  warp.data = std::max(warp.data, access.data);
+  for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
+    warp.data = std::max(warp.data, flights_[i].back);
+  }
+  if (access.after > 0) warp.data = std::max(warp.data, flights_[access.after - 1].back);
+  --warp.unknown;
+  if (warp.is_blocked) make_ready(access.warp);
+}
+
+void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
+  const std::uint32_t gone = ages_[place];
+  const std::uint32_t slot = warps_[gone]->slot;
+  if (issued_ == gone) has_issued_ = false;
+  warps_[gone].reset();
+  free_.push_back(gone);
+  ages_.erase(ages_.begin() + static_cast<std::ptrdiff_t>(place));
+  std::ranges::fill(ready_, std::uint64_t{0});
+  for (std::size_t i = 0; i < ages_.size(); ++i) {
+    Warp& warp = *warps_[ages_[i]];
+    warp.place = i;
+    if (warp.is_ready) set_ready(warp, true);
+  }
+  if (--left_[slot] == 0) fill(slot, now);
+}
+
+}  // namespace warpstack::memory

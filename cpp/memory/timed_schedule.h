@@ -1,0 +1,184 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "gpu/reference_machine.h"
+#include "gpu/scheduler.h"
+#include "memory/pace.h"
+#include "memory/warp_stream.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack::memory {
+
+/// A time on the reference machine.
+using ReferenceCycle = std::uint64_t;
+inline constexpr ReferenceCycle never = std::numeric_limits<ReferenceCycle>::max();
+
+/// What the timed order asks of an SM.
+struct TimedOrder {
+  gpu::Scheduler scheduler = gpu::Scheduler::gto;
+  double issue_width = 1;
+  std::uint32_t queue_entries = 2;  ///< memory instructions in front of L1
+  std::uint32_t mshrs = 1;
+  bool reserves_lines = false;  ///< a line under way keeps its place in L1
+};
+
+/// The order of the accesses of one SM in time, on a machine with the latencies of the reference
+/// machine and with bandwidth for everything but its own port. A warp that has its data and has done
+/// what its pace says issues its next access while the queue in front of L1 has room, in the
+/// scheduler's order; the queue sends a line per cycle to L1. A miss takes an MSHR, and a place that
+/// it keeps, until its data come: from L2 or from DRAM, as L2 said.
+///
+/// L2 answers the accesses of a window of time at its end. Nothing comes back in less than the
+/// latency of L2, so that a window as long as that loses nothing.
+class TimedSchedule {
+ public:
+  /// Cycles that L2 can be asked for at once.
+  static constexpr ReferenceCycle window = gpu::ReferenceMachine::l2;
+
+  /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` and `paces`
+  /// must outlive the schedule. `sets`, `ways`: of L1.
+  TimedSchedule(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
+                std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+                const TimedOrder& order, std::uint64_t sets, std::uint32_t ways);
+
+  /// Moves to the SM's next access that L1 takes before `end`; or stays at the one that was
+  /// interrupted. Returns null when there is none.
+  const MemoryAccess* next(ReferenceCycle end);
+  /// Before this time nothing happens, whatever L2 says; `never`: nothing is left.
+  [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const;
+  /// The warp of the access that next() returned last.
+  [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_]->stream.position(); }
+  [[nodiscard]] ReferenceCycle now() const { return time_; }
+
+  /// Begins a window; L2 has answered what was asked before.
+  void begin_window() {
+    flights_.clear();
+    answered_ = 0;
+  }
+
+  /// Whether L1 can take a line before `end`. If not, the access is interrupted.
+  [[nodiscard]] bool takes_line(ReferenceCycle end) const { return time_ < end; }
+  /// The same for a line that misses: waits for an MSHR and a place.
+  bool takes_miss(std::uint32_t set, ReferenceCycle end) {
+    return !is_full(set) || wait_until_free(set, end);
+  }
+  [[nodiscard]] bool is_full(std::uint32_t set) const {
+    return mshrs_in_use_ >= order_.mshrs ||
+           (order_.reserves_lines && under_way_in_[set] >= ways_);
+  }
+  // The lines of the access, one after the other:
+  void hit(std::uint64_t line);                      ///< of a load
+  void miss(std::uint64_t line, std::uint32_t set);  ///< of a load, which waits for it
+  void pass_l1();                                    ///< of a load or atomic, which waits for it
+  void store() { ++time_; }                          ///< nobody waits
+
+  /// What settle() asks for later.
+  struct Issued {
+    std::uint32_t warp = 0;  ///< position among the warps that ever were resident at once
+    std::uint32_t flights = 0;
+    std::uint32_t after = 0;  ///< the flights before this one have to be back, too
+    ReferenceCycle data = 0;
+  };
+  /// Ends the access, or a part of it where the rest waits for the next window.
+  Issued end_access(bool interrupted);
+  /// L2's answers to the flights of an access, in their order, for accesses in their order; bytes:
+  /// that come back.
+  void come_back(bool from_dram, std::uint32_t bytes);
+  void settle(const Issued& access);
+
+ private:
+  struct Warp {
+    WarpStream stream;
+    std::uint32_t slot;  ///< of its block
+    Pace pace;           ///< since its last access
+    ReferenceCycle issue = 0;
+    ReferenceCycle data = 0;     ///< when what is known of its data is there
+    ReferenceCycle begin = 0;    ///< of what it does since
+    std::uint32_t unknown = 0;   ///< accesses that L2 has not answered
+    std::size_t place = 0;       ///< in ages_
+    bool is_ready = false;
+    bool is_blocked = false;  ///< until L2 answers
+  };
+  /// A warp that will be ready.
+  struct Waiting {
+    ReferenceCycle ready;
+    std::uint32_t warp;
+    bool operator>(const Waiting& other) const { return ready > other.ready; }
+  };
+  /// A request that is on its way.
+  struct Flight {
+    std::uint64_t line;
+    ReferenceCycle sent;
+    ReferenceCycle back = never;  ///< unknown
+    std::uint32_t set;
+    bool holds;  ///< an MSHR and, if lines are reserved, a place
+  };
+  struct Holding {
+    ReferenceCycle back;
+    std::uint32_t set;
+  };
+  /// The last miss to a line of those with the same place.
+  struct UnderWay {
+    std::uint64_t line = ~std::uint64_t{0};
+    ReferenceCycle back = 0;
+    std::uint32_t flight = 0;  ///< while `back` is unknown
+  };
+
+  static constexpr std::size_t nobody = ~std::size_t{0};
+  /// Place in ages_ of the warp that issues next of those that are ready.
+  [[nodiscard]] std::size_t choose() const;
+  [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
+  void make_ready(std::uint32_t warp);
+  void wait_until(ReferenceCycle ready, std::uint32_t warp);
+  void wake_until(ReferenceCycle now);
+  void set_ready(Warp& warp, bool is_ready);
+  void fill(std::uint32_t slot, ReferenceCycle now);
+  void remove(std::size_t place, ReferenceCycle now);
+  void release(std::deque<Holding>& holding);
+  bool wait_until_free(std::uint32_t set, ReferenceCycle end);
+  UnderWay& under_way(std::uint64_t line) { return under_way_[line % under_way_.size()]; }
+
+  const trace::KernelTrace* trace_;
+  const RowFlags* flags_;
+  const Paces* paces_;
+  std::vector<std::uint32_t> blocks_;
+  TimedOrder order_;
+  std::uint32_t ways_;
+  std::size_t next_block_ = 0;
+
+  std::vector<std::unique_ptr<Warp>> warps_;  ///< null: free
+  std::vector<std::uint32_t> free_;           ///< places in warps_
+  std::vector<std::uint32_t> ages_;           ///< places in warps_, oldest first
+  std::vector<std::uint64_t> ready_;          ///< a bit for each of ages_
+  std::vector<Waiting> waiting_;              ///< a heap, the first one on top
+  std::vector<std::uint32_t> left_;           ///< warps of the block in each slot
+  std::uint32_t issued_ = 0;                  ///< place in warps_
+  bool has_issued_ = false;                   ///< and it is still there
+  bool interrupted_ = false;                  ///< in the middle of its access
+
+  ReferenceCycle now_ = 0;              ///< of the last issue
+  ReferenceCycle time_ = 0;             ///< until which L1 is busy
+  double issue_slots_ = 0;              ///< until which the issue slots are
+  std::vector<ReferenceCycle> queue_;   ///< when each of the last accesses left the queue
+  std::size_t queue_head_ = 0;
+
+  std::vector<Flight> flights_;  ///< that L2 has not answered when the window ends
+  std::size_t answered_ = 0;     ///< of them
+  std::uint32_t after_ = 0;      ///< of the access
+  std::uint32_t own_ = 0;        ///< flights of the access
+  ReferenceCycle data_ = 0;      ///< of the access, as far as it is known
+  std::deque<Holding> from_l2_;  ///< in the order of their times, as those from DRAM
+  std::deque<Holding> from_dram_;
+  ReferenceCycle port_ = 0;  ///< until which the port of the SM is busy
+  std::uint32_t mshrs_in_use_ = 0;
+  std::vector<std::uint16_t> under_way_in_;  ///< lines, by set of L1
+  std::array<UnderWay, 256> under_way_;
+};
+
+}  // namespace warpstack::memory
