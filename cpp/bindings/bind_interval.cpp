@@ -137,7 +137,13 @@ void bind_interval(py::module_& module) {
       .def_readonly("write_requests", &interval::ResourceDemands::write_requests)
       .def_readonly("write_bytes", &interval::ResourceDemands::write_bytes)
       .def_readonly("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
-      .def_readonly("dram_bytes", &interval::ResourceDemands::dram_bytes);
+      .def_readonly("dram_bytes", &interval::ResourceDemands::dram_bytes)
+      .def_readonly("dram_write_bytes", &interval::ResourceDemands::dram_write_bytes)
+      .def_readonly("missing_loads", &interval::ResourceDemands::missing_loads)
+      .def_readonly("missing_lines", &interval::ResourceDemands::missing_lines)
+      .def_readonly("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
+      .def_readonly("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
+      .def_readonly("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
@@ -170,15 +176,17 @@ void bind_interval(py::module_& module) {
       });
   py::class_<interval::KernelWork>(module, "KernelWork")
       .def(py::init([](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                       const Contiguous<double>& latency, double issue_rate, unsigned num_threads) {
+                       const Contiguous<double>& latency, double issue_rate, unsigned num_threads,
+                       bool awaits_stores) {
              const interval::Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
              return interval::KernelWork(trace, values,
                                          interval::reference_latencies(trace, memory), issue_rate,
-                                         threads_asked_for(num_threads), python_interrupt());
+                                         threads_asked_for(num_threads), python_interrupt(),
+                                         awaits_stores);
            }),
            py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
-           py::arg("num_threads") = 0)
+           py::arg("num_threads") = 0, py::arg("awaits_stores") = false)
       .def(
           "warps",
           [](const interval::KernelWork& work) {

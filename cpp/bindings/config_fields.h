@@ -92,6 +92,7 @@ struct Fields<memory::MemoryConfig> {
       field("issue_width", &T::issue_width),
       field("lsu_queue_entries", &T::lsu_queue_entries),
       field("reserves_lines", &T::reserves_lines),
+      field("atomics_per_lane", &T::atomics_per_lane),
   };
 };
 
@@ -123,6 +124,7 @@ struct Fields<model::ModelParameters> {
       field("dram_bandwidth_gbs", &T::dram_bandwidth_gbs),
       field("noc_sm_bytes_per_cycle", &T::noc_sm_bytes_per_cycle),
       field("noc_control_bytes", &T::noc_control_bytes),
+      field("l2_bytes_per_cycle", &T::l2_bytes_per_cycle),
       field("l2_requests_per_cycle", &T::l2_requests_per_cycle),
   };
 };

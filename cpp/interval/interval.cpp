@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "gpu/reference_machine.h"
 
 namespace warpstack::interval {
 namespace {
@@ -86,9 +87,11 @@ constexpr double rounding = 1e-6;
 
 /// Cycles of a warp alone on an SM.
 double warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
-                   const Latencies& latencies, double issue_step, Scoreboard& scoreboard) {
+                   const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
+                   const std::vector<char>& awaited) {
   scoreboard.reset();
   double issue = 0;
+  double stored = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) issue += issue_step;
@@ -96,9 +99,10 @@ double warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers
     issue = std::max(issue, scoreboard.ready(registers.sources(row)));
     if (warp.active_mask[k] != 0) {
       scoreboard.write(registers.destinations(row), issue + latencies[row]);
+      if (awaited[row]) stored = std::max(stored, issue + latencies[row]);
     }
   }
-  return issue + issue_step;
+  return std::max(issue + issue_step, stored);
 }
 
 /// Groups warps by instructions and cycles.
@@ -138,6 +142,28 @@ class WarpGrouper {
 
 }  // namespace
 
+namespace {
+
+double sum(const std::array<std::uint64_t, memory::num_miss_events>& counts) {
+  return static_cast<double>(counts[0] + counts[1] + counts[2]);
+}
+
+constexpr std::array<double, memory::num_miss_events> reference_levels = {
+    gpu::ReferenceMachine::normal, gpu::ReferenceMachine::l2,
+    gpu::ReferenceMachine::l2 + gpu::ReferenceMachine::dram};
+
+}  // namespace
+
+std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row) {
+  const auto& counts = sum(row.waits) > 0 ? row.waits : row.events;
+  std::array<double, memory::num_miss_events> shares{};
+  const double all = sum(counts);
+  for (std::size_t e = 0; all > 0 && e < shares.size(); ++e) {
+    shares[e] = static_cast<double>(counts[e]) / all;
+  }
+  return shares;
+}
+
 Latencies nominal_latencies(const trace::KernelTrace& trace) {
   constexpr double arithmetic = 25;  // GPUMech, Table I: normal instructions
   constexpr double l2_hit = 120;     // GPUMech, Table I
@@ -166,16 +192,22 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
                                           static_cast<double>(counters.active_executions);
       result.push_back(classes.shared_memory + wavefronts - 1);
     } else {
-      const auto count = [&counters](memory::MissEvent event) {
-        return static_cast<double>(counters.events[static_cast<std::size_t>(event)]);
-      };
-      const double l1 = count(memory::MissEvent::l1_hit);
-      const double l2 = count(memory::MissEvent::l2_hit);
-      const double dram = count(memory::MissEvent::dram);
-      const double all = l1 + l2 + dram;
-      result.push_back(
-          all == 0 ? levels.l1
-                   : (l1 * levels.l1 + l2 * levels.l2 + dram * (levels.l2 + levels.dram)) / all);
+      const std::array<double, memory::num_miss_events> of_level = {levels.l1, levels.l2,
+                                                                    levels.l2 + levels.dram};
+      double cycles = 0;
+      const double waits = sum(counters.waits);
+      if (waits > 0) {
+        for (std::size_t e = 0; e < of_level.size(); ++e) {
+          cycles += static_cast<double>(counters.wait_cycles[e]) / reference_levels[e] * of_level[e];
+        }
+        result.push_back(cycles / waits);
+        continue;
+      }
+      const double events = sum(counters.events);
+      for (std::size_t e = 0; e < of_level.size(); ++e) {
+        cycles += static_cast<double>(counters.events[e]) * of_level[e];
+      }
+      result.push_back(events == 0 ? levels.l1 : cycles / events);
     }
   }
   return result;
@@ -183,8 +215,12 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
 
 void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
                  unsigned num_threads, const InterruptCheck& interrupt,
-                 const std::function<void(unsigned, const WarpGroup&)>& visit) {
+                 const std::function<void(unsigned, const WarpGroup&)>& visit, bool awaits_stores) {
   const trace::BlockStorage& blocks = trace.blocks();
+  std::vector<char> awaited;
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
+    awaited.push_back(awaits_stores && instruction.writes_memory());
+  }
   const RegisterTable registers(trace.instructions());
   std::atomic<std::size_t> next_block{0};
   std::exception_ptr failure;
@@ -202,7 +238,7 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
           end.instructions += warp.instructions;
           if (warp.instructions > 0) {
             const double cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
-                                              latencies, 1 / issue_rate, scoreboard);
+                                              latencies, 1 / issue_rate, scoreboard, awaited);
             visit(thread, {{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles, 1});
           }
           begin += warp.counts();
@@ -296,15 +332,14 @@ class IntervalBuilder {
       return;
     }
     // GPUMech, Section VII: the stall is divided as the miss events of the instruction are.
-    const auto& events = memory_.per_row[row].events;
-    const double all = static_cast<double>(events[0] + events[1] + events[2]);
-    if (all == 0) {
+    const auto shares = wait_shares(memory_.per_row[row]);
+    if (shares[0] + shares[1] + shares[2] == 0) {
       stall[StackComponent::l1] += cycles;
       return;
     }
-    stall[StackComponent::l1] += cycles * static_cast<double>(events[0]) / all;
-    stall[StackComponent::l2] += cycles * static_cast<double>(events[1]) / all;
-    stall[StackComponent::dram] += cycles * static_cast<double>(events[2]) / all;
+    stall[StackComponent::l1] += cycles * shares[0];
+    stall[StackComponent::l2] += cycles * shares[1];
+    stall[StackComponent::dram] += cycles * shares[2];
   }
 
   void end_interval() {

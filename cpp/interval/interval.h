@@ -23,9 +23,14 @@ Latencies nominal_latencies(const trace::KernelTrace& trace);
 
 /// Latencies on one GPU: operation classes as configured, memory instructions the average over
 /// their miss events (GPUMech, Section V-B), shared memory one cycle more per extra wavefront. A
-/// global or local instruction that was never active counts as an L1 hit.
+/// global or local instruction that was never active counts as an L1 hit. Where the memory stage
+/// knows what warps waited for, the average is over these waits: of several loads that a warp waits
+/// for together, the slowest decides, and a line that was on its way takes less than its latency.
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                     const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels);
+
+/// Shares of an instruction's waits that were for L1, L2 and DRAM; all 0 when it was never active.
+std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row);
 
 /// Warps that behave alike, each alone on an SM.
 struct WarpGroup {
@@ -37,9 +42,11 @@ struct WarpGroup {
 
 /// Runs the interval algorithm over every warp that has instructions and calls `visit(thread,
 /// warp)` with it, a group of one, on any of `num_threads` threads, in any order.
+/// With `awaits_stores` a warp ends when the latencies of its stores have passed.
 void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
                  unsigned num_threads, const InterruptCheck& interrupt,
-                 const std::function<void(unsigned, const WarpGroup&)>& visit);
+                 const std::function<void(unsigned, const WarpGroup&)>& visit,
+                 bool awaits_stores = false);
 
 /// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
 /// selection) and groups warps with the same features, in the order of their first warps: a kernel

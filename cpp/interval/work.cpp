@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "gpu/reference_machine.h"
 #include "common/sum.h"
 
 namespace warpstack::interval {
@@ -200,15 +201,20 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     throw InputError("the memory profile is of another kernel");
   }
   ResourceDemands demands;
+  double missing_lines = 0;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
-    demands.lsu_cycles += static_cast<double>(counters.requests + counters.shared_wavefronts);
-    const auto requests = static_cast<double>(counters.l2_requests);
-    const auto bytes = static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
-    if (trace.instructions()[row].uses_caches()) {
+    const double lanes = instruction.is_atomic() ? memory.atomic_lanes[row] : 1;
+    const double requests = lanes * static_cast<double>(counters.l2_requests);
+    const double bytes =
+        lanes * static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
+    demands.lsu_cycles +=
+        lanes * static_cast<double>(counters.requests) + static_cast<double>(counters.shared_wavefronts);
+    if (instruction.uses_caches()) {
       demands.memory_instructions += static_cast<double>(counters.active_executions);
     }
-    if (trace.instructions()[row].reads_memory()) {
+    if (instruction.reads_memory()) {
       demands.read_misses += requests;
       demands.read_bytes += bytes;
       demands.dram_read_requests += static_cast<double>(counters.dram_requests);
@@ -216,12 +222,27 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
       demands.write_requests += requests;
       demands.write_bytes += bytes;
     }
+    if (instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic) {
+      demands.missing_loads += static_cast<double>(counters.events[1] + counters.events[2]);
+      missing_lines += requests;
+    }
   }
+  if (demands.missing_loads > 0) missing_lines /= demands.missing_loads;
   // What L2 writes back is on no instruction's account.
-  const std::uint64_t dram_sectors = memory.totals[memory::Total::dram_read_sectors] +
-                                     memory.totals[memory::Total::dram_write_sectors];
-  demands.dram_bytes = static_cast<double>(dram_sectors * trace::sector_bytes);
-  return demands.per(static_cast<double>(memory.simulated_instructions));
+  const auto bytes_of = [&memory](memory::Total sectors) {
+    return static_cast<double>(memory.totals[sectors] * trace::sector_bytes);
+  };
+  demands.dram_write_bytes = bytes_of(memory::Total::dram_write_sectors);
+  demands.dram_bytes = bytes_of(memory::Total::dram_read_sectors) + demands.dram_write_bytes;
+  if (!memory.slice_requests.empty()) {
+    demands.hottest_slice_requests =
+        std::ranges::max(memory.slice_requests) * static_cast<double>(memory.slice_requests.size());
+  }
+  demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
+  demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
+  demands = demands.per(static_cast<double>(memory.simulated_instructions));
+  demands.missing_lines = std::max(missing_lines, 1.0);
+  return demands;
 }
 
 ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes) {
@@ -240,23 +261,31 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
     demands.write_bytes += writes * given_or(intervals.write_bytes[i], l1_bytes);
     demands.dram_read_requests += intervals.dram_read_requests[i];
     demands.dram_bytes += intervals.dram_requests[i] * given_or(intervals.dram_bytes[i], l2_bytes);
+    demands.missing_loads += std::min(reads, intervals.memory_instructions[i]);
   }
+  demands.hottest_slice_requests = demands.read_misses + demands.write_requests;
   return demands.per(sum(intervals.instructions));
 }
 
 ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
-  return {memory_instructions / instructions, lsu_cycles / instructions,
-          read_misses / instructions,         read_bytes / instructions,
-          write_requests / instructions,      write_bytes / instructions,
-          dram_read_requests / instructions,  dram_bytes / instructions};
+  ResourceDemands result = *this;
+  for (double* sum : {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
+                      &result.read_bytes, &result.write_requests, &result.write_bytes,
+                      &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
+                      &result.missing_loads, &result.hottest_slice_requests, &result.place_wait_l2,
+                      &result.place_wait_dram}) {
+    *sum /= instructions;
+  }
+  return result;
 }
 
 Latencies reference_latencies(const trace::KernelTrace& trace,
                               const memory::MemoryProfile& memory) {
-  // Those of GPUMech's Table I, and of MDM's Table III beyond L2.
-  constexpr double normal = 25;
-  constexpr gpu::MemoryLatencies levels = {.l1 = 25, .l2 = 120, .dram = 220};
+  using Reference = gpu::ReferenceMachine;
+  constexpr double normal = Reference::normal;
+  constexpr gpu::MemoryLatencies levels = {
+      .l1 = normal, .l2 = Reference::l2, .dram = Reference::dram};
   gpu::ClassLatencies classes;
   classes.of_class.fill(normal);
   classes.shared_memory = normal;
@@ -265,7 +294,7 @@ Latencies reference_latencies(const trace::KernelTrace& trace,
 
 KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
                        const Latencies& reference, double issue_rate, unsigned num_threads,
-                       const InterruptCheck& interrupt)
+                       const InterruptCheck& interrupt, bool awaits_stores)
     : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
   for (const Latencies& given : {latencies, reference}) {
     for (const double latency : given) {
@@ -276,15 +305,20 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
     throw InputError("the issue rate is not a positive number");
   }
   // A block's warps are visited in order, by one thread.
-  visit_warps(trace, reference, 1, num_threads, interrupt, [this](unsigned, const WarpGroup& warp) {
-    blocks_[warp.first.block].push_back({static_cast<double>(warp.instructions), 0, warp.cycles});
-  });
+  visit_warps(
+      trace, reference, 1, num_threads, interrupt,
+      [this](unsigned, const WarpGroup& warp) {
+        blocks_[warp.first.block].push_back(
+            {static_cast<double>(warp.instructions), 0, warp.cycles});
+      },
+      awaits_stores);
   std::vector<std::size_t> next(blocks_.size());
   visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
               [this, &next](unsigned, const WarpGroup& warp) {
                 const std::size_t block = warp.first.block;
                 blocks_[block][next[block]++].cycles = warp.cycles;
-              });
+              },
+              awaits_stores);
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,

@@ -20,6 +20,15 @@ struct ResourceDemands {
   double write_bytes = 0;          ///< to L2
   double dram_read_requests = 0;   ///< read misses that reach DRAM
   double dram_bytes = 0;           ///< between L2 and DRAM, write-backs too
+  double dram_write_bytes = 0;     ///< of them, to DRAM
+  double missing_loads = 0;        ///< instructions that wait for L2 or DRAM
+  double missing_lines = 1;        ///< read requests of such an instruction that leave the SM
+  /// Requests of the slice of L2 that gets most, as if all slices got as many.
+  double hottest_slice_requests = 0;
+  /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
+  /// reference machine, until data come from L2, from DRAM.
+  double place_wait_l2 = 0;
+  double place_wait_dram = 0;
 
   /// Means per instruction, from sums over `instructions` instructions.
   [[nodiscard]] ResourceDemands per(double instructions) const;
@@ -77,11 +86,11 @@ Latencies reference_latencies(const trace::KernelTrace& trace, const memory::Mem
 class KernelWork {
  public:
   /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
-  /// reference machine, which issues an instruction per cycle. Uses `num_threads` threads; the
-  /// result does not depend on their number. Throws InputError unless the latencies are finite.
+  /// reference machine, which issues an instruction per cycle. With `awaits_stores` a warp ends when
+  /// its stores do. Uses `num_threads` threads; the result does not depend on their number. Throws InputError unless the latencies are finite.
   KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
              const Latencies& reference, double issue_rate, unsigned num_threads = 1,
-             const InterruptCheck& interrupt = {});
+             const InterruptCheck& interrupt = {}, bool awaits_stores = false);
 
   /// Plays the launch in the time of the reference machine: each block takes the slot that is free
   /// first; of slots that are free at the same time the SMs get one each in turn. Blocks that were

@@ -1,6 +1,7 @@
 #include "memory/memory_system.h"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ struct Request {
 
   std::uint64_t line;    ///< of L2
   std::uint32_t set;     ///< of L2
-  std::uint32_t writer;  ///< of a write-back: the row that it counts for
+  std::uint32_t writer;  ///< of a write-back: the row that it counts for; of an atomic: its row
   std::uint32_t bytes;   ///< position of the byte masks of a write
   SectorMask mask;
   std::uint8_t owner;  ///< the thread that has the set
@@ -51,10 +52,12 @@ struct IssuedAccess {
 
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
 struct alignas(128) Worker {
-  Worker(std::size_t rows, std::uint32_t l1_line_bytes) : per_row(rows), grouper(l1_line_bytes) {}
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_sets)
+      : per_row(rows), of_sets(l2_sets), grouper(l1_line_bytes) {}
 
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
+  std::vector<double> of_sets;  ///< requests by set of L2
   LineGrouper grouper;
 };
 
@@ -197,6 +200,7 @@ class alignas(128) Sm {
     }
     run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
   }
+  [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
   /// In the timed order: when something may happen next; see TimedSchedule.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
     return timed_->next_event(end);
@@ -268,7 +272,7 @@ class alignas(128) Sm {
         seen.event = std::max(seen.event, one.dram_requests ? MissEvent::dram : MissEvent::l2_hit);
       }
       if (is_flushing_) continue;
-      if (timed_) timed_->settle(issued_[a]);
+      if (timed_) timed_->settle(issued_[a], worker.per_row);
       if (access.goes_on) {
         seen_before_ = seen;
         continue;
@@ -312,7 +316,7 @@ class alignas(128) Sm {
         load_lines_left(worker.totals);
       }
       accesses_.back().goes_on = !lines_left_.empty();
-      issued_.push_back(timed_->end_access(accesses_.back().goes_on));
+      issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
     }
     begin_turns_until(turns_of_window);
   }
@@ -371,7 +375,7 @@ class alignas(128) Sm {
           waits ? timed_->pass_l1() : timed_->store();
         }
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
-              &worker.grouper.bytes(i));
+              &worker.grouper.bytes(i), access.row);
       }
     } else if (instruction.kind == trace::MemoryKind::store) {
       in_order_of_allocation(lines, [&](std::size_t i) {
@@ -537,10 +541,11 @@ class Simulation {
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
   Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
-             std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
-             const InterruptCheck& interrupt)
+             const std::vector<double>& atomic_lanes, std::vector<Worker>& workers,
+             std::optional<trace::WarpPosition> observed, const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
         timed_(timed),
+        atomic_lanes_(atomic_lanes),
         sms_(num_sms),
         l2_(l2),
         workers_(workers),
@@ -557,6 +562,15 @@ class Simulation {
     helpers.clear();
     if (failure_) std::rethrow_exception(failure_);
     flush();
+  }
+  /// Of all SMs; see MemoryProfile.
+  [[nodiscard]] std::array<std::uint64_t, 2> place_wait_cycles() const {
+    std::array<std::uint64_t, 2> sum{};
+    for (const auto& sm : sms_) {
+      if (!sm->timed()) continue;
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += sm->timed()->place_wait_cycles()[i];
+    }
+    return sum;
   }
   /// Accesses of the observed warp.
   [[nodiscard]] std::vector<ObservedAccess> observed() const {
@@ -661,7 +675,10 @@ class Simulation {
       Sm& sm = now.sm();
       for (std::size_t i = now.first(); i < now.last(); ++i) {
         const Request& request = sm.request(i);
-        if (request.owner == id) sm.outcomes(id)[i] = port.serve(request, sm.bytes(request));
+        if (request.owner != id) continue;
+        sm.outcomes(id)[i] = port.serve(request, sm.bytes(request));
+        workers_[id].of_sets[request.set] +=
+            request.kind == Request::Kind::atomic ? atomic_lanes_[request.writer] : 1;
       }
     }
   }
@@ -715,6 +732,7 @@ class Simulation {
 
   MakeSm make_sm_;
   bool timed_;
+  const std::vector<double>& atomic_lanes_;  ///< by row
   Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;
@@ -760,6 +778,46 @@ std::vector<trace::RowCounts> count_rows(
   return counts;
 }
 
+/// Requests of an atomic's sector: how many of its lanes meet in a word, as far as lanes and touched
+/// bytes tell; means by row, weighted with the sectors.
+std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
+  const std::vector<trace::StaticInstruction>& rows = trace.instructions();
+  std::vector<double> lanes(rows.size(), 1.0);
+  if (std::ranges::none_of(rows, &trace::StaticInstruction::is_atomic)) return lanes;
+  std::vector<double> sectors(rows.size());
+  std::vector<double> requests(rows.size());
+  std::vector<std::byte> scratch;
+  for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
+    const trace::ColumnView block =
+        trace.blocks().read(b, {}, trace.blocks().counts(b), scratch);
+    std::size_t memory = 0;
+    std::size_t store = 0;
+    for (std::size_t k = 0; k < block.instruction.size(); ++k) {
+      const std::uint32_t row = block.instruction[k];
+      const trace::StaticInstruction& instruction = rows[row];
+      if (!instruction.is_memory()) continue;
+      const std::size_t count = block.memory_count[memory++];
+      if (!instruction.writes_memory()) continue;
+      const std::size_t first = store;
+      store += count;
+      if (!instruction.is_atomic() || count == 0) continue;
+      unsigned bytes = 0;
+      for (std::size_t i = first; i < store; ++i) {
+        bytes += static_cast<unsigned>(std::popcount(block.store_bytes[i]));
+      }
+      const unsigned width = std::max(instruction.width, 1U);
+      const unsigned words = std::max((bytes + width - 1) / width, 1U);
+      const auto active = static_cast<unsigned>(std::popcount(block.active_mask[k]));
+      sectors[row] += static_cast<double>(count);
+      requests[row] += static_cast<double>(count * std::max((active + words - 1) / words, 1U));
+    }
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (sectors[row] > 0) lanes[row] = requests[row] / sectors[row];
+  }
+  return lanes;
+}
+
 }  // namespace
 
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
@@ -786,7 +844,11 @@ InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& 
   dram_requests += other.dram_requests;
   dram_sectors += other.dram_sectors;
   shared_wavefronts += other.shared_wavefronts;
-  for (std::size_t e = 0; e < num_miss_events; ++e) events[e] += other.events[e];
+  for (std::size_t e = 0; e < num_miss_events; ++e) {
+    events[e] += other.events[e];
+    waits[e] += other.waits[e];
+    wait_cycles[e] += other.wait_cycles[e];
+  }
   return *this;
 }
 
@@ -848,8 +910,12 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
     return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm, config_,
                                 l1, l2_, threads);
   };
-  std::vector<Worker> workers(threads, Worker(instructions.size(), l1.line_bytes));
-  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, workers, observed, interrupt);
+  std::vector<Worker> workers(
+      threads, Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
+  profile.atomic_lanes = config_.atomics_per_lane
+                             ? atomic_lanes_of(trace)
+                             : std::vector<double>(instructions.size(), 1.0);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, profile.atomic_lanes, workers, observed, interrupt);
   simulation.run();
 
   profile.per_row.resize(instructions.size());
@@ -869,6 +935,13 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   }
   profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
   profile.observed = simulation.observed();
+  profile.place_wait_cycles = simulation.place_wait_cycles();
+  profile.slice_requests.resize(l2_.config().slices);
+  for (const Worker& worker : workers) {
+    for (std::size_t set = 0; set < worker.of_sets.size(); ++set) {
+      profile.slice_requests[l2_.slice_of(static_cast<std::uint32_t>(set))] += worker.of_sets[set];
+    }
+  }
   return profile;
 }
 

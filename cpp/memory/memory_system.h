@@ -11,6 +11,7 @@
 #include "gpu/scheduler.h"
 #include "memory/block_assignment.h"
 #include "memory/cache.h"
+#include "memory/counters.h"
 #include "memory/occupancy.h"
 #include "memory/schedule.h"
 #include "trace/kernel_trace.h"
@@ -32,6 +33,7 @@ struct MemoryConfig {
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
   std::uint32_t l1_mshrs = 1;  ///< per SM; only the greedy and the timed order ask
+  bool atomics_per_lane = false;  ///< several lanes of one word have a request each
   // Only the timed order asks:
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;               ///< warp instructions per cycle per SM
@@ -46,29 +48,6 @@ struct MemoryConfig {
 /// no resident block (cache paper, Eq. 7).
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm);
-
-/// Where the slowest request of an instruction was served (GPUMech, Section V-B).
-enum class MissEvent : std::uint8_t { l1_hit, l2_hit, dram };
-inline constexpr std::size_t num_miss_events = 3;
-
-/// Counters of one static instruction over all warps. A *request* is what an instruction asks of
-/// one L1 line; it leaves the SM when one of its sectors misses, when it writes through, or when
-/// the instruction bypasses L1. A line that a write-back L1 writes back is a request of the
-/// instruction that wrote to it last.
-struct InstructionCounters {
-  std::uint64_t executions = 0;          ///< issued warp instructions
-  std::uint64_t active_executions = 0;   ///< of these, with at least one active lane
-  std::uint64_t sectors = 0;             ///< touched 32-byte sectors
-  std::uint64_t requests = 0;            ///< touched L1 lines
-  std::uint64_t l2_requests = 0;         ///< requests that left the SM
-  std::uint64_t l2_request_sectors = 0;  ///< sectors that these moved between SM and L2
-  std::uint64_t dram_requests = 0;       ///< requests with a sector that missed in L2
-  std::uint64_t dram_sectors = 0;        ///< sectors that these moved between L2 and DRAM
-  std::uint64_t shared_wavefronts = 0;   ///< passes through shared memory
-  std::array<std::uint64_t, num_miss_events> events{};  ///< active executions by slowest request
-
-  InstructionCounters& operator+=(const InstructionCounters& other);
-};
 
 /// Sums over a kernel, in 32-byte sectors unless the name says otherwise;
 /// docs/reference/statistics.md.
@@ -146,6 +125,14 @@ struct MemoryProfile {
   std::uint64_t simulated_blocks = 0;        ///< of the traced ones
   std::uint64_t simulated_instructions = 0;  ///< warp instructions of these blocks
   std::vector<ObservedAccess> observed;      ///< in program order; empty when no warp was observed
+  /// Requests by slice of L2, an atomic one for each of several lanes of a word where
+  /// MemoryConfig::atomics_per_lane.
+  std::vector<double> slice_requests;
+  /// By row: requests of an atomic's line, more than 1 where MemoryConfig::atomics_per_lane.
+  std::vector<double> atomic_lanes;
+  /// Cycles of the reference machine in which a load waited for a place in its set of L1, by where
+  /// the data came from that made room: L2, DRAM. Sums over the SMs; only the timed order knows.
+  std::array<std::uint64_t, 2> place_wait_cycles{};
 };
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;

@@ -50,7 +50,7 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
       warp.place = ages_.size();
       ages_.push_back(place);
       if (ready_.size() * 64 < ages_.size()) ready_.push_back(0);
-      make_ready(place);
+      make_ready(place, nullptr);
       ++left_[slot];
     }
   }
@@ -76,13 +76,25 @@ void TimedSchedule::wake_until(ReferenceCycle now) {
   }
 }
 
-void TimedSchedule::make_ready(std::uint32_t id) {
+void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
   Warp& warp = *warps_[id];
   // A warp is done when its data are there.
   const bool waits = warp.pace.waits || warp.stream.done();
   warp.is_blocked = waits && warp.unknown > 0;
   if (warp.is_blocked) return;
   warp.begin = waits ? std::max(warp.issue, warp.data) : warp.issue;
+  if (waits) {
+    static constexpr std::array<ReferenceCycle, num_miss_events> longest = {
+        Reference::normal, Reference::l2, Reference::l2 + Reference::dram};
+    const auto source = static_cast<std::size_t>(warp.source);
+    for (const WaitingRow& waiting : warp.rows) {
+      ++(*per_row)[waiting.row].waits[source];
+      (*per_row)[waiting.row].wait_cycles[source] +=
+          std::min(warp.data - std::min(warp.data, waiting.sent), longest[source]);
+    }
+    warp.rows.clear();
+    warp.source = MissEvent::l1_hit;
+  }
   wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
 }
 
@@ -143,6 +155,8 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
     has_issued_ = true;
     own_ = after_ = 0;
     data_ = 0;
+    source_ = MissEvent::l1_hit;
+    waited_for_ = false;
     return &warp.stream.current();
   }
   return nullptr;
@@ -160,13 +174,15 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
 
 void TimedSchedule::hit(std::uint64_t line) {
   ++time_;
+  waited_for_ = true;
   data_ = std::max(data_, time_ + Reference::normal);
   const UnderWay& entry = under_way(line);
   if (entry.line != line) return;
   if (entry.back == never) {
     after_ = std::max(after_, entry.flight + 1);
-  } else {
-    data_ = std::max(data_, entry.back);
+  } else if (entry.back > data_) {
+    data_ = entry.back;
+    source_ = entry.source;
   }
 }
 
@@ -185,7 +201,9 @@ bool TimedSchedule::wait_until_free(std::uint32_t set, ReferenceCycle end) {
     }
     // What this window asked for comes later.
     const ReferenceCycle back = first ? first->front().back : end;
-    time_ = std::max(time_, std::min(back, end));
+    const ReferenceCycle until = std::max(time_, std::min(back, end));
+    if (mshrs_in_use_ < order_.mshrs) place_wait_cycles_[first == &from_dram_] += until - time_;
+    time_ = until;
     if (back <= time_) {
       if (first) release(*first);
     }
@@ -195,26 +213,32 @@ bool TimedSchedule::wait_until_free(std::uint32_t set, ReferenceCycle end) {
 
 void TimedSchedule::miss(std::uint64_t line, std::uint32_t set) {
   ++time_;
+  waited_for_ = true;
   for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
     while (!each->empty() && each->front().back <= time_) release(*each);
   }
   ++mshrs_in_use_;
   ++under_way_in_[set];
-  under_way(line) = {line, never, static_cast<std::uint32_t>(flights_.size())};
-  flights_.push_back({line, time_, never, set, true});
+  under_way(line) = {line, never, MissEvent::l2_hit, static_cast<std::uint32_t>(flights_.size())};
+  flights_.push_back({line, time_, never, MissEvent::l2_hit, set, true});
   ++own_;
 }
 
 void TimedSchedule::pass_l1() {
   ++time_;
-  flights_.push_back({~std::uint64_t{0}, time_, never, 0, false});
+  waited_for_ = true;
+  flights_.push_back({~std::uint64_t{0}, time_, never, MissEvent::l2_hit, 0, false});
   ++own_;
 }
 
-TimedSchedule::Issued TimedSchedule::end_access(bool interrupted) {
+TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
+                                                std::vector<InstructionCounters>& per_row) {
   Warp& warp = *warps_[issued_];
-  const Issued issued{issued_, own_, after_, data_};
-  warp.data = std::max(warp.data, data_);
+  const Issued issued{issued_, own_, after_, data_, source_};
+  if (data_ > warp.data) {
+    warp.data = data_;
+    warp.source = source_;
+  }
   if (own_ > 0 || after_ > 0) ++warp.unknown;
   own_ = after_ = 0;
   interrupted_ = interrupted;
@@ -222,10 +246,11 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted) {
   queue_[queue_head_] = time_;
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
   warp.issue = now_;
+  if (waited_for_) warp.rows.push_back({warp.stream.current().row, time_});
   warp.pace = paces_->after[warp.stream.current().row];
   warp.stream.advance();
   if (!warp.stream.done()) warp.stream.prefetch();
-  make_ready(issued_);
+  make_ready(issued_, &per_row);
   return issued;
 }
 
@@ -234,24 +259,30 @@ void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
   const ReferenceCycle sent = std::max(flight.sent, port_);
   port_ = sent + (bytes + port_bytes - 1) / port_bytes;
   flight.back = sent + Reference::l2 + (from_dram ? Reference::dram : 0);
+  flight.source = from_dram ? MissEvent::dram : MissEvent::l2_hit;
   if (flight.holds) {
     (from_dram ? from_dram_ : from_l2_).push_back({flight.back, flight.set});
     UnderWay& entry = under_way(flight.line);
-    if (entry.line == flight.line && entry.flight == answered_) entry.back = flight.back;
+    if (entry.line == flight.line && entry.flight == answered_) {
+      entry.back = flight.back;
+      entry.source = flight.source;
+    }
   }
   ++answered_;
 }
 
-void TimedSchedule::settle(const Issued& access) {
+void TimedSchedule::settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
   if (access.flights == 0 && access.after == 0) return;
   Warp& warp = *warps_[access.warp];
-  warp.data = std::max(warp.data, access.data);
-  for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
-    warp.data = std::max(warp.data, flights_[i].back);
-  }
-  if (access.after > 0) warp.data = std::max(warp.data, flights_[access.after - 1].back);
+  const auto wait_for = [&warp](const Flight& flight) {
+    if (flight.back <= warp.data) return;
+    warp.data = flight.back;
+    warp.source = flight.source;
+  };
+  for (std::size_t i = answered_ - access.flights; i < answered_; ++i) wait_for(flights_[i]);
+  if (access.after > 0) wait_for(flights_[access.after - 1]);
   --warp.unknown;
-  if (warp.is_blocked) make_ready(access.warp);
+  if (warp.is_blocked) make_ready(access.warp, &per_row);
 }
 
 void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {

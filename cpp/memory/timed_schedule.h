@@ -10,6 +10,7 @@
 #include "gpu/reference_machine.h"
 #include "gpu/scheduler.h"
 #include "memory/pace.h"
+#include "memory/counters.h"
 #include "memory/warp_stream.h"
 #include "trace/kernel_trace.h"
 
@@ -84,21 +85,33 @@ class TimedSchedule {
     std::uint32_t flights = 0;
     std::uint32_t after = 0;  ///< the flights before this one have to be back, too
     ReferenceCycle data = 0;
+    MissEvent source = MissEvent::l1_hit;  ///< of these data
   };
   /// Ends the access, or a part of it where the rest waits for the next window.
-  Issued end_access(bool interrupted);
+  Issued end_access(bool interrupted, std::vector<InstructionCounters>& per_row);
   /// L2's answers to the flights of an access, in their order, for accesses in their order; bytes:
   /// that come back.
   void come_back(bool from_dram, std::uint32_t bytes);
-  void settle(const Issued& access);
+  void settle(const Issued& access, std::vector<InstructionCounters>& per_row);
+  /// Cycles in which a load waited for a place that data from L2, from DRAM left.
+  [[nodiscard]] const std::array<std::uint64_t, 2>& place_wait_cycles() const {
+    return place_wait_cycles_;
+  }
 
  private:
+  /// An instruction whose data are on their way, and when its last line was sent.
+  struct WaitingRow {
+    std::uint32_t row;
+    ReferenceCycle sent;
+  };
   struct Warp {
     WarpStream stream;
     std::uint32_t slot;  ///< of its block
     Pace pace;           ///< since its last access
     ReferenceCycle issue = 0;
     ReferenceCycle data = 0;     ///< when what is known of its data is there
+    MissEvent source = MissEvent::l1_hit;  ///< of the last of them
+    std::vector<WaitingRow> rows;          ///< whose data it has not waited for
     ReferenceCycle begin = 0;    ///< of what it does since
     std::uint32_t unknown = 0;   ///< accesses that L2 has not answered
     std::size_t place = 0;       ///< in ages_
@@ -116,6 +129,7 @@ class TimedSchedule {
     std::uint64_t line;
     ReferenceCycle sent;
     ReferenceCycle back = never;  ///< unknown
+    MissEvent source = MissEvent::l2_hit;
     std::uint32_t set;
     bool holds;  ///< an MSHR and, if lines are reserved, a place
   };
@@ -127,6 +141,7 @@ class TimedSchedule {
   struct UnderWay {
     std::uint64_t line = ~std::uint64_t{0};
     ReferenceCycle back = 0;
+    MissEvent source = MissEvent::l1_hit;
     std::uint32_t flight = 0;  ///< while `back` is unknown
   };
 
@@ -134,7 +149,7 @@ class TimedSchedule {
   /// Place in ages_ of the warp that issues next of those that are ready.
   [[nodiscard]] std::size_t choose() const;
   [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
-  void make_ready(std::uint32_t warp);
+  void make_ready(std::uint32_t warp, std::vector<InstructionCounters>* per_row);
   void wait_until(ReferenceCycle ready, std::uint32_t warp);
   void wake_until(ReferenceCycle now);
   void set_ready(Warp& warp, bool is_ready);
@@ -161,6 +176,7 @@ class TimedSchedule {
   std::uint32_t issued_ = 0;                  ///< place in warps_
   bool has_issued_ = false;                   ///< and it is still there
   bool interrupted_ = false;                  ///< in the middle of its access
+  bool waited_for_ = false;                   ///< the access has data that its warp waits for
 
   ReferenceCycle now_ = 0;              ///< of the last issue
   ReferenceCycle time_ = 0;             ///< until which L1 is busy
@@ -173,10 +189,12 @@ class TimedSchedule {
   std::uint32_t after_ = 0;      ///< of the access
   std::uint32_t own_ = 0;        ///< flights of the access
   ReferenceCycle data_ = 0;      ///< of the access, as far as it is known
+  MissEvent source_ = MissEvent::l1_hit;
   std::deque<Holding> from_l2_;  ///< in the order of their times, as those from DRAM
   std::deque<Holding> from_dram_;
   ReferenceCycle port_ = 0;  ///< until which the port of the SM is busy
   std::uint32_t mshrs_in_use_ = 0;
+  std::array<std::uint64_t, 2> place_wait_cycles_{};
   std::vector<std::uint16_t> under_way_in_;  ///< lines, by set of L1
   std::array<UnderWay, 256> under_way_;
 };

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "gpu/reference_machine.h"
+
 namespace warpstack::model {
 namespace {
 
@@ -56,22 +58,42 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   }
   stations[request_network] = shared(sent * noc_cycles_per_byte);
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
-  stations[l2] = shared((demands.read_misses + demands.write_requests) / gpu.l2_requests_per_cycle);
+  // The slice that is asked most; what it moves is in proportion.
+  const double requests = demands.read_misses + demands.write_requests;
+  double slice = demands.hottest_slice_requests / gpu.l2_requests_per_cycle;
+  if (gpu.l2_bytes_per_cycle > 0 && requests > 0) {
+    const double bytes = demands.read_bytes * demands.hottest_slice_requests / requests;
+    slice = std::max(slice, bytes / gpu.l2_bytes_per_cycle);
+  }
+  stations[l2] = shared(slice);
   stations[dram] = shared(demands.dram_bytes * dram_cycles_per_byte);
   return stations;
+}
+
+/// The lines of a load pass one station while others pass the next: where the load takes longest
+/// all its lines count, elsewhere one.
+void overlap_lines(double lines, Stations& stations) {
+  std::size_t longest = lsu;
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    if (stations[k].demand > stations[longest].demand) longest = k;
+  }
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    if (k != longest) stations[k].demand /= lines;
+  }
 }
 
 /// The round trips of misses, each of which holds an MSHR.
 struct RoundTrips {
   double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
-  CpiStack<double> time;                                  ///< of a trip, by cause
+  CpiStack<double> queues;                                ///< waiting of a trip, by cause
+  double latency = 0;                                     ///< without it
 };
 
 RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations& stations,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
-  const double latency =
+  result.latency =
       gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
   // A miss takes its share of what an instruction takes, writes included: they pass the same
   // queues.
@@ -82,13 +104,23 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations&
     of_miss[k] = {stations[k].demand / demands.read_misses,
                   stations[k].capacity_cycles / demands.read_misses, gpu.l1_mshrs * sms};
   }
-  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
+  const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss);
   result.rate = misses / demands.read_misses;
-  result.time[StackComponent::mshr] = latency;
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    result.time[shown_as[k]] += residence(of_miss[k], misses);
+    result.queues[shown_as[k]] += residence(of_miss[k], misses);
   }
   return result;
+}
+
+/// A load that waits for a place in its set of L1 holds up the load-store unit until data come back.
+void add_place_waits(const interval::ResourceDemands& demands, const ModelParameters& gpu,
+                     Station& unit) {
+  using Reference = gpu::ReferenceMachine;
+  const double waits = demands.place_wait_l2 * gpu.l2_latency / Reference::l2 +
+                       demands.place_wait_dram * (gpu.l2_latency + gpu.dram_latency) /
+                           (Reference::l2 + Reference::dram);
+  unit.demand += waits;
+  unit.capacity_cycles += waits;
 }
 
 /// The warps of a launch start together, so that their first accesses meet; how long the station
@@ -199,12 +231,14 @@ ModelResult evaluate_closed_network(
     const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
     Solution& solution = solutions[p];
     solution.stations = stations_of(demands, warps, sms, parameters);
-    solution.unbounded = closed_network_rate(warps, think, solution.stations);
     // They depend on the SMs alone, which several phases have in common.
     solution.sms = sms;
     const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
     solution.trips =
         known != &solution ? known->trips : round_trips(demands, solution.stations, parameters);
+    add_place_waits(demands, parameters, solution.stations[lsu]);
+    overlap_lines(demands.missing_lines, solution.stations);
+    solution.unbounded = closed_network_rate(warps, think, solution.stations);
     solution.rate = std::min(solution.unbounded, solution.trips.rate);
   }
 
@@ -236,23 +270,34 @@ ModelResult evaluate_closed_network(
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
     CpiStack<double> shares = stalls;
     double time = think;
-    double busiest = 0;
-    StackComponent bottleneck = StackComponent::base;
     for (std::size_t k = 0; k < num_resources; ++k) {
       const double here = residence(stations[k], rate);
       time += here;
       if (k != issue) shares[shown_as[k]] += here;
-      if (stations[k].capacity_cycles > busiest) {
+    }
+    // The load-store unit waits for places as for MSHRs.
+    if (stations[lsu].demand > 0) {
+      const double waits = shares[StackComponent::l1] - stalls[StackComponent::l1];
+      const double for_places =
+          waits * (1 - std::min(demands.lsu_cycles / stations[lsu].capacity_cycles, 1.0));
+      shares[StackComponent::l1] -= for_places;
+      shares[StackComponent::mshr] += for_places;
+    }
+    // What a bound adds: the queues of the trips that hold the MSHRs, and before them waiting for one.
+    double waiting = std::max(warps / rate - time, 0.0);
+    if (trips.rate < unbounded * (1 - 1e-9)) {
+      const double in_queues = std::min(waiting, demands.missing_loads * trips.queues.sum());
+      divide(in_queues, trips.queues, shares);
+      shares[StackComponent::mshr] += waiting - in_queues;
+    } else {
+      double busiest = 0;
+      StackComponent bottleneck = StackComponent::base;
+      for (std::size_t k = 0; k < num_resources; ++k) {
+        if (stations[k].capacity_cycles <= busiest) continue;
         busiest = stations[k].capacity_cycles;
         bottleneck = shown_as[k];
       }
-    }
-    const double waiting = std::max(warps / rate - time, 0.0);
-    // Both may be the capacity of one station; rounding does not decide what shows then.
-    if (trips.rate < unbounded * (1 - 1e-9)) {
-      divide(waiting, trips.time, shares);
-    } else if (bottleneck != StackComponent::base) {
-      shares[bottleneck] += waiting;
+      if (bottleneck != StackComponent::base) shares[bottleneck] += waiting;
     }
     result.stack[StackComponent::base] += instructions * issue_cycles;
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);

@@ -30,6 +30,7 @@ struct ModelParameters {
   double noc_sm_bytes_per_cycle = 0;  ///< each way between an SM and the NoC; 0: no limit
   double noc_control_bytes = 0;       ///< of a read request on its way to L2
   double l2_requests_per_cycle = 1;   ///< of all slices
+  double l2_bytes_per_cycle = 0;      ///< read or written by all slices; 0: no limit
 };
 
 /// A kernel as the models see it.

@@ -226,8 +226,7 @@ class Gpu:
         "cached",
         "bypassed",
         default="cached",
-        stages=_MEMORY,
-        core="",
+        stages=Stage.REQUESTS | _TIMING,
     )
     unified_l1_kib: float = number(
         "storage of an SM that an adaptive L1 and shared memory divide; 0: L1 is as large as l1_size_kib",
@@ -248,8 +247,7 @@ class Gpu:
         "sets",
         "ways",
         default="sets",
-        stages=_MEMORY,
-        core="",
+        stages=Stage.REQUESTS | _TIMING,
     )
     noc_queue_entries: int = number(
         "requests that the NoC queue of an SM holds; takes the place of the MSHRs in the models when L1 "
@@ -277,14 +275,14 @@ class Gpu:
         "requests of an atomic: one for all lanes of a line, or one for each of several lanes of one word",
         *ENUM_NAMES["requests of atomics"],
         default="per_line",
-        stages=_TIMING,
+        stages=Stage.REQUESTS | _TIMING,
     )
     store_acknowledgement: str = choice(
         "whether a warp is done only when L2, or DRAM where L2 passes them on, has its stores and "
         "reductions",
         *ENUM_NAMES["acknowledgement of stores"],
         default="none",
-        stages=_TIMING,
+        stages=_INTERVAL,
     )
     kernel_end: str = choice(
         "when a kernel ends: when L2 has its last store, when its last warp is done, or when DRAM has "
@@ -388,7 +386,7 @@ class Gpu:
         at_least=1,
         at_most=1 << 10,
         default=1,
-        stages=_TIMING,
+        stages=_MODEL,
     )
     l2_slice_bytes_per_cycle: float = number(
         "what an L2 slice reads or writes of its data per cycle of its clock, on hits and for lines that "
@@ -396,7 +394,7 @@ class Gpu:
         "bytes",
         at_most=1 << 20,
         default=0,
-        stages=_TIMING,
+        stages=_MODEL,
     )
 
     dram_latency: float = number(

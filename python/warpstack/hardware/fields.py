@@ -24,6 +24,8 @@ class Stage(enum.Flag):
 
     #: What the caches hold and which blocks are resident, whatever the order of accesses.
     MEMORY = enum.auto()
+    #: What the memory stage counts of requests, beyond `MEMORY`.
+    REQUESTS = enum.auto()
     #: The memory stage where accesses are in greedy order, beyond `MEMORY`.
     GREEDY = enum.auto()
     #: The memory stage where accesses are in timed order, beyond `MEMORY`.

@@ -84,6 +84,7 @@ class _Source:
     latencies: npt.NDArray[np.float64]
     issue_width: float
     num_threads: int
+    awaits_stores: bool
 
 
 class IntervalProfile:
@@ -336,6 +337,7 @@ class IntervalProfile:
             source.latencies,
             source.issue_width,
             source.num_threads,
+            source.awaits_stores,
         )
 
     def _core_phases(self, gpu: Gpu) -> _core.PhaseList | None:
@@ -575,7 +577,14 @@ def interval_profile(
         name=kernel.short_name,
         representative=warp,
         num_instructions=whole_instructions(kernel),
-        source=_Source(kernel, memory._core, latencies, read["issue_width"], num_threads),
+        source=_Source(
+            kernel,
+            memory._core,
+            latencies,
+            read["issue_width"],
+            num_threads,
+            gpu.store_acknowledgement == "awaited",
+        ),
     )
 
 

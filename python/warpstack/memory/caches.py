@@ -32,7 +32,7 @@ BLOCK_POLICIES = _core.ENUM_NAMES["block policy"]
 MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
-CACHE_FIELDS = fields_of(Stage.MEMORY)
+CACHE_FIELDS = fields_of(Stage.MEMORY) | fields_of(Stage.REQUESTS)
 
 
 def cache_fields(access_order: str) -> frozenset[str]:
@@ -426,6 +426,7 @@ def memory_config(
         "scheduler": gpu.scheduler,
         "issue_width": gpu.issue_width,
         "lsu_queue_entries": gpu.lsu_queue_entries,
+        "atomics_per_lane": gpu.atomic_requests == "per_lane",
         "reserves_lines": gpu.lines_under_way == "reserved",
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,

@@ -331,9 +331,13 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
         (l2_clock_ghz or clock_ghz, clock_ghz)
         for l2_clock_ghz, clock_ghz in zip(read.pop("l2_clock_ghz"), read["clock_ghz"], strict=True)
     ]
+    slices = read.pop("l2_slices")
+    cycles = read.pop("l2_slice_request_cycles")
+    width = read.pop("l2_slice_bytes_per_cycle")
     for name, per_l2_cycle in (
         ("noc_sm_bytes_per_cycle", read["noc_sm_bytes_per_cycle"]),
-        ("l2_requests_per_cycle", read.pop("l2_slices")),
+        ("l2_requests_per_cycle", [n / c for n, c in zip(slices, cycles, strict=True)]),
+        ("l2_bytes_per_cycle", [n * bytes_ for n, bytes_ in zip(slices, width, strict=True)]),
     ):
         read[name] = [
             value * l2 / clock for value, (l2, clock) in zip(per_l2_cycle, clocks, strict=True)
