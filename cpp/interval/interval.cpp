@@ -86,7 +86,11 @@ class Scoreboard {
 constexpr double rounding = 1e-6;
 
 /// Cycles of a warp alone on an SM.
-double warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
+struct WarpCycles {
+  double all = 0;
+  double for_stores = 0;  ///< at the end
+};
+WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
                    const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
                    const std::vector<char>& awaited) {
   scoreboard.reset();
@@ -102,7 +106,8 @@ double warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers
       if (awaited[row]) stored = std::max(stored, issue + latencies[row]);
     }
   }
-  return std::max(issue + issue_step, stored);
+  const double issued = issue + issue_step;
+  return {std::max(issued, stored), std::max(stored - issued, 0.0)};
 }
 
 /// Groups warps by instructions and cycles.
@@ -237,9 +242,10 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
           trace::ColumnCounts end = begin;
           end.instructions += warp.instructions;
           if (warp.instructions > 0) {
-            const double cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
+            const WarpCycles cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
                                               latencies, 1 / issue_rate, scoreboard, awaited);
-            visit(thread, {{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles, 1});
+            visit(thread, {{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles.all, 1,
+                           cycles.for_stores});
           }
           begin += warp.counts();
         }

@@ -38,6 +38,7 @@ struct WarpGroup {
   std::uint64_t instructions = 0;
   double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
   std::uint64_t count = 0;
+  double store_cycles = 0;  ///< of these, at the end, while it waits for its stores
 };
 
 /// Runs the interval algorithm over every warp that has instructions and calls `visit(thread,

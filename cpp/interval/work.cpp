@@ -316,7 +316,9 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
   visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
               [this, &next](unsigned, const WarpGroup& warp) {
                 const std::size_t block = warp.first.block;
-                blocks_[block][next[block]++].cycles = warp.cycles;
+                WarpWork& work = blocks_[block][next[block]++];
+                work.cycles = warp.cycles;
+                work.store_cycles = warp.store_cycles;
               },
               awaits_stores);
 }
@@ -328,17 +330,19 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   double cycles = 0;
   double reference_cycles = 0;
   double most_warps = 1;
+  PhaseList launch;
   for (const auto& warps : blocks_) {
     blocks.push_back(block_of(warps));
     for (const WarpWork& warp : warps) {
       instructions += warp.instructions;
       cycles += warp.cycles;
       reference_cycles += warp.reference_cycles;
+      launch.store_cycles += warp.store_cycles;
     }
     most_warps = std::max(most_warps, static_cast<double>(warps.size()));
   }
-  PhaseList launch;
   if (!(instructions > 0)) return launch;
+  launch.store_cycles /= instructions;
   // Repeats of the traced blocks differ from each other only at the start and at the end.
   constexpr std::uint64_t rounds = 64;
   const std::uint64_t resident = std::uint64_t{num_sms} * blocks_per_sm;
@@ -385,6 +389,12 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.
   populations.take(scale * instructions / reference_cycles, launch);
+  launch.mean_depth.assign(launch.phases.size(), 0);
+  for (const SmWork& sm : launch.sms) {
+    for (std::size_t p = 0; p < launch.phases.size(); ++p) {
+      launch.mean_depth[p] += sm.depth[p] / static_cast<double>(launch.sms.size());
+    }
+  }
   leave_out_dominated(launch.sms);
   return launch;
 }
@@ -406,6 +416,7 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
     launch.first_warps = waves.front().warps;
     launch.first_all_warps = waves.front().total_warps;
   }
+  launch.mean_depth = sm.depth;
   return launch;
 }
 

@@ -62,10 +62,13 @@ struct SmWork {
 /// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
+  /// Of each phase: as SmWork::depth, the mean over the SMs that have work.
+  std::vector<double> mean_depth;
   /// SMs that may be the last to end; no SM of the launch has more than one of these of everything.
   std::vector<SmWork> sms;
   double instructions = 0;  ///< warp instructions of all SMs
   double alone_cycles = 0;  ///< per instruction of a warp alone on its SM; a mean
+  double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double span = 0;          ///< cycles of the launch if no warp held another one up
   double first_warps = 0;   ///< on the fullest SM when the launch starts
   double first_all_warps = 0;
@@ -76,6 +79,7 @@ struct WarpWork {
   double instructions = 0;
   double cycles = 0;            ///< at least instructions / issue rate
   double reference_cycles = 0;  ///< on the reference machine
+  double store_cycles = 0;      ///< of `cycles`, while it waits for its stores at its end
 };
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who

@@ -29,16 +29,17 @@ enum Resource : std::size_t {
   receive_port,
   request_network,
   reply_network,
-  l2,
+  slice,
   dram
 };
 constexpr std::size_t num_resources = 8;
 using Stations = std::array<Station, num_resources>;
 
-/// Where the time at a station shows in the stack.
+/// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC: the
+/// slice's own queue is short.
 constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
-    StackComponent::noc,  StackComponent::noc, StackComponent::l2,  StackComponent::queue};
+    StackComponent::noc,  StackComponent::noc, StackComponent::noc, StackComponent::queue};
 
 /// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
 /// many share the GPU.
@@ -60,12 +61,12 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
   // The slice that is asked most; what it moves is in proportion.
   const double requests = demands.read_misses + demands.write_requests;
-  double slice = demands.hottest_slice_requests / gpu.l2_requests_per_cycle;
+  double slice_cycles = demands.hottest_slice_requests / gpu.l2_requests_per_cycle;
   if (gpu.l2_bytes_per_cycle > 0 && requests > 0) {
     const double bytes = demands.read_bytes * demands.hottest_slice_requests / requests;
-    slice = std::max(slice, bytes / gpu.l2_bytes_per_cycle);
+    slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
   }
-  stations[l2] = shared(slice);
+  stations[slice] = shared(slice_cycles);
   stations[dram] = shared(demands.dram_bytes * dram_cycles_per_byte);
   return stations;
 }
@@ -204,18 +205,19 @@ double closed_network_rate(double customers, double think, std::span<const Stati
 
 ModelResult evaluate_closed_network(
     const interval::PhaseList& launch, const interval::ResourceDemands& demands,
-    const std::array<double, interval::num_stall_causes>& stall_shares,
-    const ModelParameters& parameters) {
+    const StallShares& stall_shares, const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
   CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
   {
+    const double for_stores = std::min(launch.store_cycles, think);
     double other = 0;
     for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-      stalls[interval::stall_causes[c]] = think * stall_shares[c];
-      other += stall_shares[c];
+      stalls[interval::stall_causes[c]] = (think - for_stores) * stall_shares.shares[c];
+      other += stall_shares.shares[c];
     }
-    stalls[StackComponent::dep] += think * std::max(1 - other, 0.0);
+    stalls[StackComponent::dep] += (think - for_stores) * std::max(1 - other, 0.0);
+    stalls[StackComponent::l2] += for_stores;
   }
 
   struct Solution {
@@ -262,10 +264,13 @@ ModelResult evaluate_closed_network(
   double cycles = std::max(in_phases, launch.span);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
 
+  // The stack is that of the mean SM, until its own end.
+  double in_phases_of_mean = 0;
   for (std::size_t p = 0; p < solutions.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
-    const double instructions = last->depth[p] * warps;
+    const double instructions = launch.mean_depth[p] * warps;
     if (instructions == 0) continue;
+    in_phases_of_mean += instructions / solutions[p].rate;
     const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
     // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
     CpiStack<double> shares = stalls;
@@ -310,7 +315,7 @@ ModelResult evaluate_closed_network(
   result.cycles = cycles + burst.cycles;
   result.warp_instructions = launch.instructions;
   for (double& component : result.stack) component /= result.sm_instructions;
-  result.cpi = result.cycles / result.sm_instructions;
+  result.cpi = result.stack.sum();
   return result;
 }
 

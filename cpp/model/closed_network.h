@@ -29,7 +29,6 @@ double closed_network_rate(double customers, double think, std::span<const Stati
 /// their first access.
 ModelResult evaluate_closed_network(
     const interval::PhaseList& launch, const interval::ResourceDemands& demands,
-    const std::array<double, interval::num_stall_causes>& stall_shares,
-    const ModelParameters& parameters);
+    const StallShares& stalls, const ModelParameters& parameters);
 
 }  // namespace warpstack::model

@@ -39,8 +39,7 @@ struct Model {
                               const ModelParameters&, double miss_latency) = nullptr;
   /// Takes the place of everything.
   ModelResult (*of_launch)(const interval::PhaseList&, const interval::ResourceDemands&,
-                           const std::array<double, interval::num_stall_causes>& stall_shares,
-                           const ModelParameters&) = nullptr;
+                           const StallShares& stalls, const ModelParameters&) = nullptr;
 };
 
 namespace {
@@ -178,7 +177,12 @@ Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
   const double stall = sum(intervals_.stall_cycles);
   for (std::size_t c = 0; c < interval::num_stall_causes && stall > 0; ++c) {
-    stall_share_[c] = sum(intervals_.stall_by_cause[c]) / stall;
+    stalls_.shares[c] = sum(intervals_.stall_by_cause[c]) / stall;
+  }
+  const std::vector<double>& for_results = intervals_.stall_by_cause[0];
+  static_assert(interval::stall_causes[0] == StackComponent::dep);
+  if (const double all = sum(for_results); all > 0) {
+    for (const double cycles : for_results) stalls_.dep_length += cycles * cycles / all;
   }
 }
 
@@ -233,7 +237,7 @@ CpiStack<double> Evaluator::evaluate_wave(std::size_t index, const ModelParamete
   const double exposed = std::max(contention_free - issue, 0.0);
   double split = 0;
   for (std::size_t c = 1; c < interval::num_stall_causes; ++c) {
-    split += stack[interval::stall_causes[c]] = exposed * stall_share_[c];
+    split += stack[interval::stall_causes[c]] = exposed * stalls_.shares[c];
   }
   stack[StackComponent::dep] = std::max(exposed - split, 0.0);
   // Delays below the issue limit cost nothing; the rest of them shows.
@@ -251,10 +255,10 @@ ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const 
           ? *kernel_.demands
           : demands_of(intervals_, parameters.l1_request_bytes, parameters.l2_request_bytes);
   if (!kernel_.phases.phases.empty()) {
-    return model_.of_launch(kernel_.phases, demands, stall_share_, parameters);
+    return model_.of_launch(kernel_.phases, demands, stalls_, parameters);
   }
   return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands,
-                          stall_share_, parameters);
+                          stalls_, parameters);
 }
 
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {

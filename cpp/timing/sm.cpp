@@ -149,7 +149,13 @@ void Sm::complete_loads(Cycle now) {
         static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
     if (load.lost_slots > 0) {
       if (load.latency.sum() > 0) {
-        add_in_proportion(slots_, load.lost_slots, load.latency);
+        // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
+        CpiStack<std::int64_t> latency = load.latency;
+        if (latency[StackComponent::dram] > 0) {
+          latency[StackComponent::dram] += latency[StackComponent::l2];
+          latency[StackComponent::l2] = 0;
+        }
+        add_in_proportion(slots_, load.lost_slots, latency);
       } else {
         slots_[static_cast<StackComponent>(cause)] += load.lost_slots;
       }

@@ -226,7 +226,8 @@ class Gpu:
         "cached",
         "bypassed",
         default="cached",
-        stages=Stage.REQUESTS | _TIMING,
+        stages=_MEMORY,
+        core="",
     )
     unified_l1_kib: float = number(
         "storage of an SM that an adaptive L1 and shared memory divide; 0: L1 is as large as l1_size_kib",
@@ -247,7 +248,8 @@ class Gpu:
         "sets",
         "ways",
         default="sets",
-        stages=Stage.REQUESTS | _TIMING,
+        stages=_MEMORY,
+        core="",
     )
     noc_queue_entries: int = number(
         "requests that the NoC queue of an SM holds; takes the place of the MSHRs in the models when L1 "
