@@ -20,7 +20,7 @@ import warpstack as ws
 
 PAGE = pages.DOCS / "quality" / "simulator.md"
 
-#: The GPU that the reference's README describes; the rest is MDM's Table III and Accel-Sim's behaviour.
+#: The GPU that the reference's README describes; the rest is `pascal-mdm`.
 RESOURCES = {
     "issue_width": 4,
     "schedulers_per_sm": 4,
@@ -51,7 +51,7 @@ def arithmetic_latencies(name: str) -> dict[str, float]:
 
 def described_gpu() -> ws.Gpu:
     """Return the GPU of the reference, with arithmetic latencies of Pascal hardware, as it gives none."""
-    return ws.gpu("pascal-accelsim").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
+    return ws.gpu("pascal-mdm").replace(**RESOURCES, **arithmetic_latencies("gtx1080"))
 
 
 #: What Accel-Sim's rows change, by the text of their column.

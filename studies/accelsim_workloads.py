@@ -7,7 +7,7 @@
 
 REFERENCE is the folder of Accel-Sim's results (``accelsim``), whose README says what was run; TRACES
 the folder that holds ``accelsim-bfs`` and ``accelsim-resnet``. Without ``--gpu`` the machine is
-`pascal-accelsim`. Errors of the IPC are those of an application over its launches (MDM, Eq. 11).
+`pascal-mdm`. Errors of the IPC are those of an application over its launches (MDM, Eq. 11).
 """
 
 from __future__ import annotations
@@ -88,7 +88,6 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("traces", type=Path)
     add_gpu(parser)
-    parser.set_defaults(gpu="pascal-accelsim")
     parser.add_argument("--order", default="round_robin", help="of accesses, for the models")
     arguments = parser.parse_args()
     reference = pd.read_csv(arguments.reference / "workloads.csv")

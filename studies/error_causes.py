@@ -28,8 +28,15 @@ from warpstack.memory.caches import MemorySystem
 PAGE = pages.DOCS / "quality" / "validation-models.md"
 PLENTY = 10**6
 MODELS = ("gpumech", "mdm")
-NO_NOC = {"noc_bandwidth_gbs": PLENTY}
-NO_DRAM = {"dram_bandwidth_gbs": PLENTY}
+#: With the ports at its ends: of an SM, and of a slice, which takes a packet per cycle then.
+NO_NOC = {
+    "noc_bandwidth_gbs": PLENTY,
+    "noc_sm_bytes_per_cycle": 0,
+    "l2_slice_request_cycles": 1,
+    "l2_slice_bytes_per_cycle": 0,
+}
+#: With its banks, whose commands take their time at any bandwidth.
+NO_DRAM = {"dram_bandwidth_gbs": PLENTY, "dram_row_bytes": 0}
 NO_MSHRS = {"l1_mshrs": 65536, "l1_mshr_targets": 65536}
 NO_QUEUES = {
     "l1_miss_queue_entries": 65536,

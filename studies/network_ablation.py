@@ -37,8 +37,10 @@ def burst(gpu: ws.Gpu, demands: _core.ResourceDemands, launch: _core.PhaseList) 
         (demands.read_misses + demands.write_requests) / p["l2_requests_per_cycle"],
         demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs,
     )
+    port = p["noc_sm_bytes_per_cycle"]
+    own = (demands.lsu_cycles, *((n / port for n in (sent, demands.read_bytes)) if port else ()))
     longest = max(
-        launch.first_warps * demands.lsu_cycles,
+        *(launch.first_warps * cycles for cycles in own),
         *(launch.first_all_warps * cycles for cycles in shared),
     )
     return longest / demands.memory_instructions
@@ -69,7 +71,11 @@ def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> 
         ),
         "no bound by MSHRs": cycles(whole, l1_mshrs=1e9),
         "no contention for NoC, L2 and DRAM": cycles(
-            whole, noc_bandwidth_gbs=1e9, dram_bandwidth_gbs=1e9, l2_requests_per_cycle=1e9
+            whole,
+            noc_bandwidth_gbs=1e9,
+            noc_sm_bytes_per_cycle=0,
+            dram_bandwidth_gbs=1e9,
+            l2_requests_per_cycle=1e9,
         ),
         "no burst of first accesses": full - (burst(gpu, demands, phases) if active else 0),
     }

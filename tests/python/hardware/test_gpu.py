@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
+from machines import PLAIN
 from warpstack import InputError
 from warpstack.hardware.description import Gpu, as_gpu, gpu, gpus, value_of_text
 
@@ -63,6 +64,18 @@ class TestShipped:
                 assert getattr(description, field) == expected
                 assert description.sources[field] == entry["source"] != ""
         assert set(description.sources) == set(given) & set(FIELDS)
+
+    def test_pascal_mdm_does_what_accel_sim_does_where_the_paper_is_silent(self):
+        pascal, accelsim = gpu("pascal-mdm"), gpu("rtx2060")
+        for field, former in PLAIN.items():
+            assert getattr(pascal, field) != former
+            assert "MDM" not in pascal.sources[field]
+        # What no option of a configuration changes, and what the runs leave as it comes.
+        same = ["l1_latency_place", "lines_under_way", "atomic_requests", "store_acknowledgement"]
+        same += ["kernel_end", "l1_miss_queue_entries", "l2_slice_bytes_per_cycle"]
+        same += [name for name in FIELDS if name.startswith("dram_t")]
+        for field in same:
+            assert getattr(pascal, field) == getattr(accelsim, field), field
 
     @pytest.mark.parametrize(
         ("name", "sms", "l2_mib", "bandwidth"),
@@ -267,7 +280,7 @@ class TestReplace:
         "change",
         [
             {"l1_latency": 120, "l1_latency_place": "before_tags"},
-            {"l1_latency": 500},
+            {"l1_latency": 500, "l1_latency_place": "after_tags"},
             {"dram_banks": 15, "dram_interleaved_banks": 5},
             {"dram_trefi": 104, "dram_trfc": 79},
             {"dram_trfc": 99},

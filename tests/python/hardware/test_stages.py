@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from machines import plain_pascal
 from warpstack import _core
 from warpstack.hardware.fields import Stage
 from warpstack.hardware.stages import fields_of, to_core, to_core_columns, values_of
@@ -64,9 +65,7 @@ def changed(gpu, field):
 )
 def test_what_a_stage_declares_reaches_the_core(stage, config):
     """And nothing else does, beside what another declared field brings with it."""
-    gpu = ws.gpu("pascal-mdm").replace(
-        unified_l1_kib=48, shared_memory_carve_outs_kib=[24], noc_queue_entries=0
-    )
+    gpu = plain_pascal(unified_l1_kib=48, shared_memory_carve_outs_kib=[24], noc_queue_entries=0)
     own = config(gpu)
     fields = fields_of(stage) | (fields_of(Stage.GREEDY) if stage is Stage.MEMORY else frozenset())
     for field in ws.Gpu.fields():

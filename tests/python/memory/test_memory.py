@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
+from machines import plain_pascal
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
@@ -258,14 +259,14 @@ def test_a_schedule_must_exist(pascal):
             ws.MemorySystem(pascal, filter_l1_hits=flag)
 
 
-def test_write_back_state_machine_of_the_cache_paper(pascal):
+def test_write_back_state_machine_of_the_cache_paper():
     """Cache paper, Figure 4: one L2 line of one sector, write-back, write-allocate.
 
     Read A: miss, one sector read from memory. Write A: hit, A is dirty, nothing moves. Read B: miss,
     A is replaced and written back (1 write), B is read (1 read). Write C: miss, the sector is read
     first (1 read), then C is dirty. The end: C still has to be written, which the flush does.
     """
-    gpu = pascal.replace(
+    gpu = plain_pascal(
         num_sms=1,
         l1_line_bytes=32,
         l1_sector_bytes=32,
@@ -486,7 +487,7 @@ def test_slowest_request_decides_the_event(pascal):
     assert per_pc["l2_hit"].tolist() == [0, 0, 1, 0]
 
 
-def test_write_through_without_allocation(pascal):
+def test_write_through_without_allocation():
     """Stores leave the SM each time and do not bring their line into L1."""
 
     def emit(k):
@@ -494,13 +495,31 @@ def test_write_through_without_allocation(pascal):
         k.emit("STG.E", src=(2, 4), address=4 * k.thread)
         k.emit("LDG.E", dst=4, src=2, address=4 * k.thread)
 
-    t = ws.simulate_caches(one_warp(emit), pascal).totals
+    t = ws.simulate_caches(one_warp(emit), plain_pascal()).totals
     assert t["l1_write_sectors"] == t["l2_write_sectors"] == 8
     assert t["l1_write_sector_hits"] == t["l1_read_sector_hits"] == 0
     assert t["l2_write_sector_hits"] == 4  # the second store
     assert t["dram_read_sectors"] == 4  # fetched by the first store
     assert t["dram_write_sectors"] == 0
     assert t["l2_dirty_sectors"] == 4
+
+
+def test_a_missed_write_that_goes_on_fetches_its_line(pascal):
+    """Accel-Sim's policy W: DRAM takes the first store and gives its line; the second one stays in L2."""
+    assert pascal.l2_write_miss == "write_and_fetch"
+
+    def emit(k):
+        k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+        k.emit("STG.E", src=(2, 4), address=4 * k.thread)
+
+    one, both = (
+        ws.simulate_caches(one_warp(emit), gpu).totals
+        for gpu in (pascal, pascal.replace(l2_write_policy="write_through"))
+    )
+    assert one["dram_read_sectors"] == one["dram_write_sectors"] == one["l2_dirty_sectors"] == 4
+    assert both["dram_read_sectors"] == 4
+    assert both["dram_write_sectors"] == 8
+    assert both["l2_dirty_sectors"] == 0
 
 
 def test_write_validate_reads_nothing_until_a_read_needs_it(pascal):
@@ -520,13 +539,13 @@ def test_write_validate_reads_nothing_until_a_read_needs_it(pascal):
     assert t["l2_dirty_sectors"] == 4
 
 
-def test_a_write_back_l1_loses_nothing_when_the_kernel_ends(pascal):
+def test_a_write_back_l1_loses_nothing_when_the_kernel_ends():
     """Two stores to a line, one load that evicts it from a one-line L1, one store that stays.
 
     The first store's 4 sectors leave when the load evicts them, on the account of the second store,
     which wrote last; the third store's leave with the flush.
     """
-    gpu = pascal.replace(
+    gpu = plain_pascal(
         num_sms=1,
         l1_size_kib=0.125,
         l1_ways=1,

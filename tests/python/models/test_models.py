@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
+from machines import plain_pascal
 from twins import models as plain
 from warpstack import _core
 
@@ -19,7 +20,7 @@ PARTS = list(ws.models.STACK_COMPONENTS)
 
 def machine(**changes):
     """Return a GPU with the fields that an example needs and no influence of the others."""
-    return ws.gpu("pascal-mdm").replace(**{"num_sms": 1, "clock_ghz": 1.0, **changes})
+    return plain_pascal(**{"num_sms": 1, "clock_ghz": 1.0, **changes})
 
 
 # --- examples of the papers, worked by hand -----------------------------------------------------

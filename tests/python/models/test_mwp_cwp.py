@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
+from machines import plain_pascal
 from warpstack import mwp_cwp
 from warpstack.models.mwp_cwp import is_coalesced, symbols, transactions
 
@@ -525,7 +526,7 @@ def microbenchmark_trace(name, coalesced, threads, blocks, iterations=10):
 @pytest.mark.slow
 def test_fit_finds_what_the_simulator_was_given():
     """Mb1 to Mb7 on a GPU whose latency and departures are known (Section 5.1)."""
-    gpu = ws.gpu("pascal-mdm").replace(
+    gpu = plain_pascal(
         num_sms=4,
         clock_ghz=1,
         issue_width=1,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
+from machines import plain_pascal
 from strategies import gpus, kernels
 from twins import network as plain
 from warpstack import _core
@@ -27,8 +28,8 @@ DEMANDS = (
 )
 
 
-#: The machine by whose time it is decided who runs beside whom (`pascal-mdm` has its latencies).
-REFERENCE = ws.gpu("pascal-mdm").replace(texture_latency=25, issue_width=1)
+#: The machine by whose time it is decided who runs beside whom (MDM's has its latencies).
+REFERENCE = plain_pascal(texture_latency=25, issue_width=1)
 
 
 def caches_of(gpu):
@@ -47,7 +48,7 @@ def stall_shares(profile):
 
 
 def machine(**changes):
-    return ws.gpu("pascal-mdm").replace(**{"clock_ghz": 1.0, "noc_control_bytes": 0, **changes})
+    return plain_pascal(**{"clock_ghz": 1.0, "noc_control_bytes": 0, **changes})
 
 
 def memory_bound(warps=16, sms=28, misses=4.0, stalls=300.0):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from machines import plain_pascal
 from warpstack.cli import main
 
 PASCAL = ws.gpu("pascal-mdm")
@@ -30,7 +31,7 @@ def test_copy_by_hand():
     k.emit("LDG.E", dst=4, src=2, address=0x100000 + 4 * k.thread)
     k.emit("STG.E", src=(6, 4), address=0x800000 + 4 * k.thread)
     k.emit("EXIT")
-    table = ws.roofline(k.build(), PASCAL, "mdm").set_index("level")
+    table = ws.roofline(k.build(), plain_pascal(), "mdm").set_index("level")
     assert table.loc["L1", "bytes"] == 448 * 256
     assert table.loc["L2", "bytes"] == 448 * 256
     # L2 fetches what is read and what is written, and keeps it.

@@ -23,6 +23,19 @@ _SMS, _BLOCKS_PER_SM, _ITERATIONS = 4, 5, 10
 #: FX5600's Table 6: a latency of 420 cycles and 10 between the transactions of an uncoalesced access.
 #: All of 128 bytes are 40 apart here, for the simulator moves bytes, not transactions.
 _LATENCY, _UNCOALESCED, _COALESCED = 420, 10, 40
+#: What `pascal-mdm` has from Accel-Sim and the equations of the paper do not know.
+_NOT_OF_THE_PAPER = {
+    "l1_latency_place": "after_tags",
+    "lines_under_way": "replaceable",
+    "lsu_queue_entries": 2,
+    "store_acknowledgement": "none",
+    "kernel_end": "last_store",
+    "l2_write_miss": "fetch_on_write",
+    "l2_slice_request_cycles": 1,
+    "l2_slice_bytes_per_cycle": 0,
+    "dram_clock_ghz": 0,
+    "dram_row_bytes": 0,
+}
 
 
 def _compute(study: Study) -> pd.DataFrame:
@@ -42,6 +55,7 @@ def _compute(study: Study) -> pd.DataFrame:
         noc_bandwidth_gbs=1000,
         dram_bandwidth_gbs=1000,
         **dict.fromkeys(queues, 8192),
+        **_NOT_OF_THE_PAPER,
     )
     machine = mwp_cwp.Machine(
         num_sms=_SMS,
