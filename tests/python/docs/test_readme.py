@@ -64,7 +64,9 @@ def test_reason_in_the_readme_is_what_the_command_says(strided, capsys):
     assert main(command) == 0
     reasons = capsys.readouterr().out.partition("most probable reason")[2]
     missed, simulated = re.search(r"miss L1 ([\d,]+) times; .* leaves ([\d,]+) of", README).groups()
-    assert "2 strided_gs32, gpumech, mdm: the order of accesses: with --access-order greedy" in reasons
+    assert (
+        "2 strided_gs32, gpumech, mdm: the order of accesses: with --access-order greedy" in reasons
+    )
     assert f"instead of {missed} (simulated: {simulated})" in " ".join(reasons.split())
     assert "strided_gs1" not in reasons
 

@@ -160,8 +160,8 @@ def _known(
 def _reason(row: Mapping[str, Any], known: _Kernel) -> tuple[str, list[float]]:
     """Return the most probable reason, and the cycles that take the place of ``RANGE`` in it.
 
-    Tests whose outcome is a number come first: another order that puts the error right, data that
-    take longer than the prediction.
+    What is wrong before the model comes first, its misses; then a limit that is lower than the
+    prediction; then what is only likely.
     """
     model, simulated = str(row["model"]), known.simulated.cycles
     kernel = known.simulated.kernel
