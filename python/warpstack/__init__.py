@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from warpstack.traces.trace import App, KernelTrace
     from warpstack.validation import measures, reference
     from warpstack.validation.validate import validate, validation_errors
+    from warpstack.validation.what_if import what_if, what_if_agreement
 
 #: Where the modules and the names of the face are. They are imported when they are first asked for,
 #: so that `import warpstack` takes no time: pandas alone takes longer than all the rest.
@@ -128,6 +129,8 @@ _NAMES = {
     "swings": "warpstack.exploration.sensitivity",
     "validate": "warpstack.validation.validate",
     "validation_errors": "warpstack.validation.validate",
+    "what_if": "warpstack.validation.what_if",
+    "what_if_agreement": "warpstack.validation.what_if",
 }
 
 __all__ = [
@@ -191,6 +194,8 @@ __all__ = [
     "timing",
     "validate",
     "validation_errors",
+    "what_if",
+    "what_if_agreement",
     "workloads",
 ]
 

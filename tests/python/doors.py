@@ -105,6 +105,7 @@ class Given:
         self.result = ws.simulate(self.kernel, self.gpu)
         self.reuse = ws.reuse_profile([1, 2, 1, 2, 3])
         self.validated = ws.validate(self.predicted, self.predicted[["kernel", "cycles"]])
+        self.what_if = ws.what_if(self.kernel, self.gpu, changes={"more": {"num_sms": 4}})
         self.dvfs = ws.dvfs(self.kernel, self.gpu, [0.5, 1.0])
         self.roofline = ws.roofline(self.kernel, self.gpu)
         self.device = ws.cuda.Device(0.01)
@@ -503,6 +504,9 @@ def calls(given: Given) -> dict[str, Call]:
         classes={"a": "MD"},
     )
     add(ws.validation_errors, table=g.validated, by="app", pairs="kernel")
+    more_sms = {"more": {"num_sms": 4}}
+    add(ws.what_if, **app, models=["mdm"], changes=more_sms, simulate=True, flush_l2=True)
+    add(ws.what_if_agreement, table=g.what_if, within=3.0)
     add(ws.workloads.Session, module=g.module, trace=False)
     add(ws.workloads.Session.array, self=g.session, x=[1.0])
     add(ws.workloads.Session.zeros, self=g.session, shape=2, dtype="f4")

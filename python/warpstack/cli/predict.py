@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import dataclasses
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
@@ -21,10 +24,13 @@ from warpstack.cli.common.stage_options import (
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 if TYPE_CHECKING:
+    from warpstack.cli.common.differences import Difference
     from warpstack.hardware.description import Gpu
 
 SUMMARY = "IPC and CPI stacks of kernels"
 
+#: More sentences than this are not read.
+_MAX_REASONS = 8
 #: More kernels than this are too many for one picture: they are added up.
 _MAX_PANELS = 16
 
@@ -53,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CYCLES",
         help="stalls of at most this many cycles do not end an interval (default: 0)",
     )
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="simulate, too: cycles and errors beside the models', and why they differ",
+    )
     add_access_order(parser)
     add_flush_l2(parser)
     add_output(parser)
@@ -60,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
-    from warpstack.memory.caches import cache_fields
-    from warpstack.models import prediction
+    from warpstack.memory.caches import ACCESS_ORDERS, cache_fields
+    from warpstack.models import pipeline, prediction
     from warpstack.tables import as_records
 
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
@@ -69,27 +80,68 @@ def run(arguments: argparse.Namespace) -> None:
     check_picture(arguments.plot)
     what = "the models " + ", ".join(wanted)
     read = prediction.fields_used(wanted) | cache_fields(arguments.access_order)
+    if arguments.simulate:
+        from warpstack.timing import simulation
+
+        what += " and the simulation"
+        read |= simulation.fields_used(target)
     report_unused(arguments, target, read, what)
     app = load_trace(arguments)
-    rows = prediction.predicted_rows(
-        app,
-        target,
-        wanted,
-        selection=arguments.selection,
-        misses=arguments.misses,
-        merge_threshold=arguments.merge_threshold,
-        access_order=arguments.access_order,
-        flush_l2=arguments.flush_l2,
-        progress=True,
+    options = pipeline.Options(
+        arguments.selection,
+        arguments.misses,
+        arguments.merge_threshold,
+        arguments.access_order,
+        arguments.flush_l2,
     )
+    memo = pipeline.Recent(len(ACCESS_ORDERS)) if arguments.simulate else None
+    rows = prediction.predicted_rows(
+        app, target, wanted, **dataclasses.asdict(options), progress=True, memo=memo
+    )
+    if arguments.simulate:
+        results = simulation.simulate(app, target, flush_l2=arguments.flush_l2, progress=True)
+        rows = _beside(rows, [result.cycles for result in results])
     if arguments.json:
         print_json(as_records(rows))
     elif arguments.csv:
         print_csv(pd.DataFrame(rows))
     else:
         print_stacks(app, target, rows, ["model"])
+        if memo is not None:
+            from warpstack.cli.common.differences import differences
+
+            _print_reasons(differences(app, target, rows, results, options, memo))
     if arguments.plot:
         _draw(pd.DataFrame(rows), target, arguments.plot)
+
+
+def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list[dict[str, Any]]:
+    """Return predictions with the simulated cycles and the error after the predicted cycles."""
+    models = len(rows) // len(simulated)
+    result = []
+    for number, row in enumerate(rows):
+        cycles = float(simulated[number // models])
+        found = {"simulated": cycles, "error": row["cycles"] / cycles - 1}
+        items = list(row.items())
+        place = list(row).index("cycles") + 1
+        result.append(dict([*items[:place], *found.items(), *items[place:]]))
+    return result
+
+
+def _print_reasons(found: Sequence[Difference]) -> None:
+    """Print a sentence for each reason, the one of most cycles first."""
+    from warpstack.cli.common.differences import LARGE_ERROR
+
+    if not found:
+        return
+    print(
+        f"\nCycles that differ by more than {100 * LARGE_ERROR:.0f} % from the simulated ones, and the "
+        "most probable reason:\n"
+    )
+    for one in found[:_MAX_REASONS]:
+        print(textwrap.fill(str(one), 118, initial_indent="- ", subsequent_indent="  "))
+    if len(found) > _MAX_REASONS:
+        print(f"- and {len(found) - _MAX_REASONS} more; --kernels chooses launches")
 
 
 def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:

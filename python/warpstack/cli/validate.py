@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import warpstack as ws
 from warpstack._util.arguments import as_path, printable
@@ -19,7 +20,15 @@ SUMMARY = "errors of predictions against references"
 #: Columns of text in what predict and simulate print.
 _TEXT_COLUMNS = ("gpu_changes", "name", "gpu", "app", "change", "model")
 #: Columns of text in what this command prints.
-_LEFT = ("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status")
+_LEFT = (
+    *("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status"),
+    *("largest_stall_predicted", "largest_stall_measured"),
+)
+#: What CPI stacks say, which only some references have.
+_OF_STACKS = (
+    *("stack_distance", "largest_stall_predicted", "largest_stall_measured"),
+    *("mean_stack_distance", "same_largest_stall"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the errors of predictions, by what ``--by`` says."""
+    from warpstack.tables import STACK_COMPONENTS
+
     check_picture(arguments.plot)
     predictions = pd.concat(
         [read_predictions(path, arguments.metric) for path in arguments.predictions]
@@ -86,6 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
         classes=_pairs("--class", arguments.classes),
     )
     fractions = ["error", "mape", "max_error"]
+    fractions += ["stack_distance", "mean_stack_distance", "same_largest_stall"]
     formats = {
         **dict.fromkeys(["predicted", "measured", "mae"], "{:.6g}"),
         **dict.fromkeys([f"{name}_%" for name in fractions], "{:.1f}"),
@@ -101,7 +113,11 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in constant if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         print(f"{arguments.metric}, predicted against reference: {', '.join(about)}\n")
-        shown = shown.drop(columns=dull)
+        # Stacks that nobody knows are left out, and the cycles that applications are added up from.
+        needless = [c for c in _OF_STACKS if c in shown]
+        needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
+        needless += [f"{side}_{p}" for side in ("predicted", "measured") for p in STACK_COMPONENTS]
+        shown = shown.drop(columns=[*dull, *(c for c in needless if c in shown)])
         for name in [name for name in fractions if name in shown]:
             shown[name] = 100 * shown[name]
         shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
@@ -118,7 +134,7 @@ def read_predictions(path: str, metric: str) -> pd.DataFrame:
     InputError
         If the file is something else; the message names the file and the place in it.
     """
-    from warpstack.tables import check_csv_numbers, checked_table
+    from warpstack.tables import STACK, check_csv_numbers, checked_table
     from warpstack.traces.io.common import reading
 
     place = as_path("predictions", path)
@@ -130,18 +146,26 @@ def read_predictions(path: str, metric: str) -> pd.DataFrame:
             records = json.loads(text)
             if not all(isinstance(record, dict) for record in records):
                 raise ValueError("not a list of objects")
-            table = pd.DataFrame(
-                [{k: v for k, v in r.items() if not isinstance(v, dict)} for r in records]
-            )
+            table = pd.DataFrame([_flat(record) for record in records])
         else:
             table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
     except (ValueError, RecursionError) as error:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
     if "kernel" not in table:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
-    numbers = [name for name in ("kernel", metric, "cycles", "instructions") if name in table]
+    wanted = dict.fromkeys(("kernel", metric, "cycles", "instructions", *STACK))
+    numbers = [name for name in wanted if name in table]
     check_csv_numbers(where, table, numbers, lines=text.lstrip()[:1] != b"[")
     return checked_table(where, table, texts=_TEXT_COLUMNS)
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of ``--json`` as a row, its CPI stack in columns as ``--csv`` has it."""
+    row = {name: value for name, value in record.items() if not isinstance(value, dict)}
+    stack = record.get("cpi_stack")
+    if isinstance(stack, dict):
+        row.update({f"cpi_{part}": value for part, value in stack.items()})
+    return row
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:

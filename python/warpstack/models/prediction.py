@@ -20,7 +20,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fie
 from warpstack.hardware.stages import Stage, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.tables import (
     STACK,
     STACK_COMPONENTS,
@@ -452,12 +452,16 @@ def predicted_rows(
     access_order: str = "round_robin",
     flush_l2: bool = False,
     progress: bool = False,
+    memo: Recent | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of `predict`, for which pandas need not be loaded."""
+    """Return the rows of `predict`, for which pandas need not be loaded.
+
+    `memo` keeps the representative warps and what the caches did, for whoever asks why.
+    """
     wanted = model_list(models)
     gpu = as_gpu(gpu)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    pipeline = Pipeline(app_or_kernel, options)
+    pipeline = Pipeline(app_or_kernel, options, memo=memo)
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
         for number, memory in enumerate(pipeline.memory(gpu)):

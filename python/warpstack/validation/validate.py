@@ -14,8 +14,8 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, unknown, warn
 from warpstack.hardware.description import gpu, gpus
-from warpstack.tables import checked_table, require
-from warpstack.validation import measures
+from warpstack.tables import STACK, checked_table, require
+from warpstack.validation import measures, stacks
 from warpstack.validation.reference import read
 from warpstack.validation.reference.common import plain_name
 
@@ -84,10 +84,18 @@ def validate(
         (predicted / measured - 1), ``ratio`` and ``status``: ``matched``, ``no reference`` or ``no
         prediction``. Text is empty where unknown. `validation_errors` sums it up.
 
+        Where both sides have a CPI stack (``cpi_base`` to ``cpi_queue``), ``stack_distance`` is half
+        the sum of the absolute differences of the components' shares of the CPI, from 0 (the same
+        reasons) to 1, else NaN; ``largest_stall_predicted`` and ``largest_stall_measured`` are each
+        side's largest component beside ``base``, ``none`` without any stall. Tables with these columns
+        on both sides also give the cycles by component, ``predicted_base`` to ``predicted_queue``
+        and ``measured_base`` to ``measured_queue``: the share of the CPI times ``cycles``.
+
     Raises
     ------
     InputError
-        If a frame lacks a column, kernels cannot be told apart, or nothing matches.
+        If a frame lacks a column, kernels cannot be told apart, nothing matches, or a component of
+        a CPI stack is negative.
 
     Warns
     -----
@@ -132,7 +140,9 @@ def validate(
     table["suite"] = _labels(table, suites, "suites", "suite")
     table["class"] = _labels(table, classes, "classes", "class")
     columns = ["source", "app", "suite", "class", "kernel", "launches", "name", *_CONFIGURATION]
-    columns += ["metric", "predicted", "measured", "error", "ratio", "status"]
+    columns += ["metric", "predicted", "measured", "error", "ratio", "status", *stacks.COMPARED]
+    if stacks.has_stacks(predicted) and stacks.has_stacks(known):
+        columns += [name for side in stacks.CYCLES.values() for name in side]
     table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
     _report_unmatched(table, predicted, _texts(known))
     return table
@@ -167,7 +177,10 @@ def validation_errors(
         ``unmatched`` (kernels of either side without a counterpart), ``mae`` (in the metric's
         unit), ``mape`` (a fraction), ``max_error`` (the largest absolute error, a fraction),
         ``excluded`` (pairs without a percentage, for a reference of 0), ``gmean_ratio``,
-        ``pearson`` and ``spearman``. NaN where a measure has no value.
+        ``pearson`` and ``spearman``; of the pairs whose CPI stacks are known on both sides,
+        ``mean_stack_distance`` and ``same_largest_stall``, the fraction that has the same largest
+        component beside ``base``. The stack of an ``app`` is that of the summed cycles of its
+        kernels. NaN where a measure has no value.
 
     Raises
     ------
@@ -182,7 +195,13 @@ def validation_errors(
     texts: tuple[str, ...] = ("source", *_CONFIGURATION, *levels, "metric", "status")
     compared = ("predicted", "measured")
     require(table, (*texts, *compared), "the result of validate")
-    table = checked_table("table", table, perhaps=compared, texts=texts).reset_index(drop=True)
+    of_stacks = [name for side in stacks.CYCLES.values() for name in side]
+    table = checked_table(
+        "table",
+        table,
+        perhaps=(*compared, "stack_distance", *of_stacks),
+        texts=(*texts, *stacks.COMPARED[1:]),
+    ).reset_index(drop=True)
     keys = ["source", *_CONFIGURATION, *([by] if by else [])]
     rows = []
     for values, group in table.groupby(keys, sort=False, dropna=False):
@@ -201,9 +220,10 @@ def validation_errors(
         used = measured != 0
         errors = ((predicted - measured).abs()[used] / measured.abs()[used]).max()
         positive = (predicted >= 0).all() and (measured >= 0).all()
+        identity: dict[str, Any] = dict(zip(keys, values, strict=True))
         rows.append(
             {
-                **dict(zip(keys, values, strict=True)),
+                **identity,
                 "pairs": len(predicted),
                 "unmatched": len(group) - len(matched),
                 "mae": measures.mae(predicted, measured),
@@ -213,6 +233,7 @@ def validation_errors(
                 "gmean_ratio": measures.gmean_ratio(predicted, measured) if positive else math.nan,
                 "pearson": measures.pearson(predicted, measured),
                 "spearman": measures.spearman(predicted, measured),
+                **stacks.sums_of_stacks(matched, pairs),
             }
         )
     return pd.DataFrame(rows)
@@ -223,17 +244,19 @@ def validation_errors(
 
 def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return a table whose columns have values of their kinds, or say which row has another."""
-    numbers = {"cycles", "time_s", "launches", "dpki", metric} - {"kernel"}
+    numbers = {"cycles", "time_s", "launches", "dpki", *STACK, metric} - {"kernel"}
     if table.columns.is_unique:  # else the check below says which column is there twice
         named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
         table = table.assign(**named)
-    return checked_table(
+    table = checked_table(
         what,
         table,
         perhaps=("kernel", *sorted(numbers)),
         whole=("kernel", "launches"),
         texts=("model", "source", *_TEXTS),
     )
+    stacks.check_stacks(what, table)
+    return table
 
 
 def _number_texts(column: pd.Series) -> pd.Series:
@@ -427,7 +450,9 @@ def _match_launches(
             yield _row(None, reference, convert)
             continue
         values = [convert(row) for row in launches]
-        mean = {**launches[0], convert.metric: sum(values) / len(values), "kernel": pd.NA}
+        mean: dict[Hashable, Any] = {**launches[0], "kernel": pd.NA}
+        mean.update(stacks.mean_row(launches))
+        mean[convert.metric] = sum(values) / len(values)
         yield _row({**mean, "launches": len(launches)}, reference, convert)
     yield from (_row(row, None, convert) for row in mine)
 
@@ -483,6 +508,7 @@ def _row(
         "predicted": values[0],
         "measured": values[1],
         "status": status,
+        **stacks.compared_stacks(mine, theirs),
     }
 
 

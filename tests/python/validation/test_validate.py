@@ -15,7 +15,7 @@ from test_reference import NCU_LONG, NVPROF_METRICS, NVPROF_TRACE
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.tables import as_records
+from warpstack.tables import STACK, as_records
 
 positive = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9)), min_size=1, max_size=30)
 
@@ -252,6 +252,120 @@ class TestMatching:
             ws.validate(mine, reference, **options)
 
 
+def stacks(*rows):
+    """Return the columns of CPI stacks: of each row its first components, the others 0."""
+    return {name: [row[i] if i < len(row) else 0.0 for row in rows] for i, name in enumerate(STACK)}
+
+
+class TestStacks:
+    """Stacks in the order base, dep, l1, l2, dram, mshr, noc, queue."""
+
+    def test_by_hand(self):
+        # Shares 1/2, 1/4, 1/4 and 1/4, 0, 1/4, 1/2: (1/4 + 1/4 + 0 + 1/2) / 2.
+        mine = predictions([100.0], **stacks([2.0, 1.0, 1.0]))
+        other = frame(kernel=[1], cycles=[400], **stacks([1.0, 0.0, 1.0, 2.0]))
+        (row,) = ws.validate(mine, other).to_dict("records")
+        assert row["stack_distance"] == pytest.approx(0.5)
+        assert row["largest_stall_predicted"] == "dep"  # the first of equals
+        assert row["largest_stall_measured"] == "l2"
+        assert [row[f"predicted_{p}"] for p in ("base", "dep", "l1", "l2")] == [50, 25, 25, 0]
+        assert [row[f"measured_{p}"] for p in ("base", "dep", "l1", "l2")] == [100, 0, 100, 200]
+        (errors,) = ws.validation_errors(ws.validate(mine, other)).to_dict("records")
+        assert errors["mean_stack_distance"] == pytest.approx(0.5)
+        assert errors["same_largest_stall"] == 0
+
+    def test_equal_stacks_are_0_apart_in_any_unit(self):
+        mine = predictions([10.0, 1.0], **stacks([1.0, 3.0], [2.0]))
+        other = frame(kernel=[1, 2], cycles=[70, 9], **stacks([10.0, 30.0], [5.0]))
+        table = ws.validate(mine, other)
+        assert list(table["stack_distance"]) == [0, 0]
+        assert list(table["largest_stall_measured"]) == ["dep", "none"]
+        assert ws.validation_errors(table)["same_largest_stall"][0] == 1
+
+    def test_applications_add_cycles_up(self):
+        # Predicted: 90 cycles dep and 10 queue. Measured: 40 dep and 60 queue; each kernel agrees.
+        apps = {"app": ["a", "a"]}
+        mine = predictions([90.0, 10.0], **stacks([0, 1.0], [0] * 7 + [5.0]), **apps)
+        other = mine.assign(cycles=[40.0, 60.0])
+        table = ws.validate(mine, other)
+        kernels = ws.validation_errors(table).iloc[0]
+        assert (kernels["mean_stack_distance"], kernels["same_largest_stall"]) == (0, 1)
+        app = ws.validation_errors(table, pairs="app").iloc[0]
+        assert app["mean_stack_distance"] == pytest.approx(0.5)
+        assert app["same_largest_stall"] == 0
+
+    def test_where_the_reference_has_none(self):
+        mine = predictions([10.0, 20.0], **stacks([1.0, 1.0], [1.0, 3.0]))
+        for other in (
+            frame(kernel=[1, 2], cycles=[10, 20]),
+            frame(kernel=[1, 2], cycles=[10, 20], cpi_base=[1.0, 1.0]),
+            frame(kernel=[1, 2], cycles=[10, 20], **dict.fromkeys(STACK, math.nan)),
+            frame(kernel=[1, 2], cycles=[10, 20], **dict.fromkeys(STACK, None)),
+        ):
+            table = ws.validate(mine, other)
+            assert table["stack_distance"].isna().all()
+            assert set(table["largest_stall_measured"]) == {""}
+            for pairs in ("kernel", "app"):
+                (row,) = ws.validation_errors(table, pairs=pairs).to_dict("records")
+                assert math.isnan(row["mean_stack_distance"])
+                assert math.isnan(row["same_largest_stall"])
+                assert row["mape"] == 0
+
+    def test_what_is_known_counts(self):
+        """Of two kernels one has a stack; without cycles only kernels can be compared."""
+        mine = predictions([10.0, 20.0], ipc=[1.0, 1.0], **stacks([1.0, 1.0], [1.0, 3.0]))
+        other = mine.assign(**stacks([1.0, 1.0], [math.nan] * 8))
+        table = ws.validate(mine, other)
+        for pairs in ("kernel", "app"):
+            row = ws.validation_errors(table, pairs=pairs).iloc[0]
+            assert (row["mean_stack_distance"], row["same_largest_stall"]) == (0, 1)
+        table = ws.validate(mine.drop(columns="cycles"), other.drop(columns="cycles"), metric="ipc")
+        assert ws.validation_errors(table)["mean_stack_distance"][0] == 0
+
+    def test_means_over_launches(self):
+        # Launches of 30 cycles dep and 10 cycles queue: 3/4 and 1/4 of their mean.
+        mine = predictions([30.0, 10.0], name="k", **stacks([0, 1.0], [0] * 7 + [1.0]))
+        other = frame(kernel=[pd.NA], launches=2, name="k", cycles=20, **stacks([0, 1.0]))
+        (row,) = ws.validate(mine, other).to_dict("records")
+        assert row["stack_distance"] == pytest.approx(0.25)
+        assert (row["predicted_dep"], row["predicted_queue"]) == (15, 5)
+
+    def test_table_of_an_earlier_version(self):
+        table = ws.validate(predictions([10.0]), frame(kernel=[1], cycles=[10]))
+        old = table[table.columns[: list(table.columns).index("status") + 1]]
+        assert math.isnan(ws.validation_errors(old)["mean_stack_distance"][0])
+
+    def test_negative_components(self):
+        mine = predictions([10.0], **stacks([1.0, -1.0]))
+        with pytest.raises(ws.InputError, match=r"predictions: row 1: cpi_dep = -1.0 is negative"):
+            ws.validate(mine, frame(kernel=[1], cycles=[10]))
+
+    @given(st.lists(st.tuples(*[st.floats(0, 1e6)] * 16), min_size=1, max_size=5))
+    def test_range_and_symmetry(self, rows):
+        kernels = range(1, len(rows) + 1)
+        mine = predictions([1.0] * len(rows), **stacks(*(row[:8] for row in rows)))
+        other = frame(kernel=kernels, cycles=1.0, **stacks(*(row[8:] for row in rows)))
+        there = ws.validate(mine, other)["stack_distance"]
+        back = ws.validate(other, mine)["stack_distance"]
+        pd.testing.assert_series_equal(there, back)
+        assert there.dropna().between(0, 1 + 1e-12).all()
+
+    def test_simulations_and_models(self, pascal):
+        """Beside itself a simulation is 0 apart; a model's distance is that of its stack's columns."""
+        app = ws.App([ws.patterns.strided(gs=8, blocks=8, iterations=2)])
+        simulated = ws.timing.as_table(ws.simulate(app, pascal))
+        assert list(ws.validate(simulated, simulated)["stack_distance"]) == [0]
+        predicted = ws.predict(app, pascal, ["mdm"])
+        sides = [
+            t[list(STACK)].iloc[0].to_numpy() / t["cpi"].iloc[0] for t in (predicted, simulated)
+        ]
+        (row,) = ws.validate(predicted, simulated).to_dict("records")
+        assert row["stack_distance"] == pytest.approx(np.abs(sides[0] - sides[1]).sum() / 2)
+        assert row["largest_stall_measured"] == STACK[1 + sides[1][1:].argmax()].removeprefix(
+            "cpi_"
+        )
+
+
 class TestErrors:
     @pytest.fixture
     def table(self):
@@ -445,6 +559,20 @@ class TestCommandLine:
             printed.out.splitlines()[0] == "cycles, predicted against reference: pascal-mdm, r, s"
         )
         assert "mape_%" in printed.out
+        assert "stack" not in printed.out  # the reference has none
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", ["p.csv", "p.json"])
+    def test_stacks(self, run, files, name, tmp_path):
+        table = pd.read_csv(files / "p.csv")
+        table[table["model"] == "mdm"].to_csv(tmp_path / "m.csv", index=False)
+        rows = json.loads(run(files / name, tmp_path / "m.csv", "--json").out)
+        distances = {row["model"]: row["mean_stack_distance"] for row in rows}
+        assert distances["mdm"] == pytest.approx(0, abs=1e-9)
+        assert distances["gpumech"] > 0.01
+        printed = run(files / name, tmp_path / "m.csv", "--by", "kernel").out
+        assert "largest_stall_predicted" in printed
+        assert "predicted_base" not in printed
 
     @pytest.mark.slow
     def test_picture(self, run, files):

@@ -19,7 +19,8 @@ def print_stacks(
 ) -> None:
     """Print the CPI stacks of kernels and their sum.
 
-    Rows of a kernel differ in the columns of `by`: the model, say.
+    Rows of a kernel differ in the columns of `by`: the model, say. Where they have the cycles that
+    were ``simulated``, too, these and the error are beside the cycles.
     """
     from warpstack.tables import PERFORMANCE, STACK, add_up
 
@@ -34,7 +35,11 @@ def print_stacks(
         for key, group in groups.items():
             columns = {name: [row[name] for row in group] for name in (*PERFORMANCE, *STACK)}
             identity = dict(zip(by, key, strict=True))
-            totals.append({**identity, "kernels": len(group), **add_up(columns)})
+            total = {**identity, "kernels": len(group), **add_up(columns)}
+            if all("simulated" in row for row in group):
+                total["simulated"] = sum(row["simulated"] for row in group)
+                total["error"] = total["cycles"] / total["simulated"] - 1
+            totals.append(total)
         print("\nAll kernels: sum of instructions / sum of cycles\n")
         print(_stack_table(totals, [*by, "kernels"]))
 
@@ -43,8 +48,18 @@ def _stack_table(rows: Sequence[Mapping[Any, Any]], of: Sequence[str]) -> str:
     """Return predictions as text: what they are of, and the stack under short names."""
     from warpstack.tables import STACK_COMPONENTS as parts
 
-    shown = [*of, "instructions", "cycles", "ipc", "cpi"]
-    formats = {"cycles": "{:.0f}", **dict.fromkeys(["ipc", "cpi", *parts], "{:.3f}")}
+    simulated = ["simulated", "error"] if rows and "simulated" in rows[0] else []
+    shown = [*of, "instructions", "cycles", *simulated, "ipc", "cpi"]
+    formats = {
+        **dict.fromkeys(["cycles", "simulated"], "{:.0f}"),
+        "error_%": "{:+.0f}",
+        **dict.fromkeys(["ipc", "cpi", *parts], "{:.3f}"),
+    }
     columns = [*shown, *(f"cpi_{part}" for part in parts)]
     values = [[row[name] for name in columns] for row in rows]
+    if simulated:
+        place = shown.index("error")
+        shown[place] = "error_%"
+        for cells in values:
+            cells[place] *= 100
     return text_table([*shown, *parts], values, formats, ("name", "model"))

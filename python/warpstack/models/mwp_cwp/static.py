@@ -112,7 +112,7 @@ class _Flow:
         for name in counts:
             if name not in self.names.values():
                 raise InputError(
-                    f"{self.where}: no branch leads to a label {name}; the labels are "
+                    f"{self.where}: no branch leads to a label {shown(name)}; the labels are "
                     f"{', '.join(sorted(self.names.values())) or 'none'}"
                 )
         for what, given in (("trip_counts", trips), ("executions", counts)):

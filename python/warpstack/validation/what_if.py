@@ -1,0 +1,294 @@
+"""What-if agreement: what model and simulator say of a GPU with more of one resource.
+
+A model can be right about the cycles for the wrong reason. If it is right about the reason, it says
+which resource pays, and how much: speedups under changes test that, where CPI stacks only name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from warpstack._util.checked import checked
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, not_a, shown
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.models.pipeline import Options, Pipeline, Recent
+from warpstack.models.prediction import evaluate, model_list
+from warpstack.tables import checked_table, require
+from warpstack.timing import simulation
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["CHANGES", "Change", "best_changes", "default_changes", "what_if", "what_if_agreement"]
+
+#: The change of a GPU as it is.
+BASELINE = "baseline"
+
+
+class Change(NamedTuple):
+    """Fields of `Gpu` that one factor changes; those that are 0, which means off, stay."""
+
+    factor: float
+    fields: tuple[str, ...]
+
+
+#: What `what_if` changes by default: each resource doubled, each latency halved.
+CHANGES = {
+    "2 x SMs": Change(2, ("num_sms",)),
+    "2 x MSHRs": Change(2, ("l1_mshrs", "noc_queue_entries")),
+    "2 x NoC": Change(2, ("noc_bandwidth_gbs", "noc_sm_bytes_per_cycle")),
+    "2 x DRAM bandwidth": Change(2, ("dram_bandwidth_gbs",)),
+    "2 x L2 size": Change(2, ("l2_size_kib",)),
+    "2 x issue width": Change(2, ("issue_width",)),
+    "L1 latency / 2": Change(0.5, ("l1_latency",)),
+    "L2 latency / 2": Change(0.5, ("l2_latency",)),
+    "DRAM latency / 2": Change(0.5, ("dram_latency",)),
+}
+
+#: Columns that `what_if_agreement` reads.
+_READ = ("app", "model", "change", "speedup")
+
+
+def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
+    """Return the fields of `CHANGES` with their new values for a GPU."""
+    # Whole numbers stay whole: the factors that are not, halves, are those of latencies.
+    return {
+        name: {field: getattr(gpu, field) * change.factor for field in change.fields}
+        for name, change in CHANGES.items()
+    }
+
+
+@checked
+def what_if(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    models: str | Iterable[str] = ("closed_network",),
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    simulate: bool = True,
+    selection: str = "clustering",
+    misses: str = "per_pc",
+    merge_threshold: float = 0,
+    access_order: str = "round_robin",
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Return how much faster an application is with more of one resource, by models and simulator.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    models
+        Names of models, or ``all``.
+    changes
+        New values by field of `Gpu`, by the name of the change. By default nine: SMs, MSHRs, NoC
+        bandwidth (that of the SMs' ports, too), DRAM bandwidth, size of L2 and issue width doubled;
+        the latencies of L1, L2 and DRAM halved. Of a streaming L1, the entries of the NoC queue
+        are doubled with the MSHRs, whose place they take.
+    simulate
+        Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
+        GPU as it is and once more for each change.
+    selection, misses, merge_threshold, access_order, flush_l2
+        As for `warpstack.predict`; `flush_l2` is for the simulations, too.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    DataFrame
+        One row per model, then ``simulation``, and change, first ``baseline`` (none): ``app``,
+        ``gpu``, ``gpu_changes``, ``model``, ``change``, ``instructions`` (warp instructions),
+        ``cycles`` (SM cycles, summed over the kernels) and ``speedup``, the cycles of the baseline
+        over these. Tables of several applications can be put together for `what_if_agreement`.
+
+    Raises
+    ------
+    InputError
+        If a model, field or value does not exist, no change is given, one is called ``baseline``,
+        or a thread block does not fit on an SM.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    >>> table = ws.what_if(kernel, "pascal-mdm", ["mdm"], {"more SMs": {"num_sms": 56}})
+    >>> table[["model", "change"]].to_numpy().tolist()[:2]
+    [['mdm', 'baseline'], ['mdm', 'more SMs']]
+    """
+    wanted = model_list(models)
+    start = as_gpu(gpu)
+    gpus = {BASELINE: start, **_changed(start, changes)}
+    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    # Most changes leave the caches alone: results of the baseline and of the change before are kept.
+    pipeline = Pipeline(app_or_kernel, options, memo=Recent(2))
+    app = app_or_kernel if isinstance(app_or_kernel, App) else App(pipeline.kernels)
+    cycles: dict[tuple[str, str], float] = {}
+    with progress_bar(progress, len(gpus), "what if", "change") as bar:
+        for change, one in gpus.items():
+            profiles = pipeline.profiles(one)
+            for model in wanted:
+                cycles[model, change] = sum(evaluate(p, one, model).cycles for p in profiles)
+            if simulate:
+                results = simulation.simulate(app, one, flush_l2=flush_l2)
+                total = float(sum(result.cycles for result in results))
+                cycles[simulation.MODEL_NAME, change] = total
+            bar.update(1)
+    name = app.name if app is app_or_kernel else pipeline.kernels[0].short_name
+    rows = []
+    for model in [*wanted, *([simulation.MODEL_NAME] if simulate else [])]:
+        for change, one in gpus.items():
+            rows.append(
+                {
+                    "app": name,
+                    "gpu": one.name,
+                    "gpu_changes": one.changes_text,
+                    "model": model,
+                    "change": change,
+                    "instructions": sum(kernel.num_instructions for kernel in pipeline.kernels),
+                    "cycles": cycles[model, change],
+                    "speedup": cycles[model, BASELINE] / cycles[model, change],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+@checked
+def what_if_agreement(table: pd.DataFrame, *, within: float = 3) -> pd.DataFrame:
+    """Sum up how far models and simulator agree on what pays.
+
+    Parameters
+    ----------
+    table
+        Rows of `what_if` with simulations, of one application or several.
+    within
+        How far from the simulator's best, in points, the best change of a model may be.
+
+    Returns
+    -------
+    DataFrame
+        One row per model: ``model``; ``apps`` and ``pairs``, the applications and their changes;
+        ``mean_difference``, the mean absolute difference of model and simulator over the pairs in
+        points, with a speedup of 100 (baseline cycles / changed cycles - 1) points; and
+        ``best_agrees``, the number of applications for which the change that the model finds best
+        is, simulated, within `within` points of the best one. Of changes that a model finds equally
+        good, the one counts that the simulator finds worst.
+
+    Raises
+    ------
+    InputError
+        If the table is not of `what_if`, lacks a simulation, or has a change of an application and
+        model twice.
+    """
+    if not 0 <= within < np.inf:
+        raise InputError(f"within = {shown(within)} is not a number of points; give 0 or more")
+    points = _points(table)
+    best = best_changes(table)
+    rows = []
+    for model, group in points.groupby("model", sort=False):
+        chosen = best[best["model"] == model]
+        rows.append(
+            {
+                "model": model,
+                "apps": len(chosen),
+                "pairs": len(group),
+                "mean_difference": float((group["points"] - group["simulated"]).abs().mean()),
+                "best_agrees": int((chosen["lost"] <= within + 1e-9).sum()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def best_changes(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what models and simulator find best for each application.
+
+    Parameters
+    ----------
+    table
+        As for `what_if_agreement`.
+
+    Returns
+    -------
+    DataFrame
+        One row per application and model: ``app``, ``model``, ``best`` (change), ``points`` (its
+        speedup according to the model), ``simulated_best``, ``simulated_points``, and ``lost``, the
+        points by which the simulator finds the model's best change worse than its own.
+
+    Raises
+    ------
+    InputError
+        As for `what_if_agreement`.
+    """
+    rows = []
+    for (app, model), group in _points(table).groupby(["app", "model"], sort=False):
+        top = group[group["points"] >= group["points"].max() - 1e-9]
+        mine = top.iloc[int(top["simulated"].to_numpy().argmin())]
+        theirs = group.iloc[int(group["simulated"].to_numpy().argmax())]
+        rows.append(
+            {
+                "app": app,
+                "model": model,
+                "best": mine["change"],
+                "points": mine["points"],
+                "simulated_best": theirs["change"],
+                "simulated_points": theirs["simulated"],
+                "lost": theirs["simulated"] - mine["simulated"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _changed(gpu: Gpu, changes: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Gpu]:
+    """Return the GPU with each of the changes, by its name."""
+    if changes is None:
+        return {name: gpu.replace(**values) for name, values in default_changes(gpu).items()}
+    if not changes:
+        raise InputError("changes: there are none; give fields with new values by name, or None")
+    gpus = {}
+    for name, values in changes.items():
+        if not isinstance(name, str):
+            raise not_a("changes: the name of a change", "text", name)
+        if name == BASELINE:
+            raise InputError(
+                f"changes: {BASELINE} is the GPU without a change; give the change another name"
+            )
+        if not isinstance(values, Mapping) or not all(isinstance(f, str) for f in values):
+            raise not_a(f"changes: {shown(name)}", "new values by field", values)
+        gpus[name] = gpu.replace(**values)
+    return gpus
+
+
+def _points(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the models' rows of changes with speedups in ``points``, and ``simulated`` beside them."""
+    expected = "the result of what_if"
+    require(table, _READ, expected, what="the table has", rows=True)
+    table = checked_table("table", table, positive=("speedup",), texts=("app", "model", "change"))
+    keys = ["app", "model", "change"]
+    if (twice := table.duplicated(keys)).any():
+        app, model, change = table.loc[twice, keys].iloc[0]
+        raise InputError(
+            f"{model} has the change {shown(change)} of the application {shown(app)} twice; take one "
+            "GPU at a time, and give applications names of their own"
+        )
+    table = table.loc[table["change"] != BASELINE, list(_READ)].reset_index(drop=True)
+    table["points"] = 100 * (table["speedup"] - 1)
+    of_simulation = table["model"] == simulation.MODEL_NAME
+    simulated = table[of_simulation].set_index(["app", "change"])["points"]
+    models = table[~of_simulation]
+    if models.empty:
+        raise InputError("the table has no changes with a model; make it with what_if(models=...)")
+    found = models.merge(
+        simulated.rename("simulated"), how="left", left_on=["app", "change"], right_index=True
+    )
+    if (alone := found["simulated"].isna()).any():
+        row = found[alone].iloc[0]
+        raise InputError(
+            f"the change {shown(row['change'])} of the application {shown(row['app'])} is not "
+            "simulated; make the table with what_if(simulate=True)"
+        )
+    return found.reset_index(drop=True)
