@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("traces", type=Path)
     add_gpu(parser)
-    parser.add_argument("--order", default="round_robin", help="of accesses, for the models")
+    parser.add_argument("--order", default="auto", help="of accesses, for the models")
     arguments = parser.parse_args()
     reference = pd.read_csv(arguments.reference / "workloads.csv")
     launches = held_against(reference, arguments.traces, read_gpu(arguments), arguments.order)

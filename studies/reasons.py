@@ -145,7 +145,7 @@ def main() -> None:
     parser = pages.parser(__doc__, PAGE)
     pages.add_workloads(parser)
     parser.add_argument(
-        "--order", choices=ACCESS_ORDERS, default="round_robin", help="of accesses, for the models"
+        "--order", choices=ACCESS_ORDERS, default="auto", help="of accesses, for the models"
     )
     arguments = parser.parse_args()
     names = arguments.only or ws.workloads.names()

@@ -58,7 +58,7 @@ def search(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     flush_l2: bool = False,
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.

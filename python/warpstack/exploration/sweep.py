@@ -70,7 +70,7 @@ def sweep(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:

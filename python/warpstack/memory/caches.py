@@ -59,7 +59,7 @@ class MemoryProfile:
         core: _core.MemoryProfile,
         kernel: KernelTrace,
         gpu: Gpu,
-        access_order: str = "round_robin",
+        access_order: str = "auto",
     ) -> None:
         self._core = core
         self.kernel = kernel
@@ -210,7 +210,7 @@ class MemorySystem:
         gpu: GpuLike,
         *,
         blocks: BlockSchedule | str = "round_robin",
-        access_order: str = "round_robin",
+        access_order: str = "auto",
         filter_l1_hits: bool = True,
         num_threads: int = 0,
     ) -> None:
@@ -284,7 +284,7 @@ def simulate_caches(
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
     blocks: BlockSchedule | str = "round_robin",
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     filter_l1_hits: bool = True,
     num_threads: int = 0,
     progress: bool = False,
@@ -401,7 +401,7 @@ def memory_config(
     gpu: Gpu,
     blocks: BlockSchedule | None = None,
     *,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     filter_l1_hits: bool = True,
 ) -> dict[str, Any]:
     """Return the memory system of a GPU as the core wants it."""

@@ -49,7 +49,7 @@ class Options:
     selection: str = "clustering"
     misses: str = "per_pc"
     merge_threshold: float = 0
-    access_order: str = "round_robin"
+    access_order: str = "auto"
     flush_l2: bool = False
 
     def __post_init__(self) -> None:

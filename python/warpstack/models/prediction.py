@@ -389,7 +389,7 @@ def predict(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -449,7 +449,7 @@ def predicted_rows(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     flush_l2: bool = False,
     progress: bool = False,
     memo: Recent | None = None,

@@ -72,7 +72,7 @@ class Explorer:
         selection: str = "clustering",
         misses: str = "per_pc",
         merge_threshold: float = 0,
-        access_order: str = "round_robin",
+        access_order: str = "auto",
         flush_l2: bool = False,
     ) -> None:
         self._base = as_gpu(gpu)
@@ -141,7 +141,7 @@ def explore(
     selection: str = "clustering",
     misses: str = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "round_robin",
+    access_order: str = "auto",
     flush_l2: bool = False,
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.
