@@ -125,6 +125,7 @@ struct Fields<model::ModelParameters> {
       field("noc_sm_bytes_per_cycle", &T::noc_sm_bytes_per_cycle),
       field("noc_control_bytes", &T::noc_control_bytes),
       field("l2_bytes_per_cycle", &T::l2_bytes_per_cycle),
+      field("dram_turnaround_cycles", &T::dram_turnaround_cycles),
       field("l2_requests_per_cycle", &T::l2_requests_per_cycle),
   };
 };

@@ -109,44 +109,70 @@ class Populations {
       : on_sm_(most_on_sm),
         of_all_(most_of_all),
         passed_(of_all_.size()),
-        sms_(num_sms, SmProgress{std::vector<double>(of_all_.size()), {}}) {}
+        busy_passed_(of_all_.size()),
+        sms_(num_sms, SmProgress{std::vector<double>(of_all_.size()),
+                                 std::vector<double>(of_all_.size()),
+                                 {}}) {}
 
   /// Changes in the order of time.
   void add(const Change& change) {
     if (const double cycles = change.time - now_; cycles > 0 && all_ > 0) {
       const auto [upper, share] = of_all_.place(all_);
       passed_[upper] += share * cycles;
-      if (share < 1) passed_[upper + 1] += (1 - share) * cycles;
+      busy_passed_[upper] += share * cycles * busy_;
+      if (share < 1) {
+        passed_[upper + 1] += (1 - share) * cycles;
+        busy_passed_[upper + 1] += (1 - share) * cycles * busy_;
+      }
     }
     now_ = change.time;
-    settle(sms_[change.sm]);
-    sms_[change.sm].warps += change.warps;
+    SmProgress& sm = sms_[change.sm];
+    settle(sm);
+    busy_ -= sm.warps > 0;
+    sm.warps += change.warps;
+    busy_ += sm.warps > 0;
     all_ += change.warps;
   }
 
   /// The phases in which there was any time, and the time of each SM in each.
   void take(double scale, PhaseList& launch) {
-    std::map<std::size_t, std::size_t> phase_of;
+    struct Sums {
+      std::size_t phase = 0;
+      double cycles = 0;
+      double busy = 0;
+    };
+    std::map<std::size_t, Sums> phase_of;
     for (const SmProgress& sm : sms_) {
-      for (const auto& [key, cycles] : sm.cycles) phase_of.try_emplace(key, 0);
+      for (const SmTime& time : sm.cycles) {
+        Sums& sums = phase_of[time.key];
+        sums.cycles += time.cycles;
+        sums.busy += time.busy;
+      }
     }
-    for (auto& [key, phase] : phase_of) {
-      phase = launch.phases.size();
+    for (auto& [key, sums] : phase_of) {
+      sums.phase = launch.phases.size();
       const double warps = on_sm_[key % on_sm_.size()];
-      launch.phases.push_back({warps, std::max(of_all_[key / on_sm_.size()], warps)});
+      launch.phases.push_back({warps, std::max(of_all_[key / on_sm_.size()], warps),
+                               std::max(sums.busy / sums.cycles, 1.0)});
     }
     for (std::size_t i = 0; i < sms_.size(); ++i) {
       launch.sms[i].depth.assign(launch.phases.size(), 0);
-      for (const auto& [key, cycles] : sms_[i].cycles) {
-        launch.sms[i].depth[phase_of[key]] = scale * cycles;
+      for (const SmTime& time : sms_[i].cycles) {
+        launch.sms[i].depth[phase_of[time.key].phase] = scale * time.cycles;
       }
     }
   }
 
  private:
+  struct SmTime {
+    std::size_t key;  ///< of a phase
+    double cycles = 0;
+    double busy = 0;  ///< cycles times the SMs that have warps meanwhile
+  };
   struct SmProgress {
-    std::vector<double> passed;  ///< until its last change
-    std::vector<std::pair<std::size_t, double>> cycles;
+    std::vector<double> passed;       ///< until its last change
+    std::vector<double> busy_passed;  ///< the same
+    std::vector<SmTime> cycles;
     double warps = 0;
   };
 
@@ -155,25 +181,30 @@ class Populations {
     const auto [upper, share] = on_sm_.place(sm.warps);
     for (std::size_t of_all = 0; of_all < passed_.size(); ++of_all) {
       const double cycles = passed_[of_all] - sm.passed[of_all];
+      const double busy = busy_passed_[of_all] - sm.busy_passed[of_all];
       sm.passed[of_all] = passed_[of_all];
+      sm.busy_passed[of_all] = busy_passed_[of_all];
       if (cycles == 0 || sm.warps == 0) continue;
       const std::size_t key = of_all * on_sm_.size() + upper;
-      at(sm, key) += share * cycles;
-      if (share < 1) at(sm, key + 1) += (1 - share) * cycles;
+      add_to(sm, key, share * cycles, share * busy);
+      if (share < 1) add_to(sm, key + 1, (1 - share) * cycles, (1 - share) * busy);
     }
   }
-  static double& at(SmProgress& sm, std::size_t key) {
-    const auto found = std::ranges::find(sm.cycles, key, &std::pair<std::size_t, double>::first);
-    if (found != sm.cycles.end()) return found->second;
-    return sm.cycles.emplace_back(key, 0.0).second;
+  static void add_to(SmProgress& sm, std::size_t key, double cycles, double busy) {
+    auto found = std::ranges::find(sm.cycles, key, &SmTime::key);
+    if (found == sm.cycles.end()) found = sm.cycles.insert(found, {key});
+    found->cycles += cycles;
+    found->busy += busy;
   }
 
   Levels on_sm_;
   Levels of_all_;
-  std::vector<double> passed_;  ///< cycles so far at each level of all warps
+  std::vector<double> passed_;       ///< cycles so far at each level of all warps
+  std::vector<double> busy_passed_;  ///< the same times the SMs that have warps
   std::vector<SmProgress> sms_;
   double now_ = 0;
-  double all_ = 0;  ///< warps
+  double all_ = 0;   ///< warps
+  double busy_ = 0;  ///< SMs that have some
 };
 
 bool at_least(const SmWork& a, const SmWork& b) {
@@ -407,7 +438,8 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
   launch.alone_cycles = cycles / instructions;
   SmWork& sm = launch.sms.emplace_back();
   for (const Wave& wave : waves) {
-    launch.phases.push_back({wave.warps, std::max(wave.total_warps, wave.warps)});
+    launch.phases.push_back({wave.warps, std::max(wave.total_warps, wave.warps),
+                             std::max(wave.active_sms, 1.0)});
     sm.depth.push_back(wave.count * instructions);
     launch.instructions += wave.count * wave.total_warps * instructions;
     launch.span += wave.count * cycles;

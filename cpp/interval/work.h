@@ -46,6 +46,7 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
 struct Phase {
   double warps = 1;      ///< on the SM
   double all_warps = 1;  ///< on all SMs, at least `warps`
+  double busy_sms = 1;   ///< SMs that have warps; a mean
 };
 
 /// What one SM does in a launch.

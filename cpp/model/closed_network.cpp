@@ -67,7 +67,16 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
     slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
   }
   stations[slice] = shared(slice_cycles);
-  stations[dram] = shared(demands.dram_bytes * dram_cycles_per_byte);
+  // A channel goes over to writes and back when those that wait all go the other way. While it is a
+  // bottleneck at least two wait: after a read, a share `writes` of writes gives writes^2, after a
+  // write (1 - writes)^2, which comes to writes (1 - writes) turns per request, half of them there.
+  double dram_cycles = demands.dram_bytes * dram_cycles_per_byte;
+  if (demands.dram_bytes > 0) {
+    const double writes = demands.dram_write_bytes / demands.dram_bytes;
+    dram_cycles += demands.dram_bytes / gpu.l2_request_bytes * writes * (1 - writes) / 2 *
+                   gpu.dram_turnaround_cycles;
+  }
+  stations[dram] = shared(dram_cycles);
   return stations;
 }
 
@@ -87,25 +96,24 @@ void overlap_lines(double lines, Stations& stations) {
 struct RoundTrips {
   double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
   CpiStack<double> queues;                                ///< waiting of a trip, by cause
-  double latency = 0;                                     ///< without it
 };
 
-RoundTrips round_trips(const interval::ResourceDemands& demands, const Stations& stations,
+/// SMs share what is behind their ports alike, whatever their warps: each has its MSHRs.
+RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
-  result.latency =
+  const double latency =
       gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
   // A miss takes its share of what an instruction takes, writes included: they pass the same
   // queues.
-  std::array<Station, num_resources> of_miss{};
+  Stations of_miss = stations_of(demands, gpu.l1_mshrs, sms, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    const double sms =
-        stations[k].demand > 0 ? stations[k].capacity_cycles / stations[k].demand : 1;
-    of_miss[k] = {stations[k].demand / demands.read_misses,
-                  stations[k].capacity_cycles / demands.read_misses, gpu.l1_mshrs * sms};
+    of_miss[k].demand /= demands.read_misses;
+    of_miss[k].capacity_cycles /= demands.read_misses;
   }
-  const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss);
+  of_miss[issue] = of_miss[lsu] = {};
+  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
   result.rate = misses / demands.read_misses;
   for (std::size_t k = send_port; k < num_resources; ++k) {
     result.queues[shown_as[k]] += residence(of_miss[k], misses);
@@ -122,6 +130,59 @@ void add_place_waits(const interval::ResourceDemands& demands, const ModelParame
                            (Reference::l2 + Reference::dram);
   unit.demand += waits;
   unit.capacity_cycles += waits;
+}
+
+/// Adds `cycles` to the parts of a stack as `shares` are.
+void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
+  const double total = shares.sum();
+  if (total <= 0) {
+    stack[StackComponent::dep] += cycles;
+    return;
+  }
+  for (const StackComponent c : values_of<StackComponent>) {
+    stack[c] += cycles * shares[c] / total;
+  }
+}
+
+/// The network of a phase in its steady state.
+struct Solution {
+  double busy_sms = 0;
+  Stations stations;
+  double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
+  double rate = 0;
+  RoundTrips trips;
+};
+
+/// A warp's time per instruction by cause, without the issue cycle. `stalls`: alone.
+CpiStack<double> time_by_cause(const interval::ResourceDemands& demands, const Solution& solution,
+                               double warps, const CpiStack<double>& stalls) {
+  const Stations& stations = solution.stations;
+  CpiStack<double> time = stalls;
+  const double at_unit = residence(stations[lsu], solution.rate);
+  // The load-store unit waits for places as for MSHRs.
+  const double of_lines = demands.lsu_cycles / std::max(stations[lsu].capacity_cycles, 1e-300);
+  time[StackComponent::l1] += at_unit * std::min(of_lines, 1.0);
+  time[StackComponent::mshr] += at_unit * std::max(1 - of_lines, 0.0);
+
+  for (std::size_t k = send_port; k < num_resources; ++k) {
+    time[shown_as[k]] += residence(stations[k], solution.rate);
+  }
+  // What a bound adds: with that by MSHRs the queues of the trips that hold them, and before the
+  // trips waiting for an MSHR. Both may be the capacity of one station; rounding does not decide.
+  const double rest =
+      std::max(warps / solution.rate - time.sum() - residence(stations[issue], solution.rate), 0.0);
+  if (solution.trips.rate < solution.unbounded * (1 - 1e-9)) {
+    const double in_queues = std::min(rest, demands.missing_loads * solution.trips.queues.sum());
+    divide(in_queues, solution.trips.queues, time);
+    time[StackComponent::mshr] += rest - in_queues;
+    return time;
+  }
+  std::size_t busiest = issue;
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    if (stations[k].capacity_cycles > stations[busiest].capacity_cycles) busiest = k;
+  }
+  if (busiest != issue) time[shown_as[busiest]] += rest;
+  return time;
 }
 
 /// The warps of a launch start together, so that their first accesses meet; how long the station
@@ -143,18 +204,6 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
     if (cycles > burst.cycles) burst = {cycles, shown_as[k]};
   }
   return burst;
-}
-
-/// Adds `cycles` to the parts of a stack as `shares` are.
-void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
-  const double total = shares.sum();
-  if (total <= 0) {
-    stack[StackComponent::dep] += cycles;
-    return;
-  }
-  for (const StackComponent c : values_of<StackComponent>) {
-    stack[c] += cycles * shares[c] / total;
-  }
 }
 
 }  // namespace
@@ -220,13 +269,6 @@ ModelResult evaluate_closed_network(
     stalls[StackComponent::l2] += for_stores;
   }
 
-  struct Solution {
-    double sms = 0;
-    Stations stations;
-    double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
-    double rate = 0;
-    RoundTrips trips;
-  };
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
@@ -234,10 +276,11 @@ ModelResult evaluate_closed_network(
     Solution& solution = solutions[p];
     solution.stations = stations_of(demands, warps, sms, parameters);
     // They depend on the SMs alone, which several phases have in common.
-    solution.sms = sms;
-    const auto* known = std::ranges::find(solutions.data(), &solution, sms, &Solution::sms);
+    solution.busy_sms = launch.phases[p].busy_sms;
+    const auto* known =
+        std::ranges::find(solutions.data(), &solution, solution.busy_sms, &Solution::busy_sms);
     solution.trips =
-        known != &solution ? known->trips : round_trips(demands, solution.stations, parameters);
+        known != &solution ? known->trips : round_trips(demands, solution.busy_sms, parameters);
     add_place_waits(demands, parameters, solution.stations[lsu]);
     overlap_lines(demands.missing_lines, solution.stations);
     solution.unbounded = closed_network_rate(warps, think, solution.stations);
@@ -248,6 +291,15 @@ ModelResult evaluate_closed_network(
   const interval::SmWork* last = nullptr;
   double in_phases = 0;
   double draining = 0;
+  // The last block takes longer than alone by what its accesses wait in the first phase.
+  double slower = 1;
+  if (!solutions.empty() && launch.alone_cycles > 0) {
+    const Solution& first = *std::ranges::max_element(
+        solutions, {}, [&](const Solution& s) { return launch.phases[&s - solutions.data()].warps; });
+    double waits = 0;
+    for (std::size_t k = lsu; k < num_resources; ++k) waits += residence(first.stations[k], first.rate);
+    slower += waits / launch.alone_cycles;
+  }
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
@@ -257,7 +309,7 @@ ModelResult evaluate_closed_network(
       last = &sm;
       in_phases = cycles;
     }
-    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles);
+    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles * slower);
   }
   ModelResult result;
   if (!last) return result;
@@ -271,40 +323,10 @@ ModelResult evaluate_closed_network(
     const double instructions = launch.mean_depth[p] * warps;
     if (instructions == 0) continue;
     in_phases_of_mean += instructions / solutions[p].rate;
-    const auto& [sms, stations, unbounded, rate, trips] = solutions[p];
-    // A warp's time per instruction, by cause; what is not issue shows as far as it is not hidden.
-    CpiStack<double> shares = stalls;
-    double time = think;
-    for (std::size_t k = 0; k < num_resources; ++k) {
-      const double here = residence(stations[k], rate);
-      time += here;
-      if (k != issue) shares[shown_as[k]] += here;
-    }
-    // The load-store unit waits for places as for MSHRs.
-    if (stations[lsu].demand > 0) {
-      const double waits = shares[StackComponent::l1] - stalls[StackComponent::l1];
-      const double for_places =
-          waits * (1 - std::min(demands.lsu_cycles / stations[lsu].capacity_cycles, 1.0));
-      shares[StackComponent::l1] -= for_places;
-      shares[StackComponent::mshr] += for_places;
-    }
-    // What a bound adds: the queues of the trips that hold the MSHRs, and before them waiting for one.
-    double waiting = std::max(warps / rate - time, 0.0);
-    if (trips.rate < unbounded * (1 - 1e-9)) {
-      const double in_queues = std::min(waiting, demands.missing_loads * trips.queues.sum());
-      divide(in_queues, trips.queues, shares);
-      shares[StackComponent::mshr] += waiting - in_queues;
-    } else {
-      double busiest = 0;
-      StackComponent bottleneck = StackComponent::base;
-      for (std::size_t k = 0; k < num_resources; ++k) {
-        if (stations[k].capacity_cycles <= busiest) continue;
-        busiest = stations[k].capacity_cycles;
-        bottleneck = shown_as[k];
-      }
-      if (bottleneck != StackComponent::base) shares[bottleneck] += waiting;
-    }
+    const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
+    const CpiStack<double> shares =
+        time_by_cause(demands, solutions[p], warps, stalls);
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }

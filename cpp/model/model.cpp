@@ -146,7 +146,8 @@ std::vector<std::string_view> fields_of(const Model& model) {
             "clock_ghz",         "noc_bandwidth_gbs", "noc_sm_bytes_per_cycle",
             "noc_control_bytes", "l2_clock_ghz",      "l2_slices",
             "l2_slice_request_cycles", "l2_slice_bytes_per_cycle",
-            "dram_bandwidth_gbs"};
+            "dram_bandwidth_gbs", "dram_channels", "dram_clock_ghz", "dram_row_bytes",
+            "dram_cl", "dram_twtr"};
   }
   if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;

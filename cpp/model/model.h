@@ -30,7 +30,9 @@ struct ModelParameters {
   double noc_sm_bytes_per_cycle = 0;  ///< each way between an SM and the NoC; 0: no limit
   double noc_control_bytes = 0;       ///< of a read request on its way to L2
   double l2_requests_per_cycle = 1;   ///< of all slices
-  double l2_bytes_per_cycle = 0;      ///< read or written by all slices; 0: no limit
+  /// What it costs all channels that one of them goes over from reads to writes and back.
+  double dram_turnaround_cycles = 0;
+  double l2_bytes_per_cycle = 0;  ///< read or written by all slices; 0: no limit
 };
 
 /// Why the representative warp stalls.

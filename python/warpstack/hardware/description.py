@@ -58,13 +58,15 @@ def _class_interval(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
 
 
-def _dram_cycles(doc: str, default: int, *, at_least: int = 0) -> Any:
+def _dram_cycles(
+    doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING
+) -> Any:
     return number(
         f"cycles of the DRAM clock {doc}",
         at_least=at_least,
         at_most=1 << 20,
         default=default,
-        stages=_TIMING,
+        stages=stages,
     )
 
 
@@ -423,7 +425,7 @@ class Gpu:
         "DRAM channels, each of as many L2 slices; 0: one per slice",
         at_most=65536,
         default=0,
-        stages=_TIMING,
+        stages=_MODEL,
         core="",
     )
     dram_clock_ghz: float = number(
@@ -431,7 +433,7 @@ class Gpu:
         "GHz",
         or_zero=True,
         default=0,
-        stages=_TIMING,
+        stages=_MODEL,
     )
     dram_queue_entries: int = number(
         "requests that wait for a DRAM channel",
@@ -446,7 +448,7 @@ class Gpu:
         "bytes",
         at_most=1 << 24,
         default=0,
-        stages=_TIMING,
+        stages=_MODEL,
     )
     dram_banks: int = number(
         "banks of a DRAM channel", at_least=1, at_most=4096, default=16, stages=_TIMING
@@ -485,9 +487,9 @@ class Gpu:
     dram_tras: int = _dram_cycles("from the opening of a row to its closing", 55)
     dram_trp: int = _dram_cycles("from the closing of a row to the opening of the next one", 24)
     dram_trtp: int = _dram_cycles("from a read to the closing of its row", 4)
-    dram_cl: int = _dram_cycles("from a read to its data", 24)
+    dram_cl: int = _dram_cycles("from a read to its data", 24, stages=_MODEL)
     dram_wl: int = _dram_cycles("from a write to its data", 8)
-    dram_twtr: int = _dram_cycles("from a write's data to a read", 10)
+    dram_twtr: int = _dram_cycles("from a write's data to a read", 10, stages=_MODEL)
     dram_twr: int = _dram_cycles("from a write's data to the closing of its row", 24)
     dram_trefi: int = _dram_cycles("between two refreshes, which close all rows; 0: none", 0)
     dram_trfc: int = _dram_cycles("that a refresh takes", 0)

@@ -322,10 +322,23 @@ def _parameters(gpu: Gpu) -> dict[str, Any]:
     return {name: values[0] for name, values in _parameter_columns([gpu]).items()}
 
 
+def _turnaround_cycles(gpu: Gpu) -> float:
+    """Return the cycles of all channels that one loses when it goes over to writes and back."""
+    if gpu.dram_row_bytes == 0:
+        return 0.0
+    clock = gpu.dram_clock_ghz or gpu.l2_clock_ghz or gpu.clock_ghz
+    # CL + 2 - WL from reads to writes, WL + tWTR from writes to reads.
+    cycles = gpu.dram_cl + 2 + gpu.dram_twtr
+    return cycles * gpu.clock_ghz / clock / (gpu.dram_channels or gpu.l2_slices)
+
+
 def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
     """Return the same of several GPUs."""
     read = to_core_columns(gpus, Stage.MODEL)
     read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
+    read["dram_turnaround_cycles"] = [_turnaround_cycles(gpu) for gpu in gpus]
+    for name in ("dram_channels", "dram_clock_ghz", "dram_row_bytes", "dram_cl", "dram_twtr"):
+        read.pop(name, None)
     # Ports and slices work at the clock of L2.
     clocks = [
         (l2_clock_ghz or clock_ghz, clock_ghz)
