@@ -89,7 +89,8 @@ def traced(program: Program, size: str, suites: Path, cache: Path) -> tuple[Path
     program.make_input(work, size)
     limit = ("--limit-launches", str(program.launches)) if program.launches else ()
     command = (
-        *(sys.executable, "-m", "warpstack", "trace", "-o", str(trace), *limit, *program.options),
+        *(sys.executable, "-m", "warpstack", "trace", "-o", str(trace)),
+        *("--device-memory", "3072", *limit, *program.options),
         *("--", str(executable), *program.arguments[size]),
     )
     start = time.perf_counter()

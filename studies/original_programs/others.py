@@ -50,6 +50,8 @@ SPMV = Program(
             "one of 50 equal launches, as in Table IV",
         ),
     ),
+    options=("--on-fault", "continue"),
+    why_options="padded entries have the column -1",
     workload="spmv",
 )
 

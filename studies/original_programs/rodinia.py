@@ -144,6 +144,15 @@ SRAD = Program(
         "paper": ("2048", "2048", "0", "127", "0", "127", "0.5", "1"),
         "small": ("128", "128", "0", "31", "0", "31", "0.5", "1"),
     },
+    repairs=(
+        Repair(
+            f"{_HERE}/srad/srad_v2/srad.cu",
+            r"(?=cudaMalloc\(\(void\*\*\)& J_cuda)",
+            "void *before; cudaMalloc(&before, 1 << 21); cudaMemset(before, 0, 1 << 21);\n\t",
+            "memory before the image, as a GPU has there: blocks of the first row read a row before "
+            "the image, and do not use it",
+        ),
+    ),
     workload="srad",
 )
 

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Trace, simulate and predict the papers' own benchmarks, built from their public suites.
+
+    python studies/originals.py SUITES                       # print the tables
+    python studies/originals.py SUITES --only bfs cfd        # of some
+    python studies/originals.py SUITES --scale small         # in a minute, to see whether they build
+    python studies/originals.py SUITES --write               # into docs/quality/originals.md
+
+SUITES is a folder with clones of the suites; the page says of which. Programs are built from copies
+in the cache folder, which keeps their traces: a second run only simulates and predicts. Errors are
+those of a program's IPC over its traced launches, as in the MDM paper (Eq. 11). The configuration
+is `pascal-mdm` (MDM, Table III), and for GPUMech's Figure 11 `gpumech-baseline`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pages
+import pandas as pd
+from original_programs import ABSENT, PROGRAMS, SIZES, Program
+from original_programs.building import BuildError, cache_folder, traced
+
+import warpstack as ws
+
+PAGE = pages.DOCS / "quality" / "originals.md"
+#: What is kept of a run with ``--write``: a row per program, kernel, order and model.
+MEASURED = pages.REPOSITORY / "data" / "originals" / "measured.csv"
+#: Our own kernels' errors and latencies, as `warpstack figure` left them.
+OURS = {"errors": "mdm-fig5.csv", "latency": "mdm-fig3.csv", "kernels": "gpumech-fig11.csv"}
+GPU = "pascal-mdm"
+ORDERS = ("round_robin", "greedy")
+#: MDM's Table V, the model of CAL 2019, and this package's own.
+MODELS = (
+    *("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "mdm_cal2019"),
+    "closed_network",
+)
+SHOWN = ("gpumech", "mdm", "closed_network")
+LATENCY = ("l1", "mshr", "noc", "l2", "queue", "dram")
+#: GPUMech's evaluation: its configuration, models (Table II), and the suites of its kernels.
+GPUMECH_GPU = "gpumech-baseline"
+GPUMECH_MODELS = ("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech", "closed_network")
+GPUMECH_SUITES = ("Rodinia", "Parboil", "SDK")
+#: Warps per launch in which the lines of loads are counted.
+SAMPLED_WARPS = 64
+#: Mean errors in percent that the papers report, by class.
+PAPERS = {
+    "MDM, Figure 5": {
+        "MD": {"gpumech": 298, "gpumech_plus": 131, "mdm_queue": 63, "mdm_mshr": 60.3, "mdm": 18},
+        "NMD": {"gpumech": 9, "mdm": 9},
+        "all": {"gpumech": 162, "mdm": 13.9},
+    },
+    "CAL 2019, Figure 3": {
+        "MD": {"gpumech": 444, "mdm_queue": 100, "mdm_mshr": 98, "mdm": 32},
+        "NMD": {"gpumech": 19, "mdm": 16},
+        "all": {"gpumech": 217, "mdm": 23},
+    },
+}
+
+
+def wide_loads(kernel: ws.KernelTrace) -> tuple[int, int]:
+    """Return the loads that touch more than two lines of 128 bytes, and the instructions, of a sample.
+
+    A load of consecutive words that does not start at a line touches two, which DPKI counts.
+    """
+    loads = kernel.instructions["kind"].eq("load").to_numpy()
+    places = np.linspace(0, kernel.num_warps - 1, min(SAMPLED_WARPS, kernel.num_warps)).astype(int)
+    wide = instructions = 0
+    blocks = [len(warps) for _, warps in kernel.blocks()]
+    ends = np.cumsum(blocks)
+    for place in np.minimum(places, ends[-1] - 1):
+        block = int(np.searchsorted(ends, place, side="right"))
+        columns = kernel.warp(block, int(place - (ends[block] - blocks[block])))
+        instructions += len(columns["instruction"])
+        static, count = columns["memory_static"], columns["memory_count"]
+        # Shared memory has wavefronts here and no sectors.
+        own = kernel.instructions["space"].to_numpy()[static] == "global"
+        line = columns["sector"] // 4
+        start = np.cumsum(np.where(own, count, 0)) - np.where(own, count, 0)
+        for first, many, load in zip(start[own], count[own], loads[static[own]], strict=True):
+            wide += bool(load) and len(np.unique(line[first : first + many])) > 2
+    return wide, instructions
+
+
+def divergence(app: ws.App) -> dict[str, float]:
+    """Return an application's DPKI, and that of loads of more than two lines, from a sample."""
+    instructions = sum(kernel.num_instructions for kernel in app)
+    dpki = sum(kernel.dpki() * kernel.num_instructions for kernel in app) / instructions
+    wide = 0.0
+    for kernel in app:
+        found, sampled = wide_loads(kernel)
+        wide += found / sampled * kernel.num_instructions if sampled else 0
+    return {"dpki": dpki, "wide_dpki": 1000 * wide / instructions}
+
+
+def longest(app: ws.App) -> ws.App:
+    """Return the longest launch of each kernel."""
+    best: dict[str, ws.KernelTrace] = {}
+    for kernel in app:
+        known = best.get(kernel.short_name)
+        if known is None or kernel.num_instructions > known.num_instructions:
+            best[kernel.short_name] = kernel
+    return ws.App(list(best.values()))
+
+
+def against(app: ws.App, gpu: str, models: tuple[str, ...], order: str) -> pd.DataFrame:
+    """Predict: a row per launch and model."""
+    table = ws.predict(app, ws.gpu(gpu), models, access_order=order)
+    return table[["name", "model", "instructions", "cycles"]].assign(order=order)
+
+
+def simulated(app: ws.App, gpu: str) -> pd.DataFrame:
+    """Simulate: a row per launch, with the sums of the misses' latency by part."""
+    results = ws.simulate(app, ws.gpu(gpu))
+    table = ws.timing.as_table(results)[["name", "model", "instructions", "cycles"]]
+    parts = pd.DataFrame([result.miss_latency["cycles"].to_dict() for result in results])
+    misses = [result.misses for result in results]
+    return pd.concat([table, parts[list(LATENCY)]], axis=1).assign(misses=misses, order="")
+
+
+def measure(task: tuple[str, str, Path, Path]) -> pd.DataFrame | str:
+    """Trace, simulate and predict a program: rows per kernel, or why not."""
+    name, size, suites, cache = task
+    program = next(each for each in PROGRAMS if each.name == name)
+    try:
+        folder, _ = traced(program, size, suites, cache)
+    except BuildError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return str(error).splitlines()[0]
+    app = ws.load(folder)
+    start = time.process_time()
+    parts = [simulated(app, GPU).assign(gpu=GPU)]
+    seconds = time.process_time() - start
+    parts += [against(app, GPU, MODELS, order).assign(gpu=GPU) for order in ORDERS]
+    if program.suite in GPUMECH_SUITES:
+        few = longest(app)
+        own = [simulated(few, GPUMECH_GPU), against(few, GPUMECH_GPU, GPUMECH_MODELS, ORDERS[0])]
+        parts += [part.assign(gpu=GPUMECH_GPU) for part in own]
+    rows = pd.concat(parts, ignore_index=True).assign(launches=1)
+    keys = ["gpu", "order", "model", "name"]
+    rows = rows.groupby(keys, sort=False, as_index=False).sum()
+    print(f"{name} done, simulated in {seconds:.0f} s", file=sys.stderr)
+    return rows.assign(program=name, seconds=seconds, **divergence(app))
+
+
+def described(results: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per program: suite, class, size, divergence, simulated cycles."""
+    rows = results[(results["gpu"] == GPU) & (results["model"] == "simulation")]
+    sums = rows.groupby("program", sort=False)[
+        ["launches", "instructions", "cycles", "misses", *LATENCY]
+    ].sum()
+    first = rows.groupby("program", sort=False)[["dpki", "wide_dpki", "seconds"]].first()
+    table = sums.join(first)
+    known = {program.name: program for program in PROGRAMS}
+    table["class"] = ["MD" if known[name].memory_divergent else "NMD" for name in table.index]
+    table["suite"] = [known[name].suite for name in table.index]
+    table["paper_launches"] = [known[name].paper_launches for name in table.index]
+    return table
+
+
+def errors(results: pd.DataFrame, keys: list[str], gpu: str = GPU) -> pd.DataFrame:
+    """Return predicted / simulated IPC - 1 by keys, order and model."""
+    rows = results[results["gpu"] == gpu]
+    sums = rows.groupby([*keys, "order", "model"], sort=False)["cycles"].sum().reset_index()
+    reference = sums[sums["model"] == "simulation"].set_index(keys)["cycles"]
+    found = sums[sums["model"] != "simulation"].copy()
+    found["error"] = reference.loc[pd.MultiIndex.from_frame(found[keys])].to_numpy() if len(
+        keys
+    ) > 1 else reference.loc[found[keys[0]]].to_numpy()
+    found["error"] = found["error"] / found["cycles"] - 1
+    return found
+
+
+def percent(value: float, sign: str = "+") -> str:
+    """Return a share as text in percent."""
+    return "-" if value != value else f"{100 * value:{sign}.0f} %"
+
+
+def program_table(results: pd.DataFrame) -> str:
+    """Return what was traced, as Markdown."""
+    rows = []
+    for name, row in described(results).iterrows():
+        launches = f"{row['launches']:.0f} / {row['paper_launches']:.0f}"
+        rows.append(
+            {
+                "program": name,
+                "suite": row["suite"],
+                "class in MDM": row["class"],
+                "launches here / there": launches,
+                "warp instructions (M)": f"{row['instructions'] / 1e6:.1f}",
+                "DPKI": f"{row['dpki']:.1f}",
+                "of more than two lines": f"{row['wide_dpki']:.1f}",
+                "simulated cycles": f"{row['cycles']:,.0f}",
+            }
+        )
+    return pages.markdown(pd.DataFrame(rows), labels=3)
+
+
+def our_errors() -> pd.DataFrame:
+    """Return the errors of this project's own kernels by application and model."""
+    table = pd.read_csv(pages.DOCS / "figures" / OURS["errors"])
+    table["app"] = table["app"].replace({"kmeans": "k-means"})
+    return table.pivot_table("error", "app", "model")
+
+
+def error_table(results: pd.DataFrame) -> str:
+    """Return the error of each program's IPC in both orders, beside our own kernel's."""
+    found = errors(results, ["program"]).pivot_table(
+        "error", "program", ["order", "model"], sort=False
+    )
+    classes = described(results)["class"]
+    ours = our_errors()
+    short = {"round_robin": "turns", "greedy": "greedy"}
+    rows = []
+    for name in sorted(found.index, key=lambda each: (classes[each], each)):
+        row = {"program": name, "class": classes[name]}
+        for order in ORDERS:
+            for model in SHOWN:
+                row[f"{model}, {short[order]}"] = percent(found.loc[name, (order, model)])
+        for model in SHOWN:
+            value = ours.loc[name, model] if name in ours.index else float("nan")
+            row[f"{model}, our kernel"] = percent(value)
+        rows.append(row)
+    return pages.markdown(pd.DataFrame(rows), labels=2)
+
+
+def mean_table(results: pd.DataFrame) -> str:
+    """Return mean absolute errors by class: the papers', the originals' and our kernels'."""
+    found = errors(results, ["program"])
+    classes = described(results)["class"]
+    found["class"] = classes.loc[found["program"]].to_numpy()
+    ours = our_errors()
+    rows = []
+    for kind in ("NMD", "MD", "all"):
+        for what, by_class in PAPERS.items():
+            cells = {model: by_class[kind].get(model, float("nan")) / 100 for model in MODELS}
+            rows.append({"class": kind, "of": what} | {m: percent(v, "") for m, v in cells.items()})
+        part = found if kind == "all" else found[found["class"] == kind]
+        for order, group in part.groupby("order", sort=False):
+            means = group["error"].abs().groupby(group["model"]).mean()
+            label = f"originals, {order.replace('_', ' ')}"
+            rows.append(
+                {"class": kind, "of": f"{label} ({group['program'].nunique()})"}
+                | {m: percent(means.get(m, float("nan")), "") for m in MODELS}
+            )
+        names = [each for each in ours.index if each in set(part["program"])]
+        means = ours.loc[names].abs().mean()
+        rows.append(
+            {"class": kind, "of": f"our kernels of the same, round robin ({len(names)})"}
+            | {m: percent(means.get(m, float("nan")), "") for m in MODELS}
+        )
+    return pages.markdown(pd.DataFrame(rows), labels=2)
+
+
+def latency_table(results: pd.DataFrame) -> str:
+    """Return the mean latency of misses by part (MDM, Figure 3), our kernel's sum beside it."""
+    table = described(results)
+    ours = pd.read_csv(pages.DOCS / "figures" / OURS["latency"]).set_index("app")
+    rows = []
+    for name in sorted(table.index, key=lambda each: (table.loc[each, "class"], each)):
+        row = table.loc[name]
+        parts = row[list(LATENCY)].astype(float) / row["misses"]
+        cells = {part: f"{parts[part]:.0f}" for part in LATENCY}
+        own = ours.loc[name, list(LATENCY)].sum() if name in ours.index else float("nan")
+        rows.append(
+            {"program": name, "class": row["class"], **cells, "sum": f"{parts.sum():.0f}"}
+            | {"sum, our kernel": f"{own:.0f}"}
+        )
+    return pages.markdown(pd.DataFrame(rows), labels=2)
+
+
+def kernel_table(results: pd.DataFrame) -> str:
+    """Return the error of the CPI by kernel (GPUMech, Figure 11)."""
+    if not (results["gpu"] == GPUMECH_GPU).any():
+        return "No program of its suites was measured."
+    found = errors(results, ["program", "name"], GPUMECH_GPU)
+    found["error"] = 1 / (1 + found["error"]) - 1  # of the CPI
+    wide = found.pivot_table("error", ["program", "name"], "model", sort=False)
+    wide = wide[list(GPUMECH_MODELS)]
+    rows = [
+        {"program": program, "kernel": f"`{name.split('(')[0]}`"}
+        | {model: percent(value) for model, value in row.items()}
+        for (program, name), row in wide.iterrows()
+    ]
+    sizes = wide.abs()
+    ours = pd.read_csv(pages.DOCS / "figures" / OURS["kernels"])
+    ours = ours["error"].abs().groupby(ours["model"]).mean()
+    paper = {"markov_chain": 0.629, "gpumech": 0.132}
+    for label, values in (
+        ("mean of the absolute errors", sizes.mean()),
+        ("the paper's, of its 40 kernels", pd.Series(paper)),
+        ("of our kernels", ours),
+    ):
+        cells = {model: percent(values.get(model, float("nan")), "") for model in GPUMECH_MODELS}
+        rows.append({"program": label, "kernel": "", **cells})
+    below = (sizes < 0.2).mean()
+    cells = {model: percent(below[model], "") for model in GPUMECH_MODELS}
+    rows.append({"program": "kernels with errors below 20 %", "kernel": "", **cells})
+    return pages.markdown(pd.DataFrame(rows), labels=2)
+
+
+def list_of_programs(programs: tuple[Program, ...]) -> str:
+    """Return inputs, limits and repairs, as Markdown."""
+    rows = []
+    for program in programs:
+        notes = [f"{repair.why}" for repair in program.repairs if not repair.sizes]
+        if program.options:
+            notes.append(f"`{' '.join(program.options)}`: {program.why_options}")
+        limit = "all" if program.launches is None else f"first {program.launches}"
+        if program.why_launches:
+            limit += f": {program.why_launches}"
+        rows.append(
+            {
+                "program": program.name,
+                "folder": f"`{program.folders[0]}`",
+                "input": program.input,
+                "launches traced": limit,
+                "repairs": "; ".join(notes) or "none",
+            }
+        )
+    return pages.markdown(pd.DataFrame(rows), labels=5)
+
+
+def failures(absent: dict[str, str]) -> str:
+    """Return what could not be had, and why."""
+    lines = [f"- {each.name} ({each.paper}): {each.why}" for each in ABSENT]
+    lines += [f"- {name}: {why}" for name, why in absent.items()]
+    return "\n".join(lines) or "All were built and traced."
+
+
+def summary(results: pd.DataFrame) -> str:
+    """Return the last line: how long it took and where."""
+    table = described(results)
+    seconds, instructions = table["seconds"].sum(), table["instructions"].sum()
+    return (
+        f"{len(table)} programs, {instructions / 1e6:.0f} M warp instructions, simulated in "
+        f"{seconds:.0f} s on one core. Measured on: {pages.machine()}."
+    )
+
+
+def main() -> None:
+    """Measure the programs asked for and print or write the tables."""
+    parser = pages.parser(__doc__, PAGE)
+    parser.add_argument("suites", type=Path, help="folder with clones of the suites")
+    names = [program.name for program in PROGRAMS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
+    parser.add_argument("--scale", choices=SIZES, default="paper", help="of the inputs")
+    parser.add_argument("--cache", type=Path, default=cache_folder(), help="where traces are kept")
+    pages.add_processes(parser)
+    arguments = parser.parse_args()
+    if arguments.write and (arguments.scale != "paper" or arguments.only != names):
+        parser.error("--write is of all programs at the scale paper")
+    tasks = [
+        (name, arguments.scale, arguments.suites.resolve(), arguments.cache.resolve())
+        for name in arguments.only
+    ]
+    measured = pages.in_processes(measure, tasks, arguments.processes)
+    absent = {
+        task[0]: part for task, part in zip(tasks, measured, strict=True) if isinstance(part, str)
+    }
+    frames = [part for part in measured if isinstance(part, pd.DataFrame)]
+    if not frames:
+        raise SystemExit("no program could be built: " + "; ".join(absent.values()))
+    results = pd.concat(frames, ignore_index=True)
+    texts = {
+        "programs": program_table(results) + "\n\n" + summary(results),
+        "means": mean_table(results),
+        "errors": error_table(results),
+        "latency": latency_table(results),
+        "kernels": kernel_table(results),
+        "absent": failures(absent),
+        "list": list_of_programs(PROGRAMS),
+    }
+    print("\n\n".join(texts.values()))
+    if arguments.write:
+        for name, text in texts.items():
+            pages.write_between_marks(PAGE, name, text)
+        MEASURED.parent.mkdir(parents=True, exist_ok=True)
+        columns = [*results.columns.drop(["program", "seconds"])]
+        results[["program", *columns]].to_csv(MEASURED, index=False, float_format="%.6g")
+
+
+if __name__ == "__main__":
+    main()
