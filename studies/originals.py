@@ -309,9 +309,9 @@ def list_of_programs(programs: tuple[Program, ...]) -> str:
         notes = [f"{repair.why}" for repair in program.repairs if not repair.sizes]
         if program.options:
             notes.append(f"`{' '.join(program.options)}`: {program.why_options}")
-        limit = "all" if program.launches is None else f"first {program.launches}"
-        if program.why_launches:
-            limit += f": {program.why_launches}"
+        limit = program.why_launches or "all"
+        if program.launches:
+            limit = f"first {program.launches}: {limit}"
         rows.append(
             {
                 "program": program.name,

@@ -49,7 +49,7 @@ COUNT = _mars(
     358,
     inputs.page_views,
     "log",
-    "16,384 views of 1024 pages, as its generator makes them (its script asks for 1,000,000)",
+    "32,768 views of 1024 pages, as its generator makes them (its script asks for 1,000,000)",
 )
 RANK = _mars(
     "PageViewRank",
@@ -58,7 +58,7 @@ RANK = _mars(
     258,
     inputs.page_ranks,
     "log",
-    "32,768 pages, as its generator makes them (its script asks for 1,000,000)",
+    "131,072 pages, as its generator makes them (its script asks for 1,000,000)",
 )
 INDEX = _mars(
     "InvertedIndex",
@@ -67,7 +67,7 @@ INDEX = _mars(
     158,
     inputs.web_pages,
     "pages/",
-    "2 MB of HTML with random words and links (its script makes 28 MB of three pages)",
+    "4 MB of HTML with random words and links (its script makes 28 MB of three pages)",
     repairs=(
         Repair(
             f"{_MARS}/InvertedIndex/MarsLib.cu",
@@ -91,8 +91,16 @@ ALEXNET = Program(
     input="a random image, random weights of the convolutions, and zeros for the rest: values decide "
     "on no address",
     arguments={size: ("1",) for size in ("paper", "small")},
-    launches=13,
-    why_launches="the first two of eight layers",
+    repairs=(
+        Repair(
+            f"{_TANGO}/AlexNet/alexnet_host.cu",
+            r"(?=/\* Third Layer)",
+            "exit(0);\n    ",
+            "the program ends after what is traced",
+        ),
+    ),
+    launches=10,
+    why_launches="the first layer, and half of the second's convolution",
     options=("--on-fault", "continue", "--allow-uninitialized"),
     why_options="a padded convolution reads past the end of its input; weights that the input lacks "
     "are not set",
@@ -110,10 +118,28 @@ RESNET = Program(
     make_input=no_input,
     input="none: the weights are not in its repository, and their values decide on no address",
     arguments={size: ("1",) for size in ("paper", "small")},
-    launches=20,
-    why_launches="the first of its 50 layers",
-    options=("--allow-uninitialized",),
-    why_options="weights that the input lacks are not set",
+    repairs=(
+        Repair(
+            f"{_TANGO}/ResNet/resnet_host.cu",
+            r"(?=/\* res2a_branch2b)",
+            "exit(0);\n\t",
+            "the program ends after what is traced",
+        ),
+        Repair(
+            f"{_TANGO}/ResNet/resnet_host.cu",
+            r"execute3DconvolutionCuda_split<<<numBlocks,numThreads>>>\(NULL,Layer2_pool_GPU,[^;]*;",
+            "",
+            "the shortcut's convolution is left out: the next one in four times as many blocks, with "
+            "66 M warp instructions",
+        ),
+    ),
+    why_launches="those after the first convolution, up to the second one of the first residual block",
+    options=(
+        *("--on-fault", "continue", "--allow-uninitialized"),
+        *("--kernel", "convolution|Norm|Scale|ReLU|Elt"),
+    ),
+    why_options="weights that the input lacks are not set; the first convolution alone would have 60 M "
+    "warp instructions",
     workload="resnet",
 )
 

@@ -159,7 +159,7 @@ def volume(folder: Path, size: str) -> None:
 
 def page_views(folder: Path, size: str) -> None:
     """Write ``log``: entries as Mars's generator makes them, of 1024 pages and random visitors."""
-    views = {"paper": 16_384, "small": 2000}[size]
+    views = {"paper": 32_768, "small": 2000}[size]
     random = np.random.default_rng(SEED)
     address = random.integers(0, 256, (views, 4))
     numbers = zip(random.integers(0, 1024, views), address, random.integers(0, 1000, views), strict=True)
@@ -170,7 +170,7 @@ def page_views(folder: Path, size: str) -> None:
 
 def page_ranks(folder: Path, size: str) -> None:
     """Write ``log``: pages and their counts as Mars's generator makes them."""
-    pages = {"paper": 32_768, "small": 2000}[size]
+    pages = {"paper": 131_072, "small": 2000}[size]
     random = np.random.default_rng(SEED)
     numbers = zip(random.integers(0, 1024, pages), random.integers(0, 2**31, pages), strict=True)
     with (folder / "log").open("w", encoding="ascii") as stream:
@@ -180,7 +180,7 @@ def page_ranks(folder: Path, size: str) -> None:
 
 def web_pages(folder: Path, size: str) -> None:
     """Write ``pages/``: HTML text with links, in files of about a megabyte."""
-    files, lines = {"paper": (2, 12_000), "small": (1, 60)}[size]
+    files, lines = {"paper": (4, 12_000), "small": (1, 60)}[size]
     random = np.random.default_rng(SEED)
     words = np.array(["the", "of", "<b>", "</b>", "page", "graphics", "link", "<p>", "and", "mars"])
     (folder / "pages").mkdir()
