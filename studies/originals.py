@@ -14,6 +14,7 @@ is `pascal-mdm` (MDM, Table III), and for GPUMech's Figure 11 `gpumech-baseline`
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
@@ -21,10 +22,13 @@ from pathlib import Path
 import numpy as np
 import pages
 import pandas as pd
+from matplotlib.figure import Figure
 from original_programs import ABSENT, PROGRAMS, SIZES, Program
 from original_programs.building import BuildError, cache_folder, traced
 
 import warpstack as ws
+from warpstack.plot import sheet
+from warpstack.plot.style import styles
 
 PAGE = pages.DOCS / "quality" / "originals.md"
 #: What is kept of a run with ``--write``: a row per program, kernel, order and model.
@@ -39,6 +43,9 @@ MODELS = (
     "closed_network",
 )
 SHOWN = ("gpumech", "mdm", "closed_network")
+#: The models in the picture; bars above this error are cut and labelled.
+DRAWN = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
+LIMIT = 2.0
 LATENCY = ("l1", "mshr", "noc", "l2", "queue", "dram")
 #: GPUMech's evaluation: its configuration, models (Table II), and the suites of its kernels.
 GPUMECH_GPU = "gpumech-baseline"
@@ -165,13 +172,10 @@ def errors(results: pd.DataFrame, keys: list[str], gpu: str = GPU) -> pd.DataFra
     """Return predicted / simulated IPC - 1 by keys, order and model."""
     rows = results[results["gpu"] == gpu]
     sums = rows.groupby([*keys, "order", "model"], sort=False)["cycles"].sum().reset_index()
-    reference = sums[sums["model"] == "simulation"].set_index(keys)["cycles"]
-    found = sums[sums["model"] != "simulation"].copy()
-    found["error"] = reference.loc[pd.MultiIndex.from_frame(found[keys])].to_numpy() if len(
-        keys
-    ) > 1 else reference.loc[found[keys[0]]].to_numpy()
-    found["error"] = found["error"] / found["cycles"] - 1
-    return found
+    reference = sums[sums["model"] == "simulation"][[*keys, "cycles"]]
+    found = sums[sums["model"] != "simulation"]
+    found = found.merge(reference, on=keys, suffixes=("", "_simulated"))
+    return found.assign(error=found["cycles_simulated"] / found["cycles"] - 1)
 
 
 def percent(value: float, sign: str = "+") -> str:
@@ -302,6 +306,74 @@ def kernel_table(results: pd.DataFrame) -> str:
     return pages.markdown(pd.DataFrame(rows), labels=2)
 
 
+def draw_errors(results: pd.DataFrame) -> Figure:
+    """Draw the error of each program's IPC (MDM, Figure 5), and below it our own kernel's."""
+    found = errors(results, ["program"])
+    found = found[found["order"] == ORDERS[0]].pivot_table("error", "program", "model")
+    classes = described(results)["class"]
+    names = sorted(found.index, key=lambda each: (classes[each], each))
+    panels = {"the original": found.loc[names], "our kernel": our_errors().reindex(names)}
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
+    looks = styles(DRAWN)
+    for ax, (title, table) in zip(figure.subplots(2, 1, sharex=True), panels.items(), strict=True):
+        step = 0.84 / len(DRAWN)
+        for number, model in enumerate(DRAWN):
+            shift = (number - (len(DRAWN) - 1) / 2) * step
+            ax.bar(
+                [place + shift for place in range(len(names))],
+                100 * table[model].clip(upper=LIMIT),
+                width=0.92 * step,
+                color=looks[model].colour,
+                hatch=looks[model].hatch,
+                edgecolor=sheet.EDGE,
+                linewidth=0.3,
+                label=model,
+            )
+        for place, (_, row) in enumerate(table.iterrows()):
+            if cut := [f"{100 * row[model]:.0f}" for model in DRAWN if row[model] > LIMIT]:
+                ax.annotate(", ".join(cut), (place, 102 * LIMIT), fontsize=sheet.TINY, ha="center")
+        ax.set_ylabel("error of the IPC (%)")
+        ax.set_title(title, fontsize=sheet.LABEL)
+        ax.axhline(0, **sheet.ZERO)
+        ax.margins(x=0.01, y=0.12)
+        sheet.open_frame(ax)
+    labels = [f"{name} ({classes[name]})" for name in names]
+    ax.set_xticks(range(len(names)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
+    sheet.legend_outside(figure.axes[0])
+    return figure
+
+
+def draw_latency(results: pd.DataFrame) -> Figure:
+    """Draw the latency of misses by part (MDM, Figure 3): the original, and our own kernel beside it."""
+    table = described(results)
+    parts = table[list(LATENCY)].div(table["misses"], axis=0).astype(float)
+    ours = pd.read_csv(pages.DOCS / "figures" / OURS["latency"]).set_index("app")
+    names = sorted(parts.index, key=lambda each: (table.loc[each, "class"], each))
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    ax = figure.subplots()
+    colours = [f"C{number}" for number in range(len(LATENCY))]
+    for shift, values, alpha in ((-0.2, parts.loc[names], 1.0), (0.2, ours.reindex(names), 0.45)):
+        below = pd.Series(0.0, index=names)
+        for part, colour in zip(LATENCY, colours, strict=True):
+            ax.bar(
+                [place + shift for place in range(len(names))],
+                values[part],
+                bottom=below,
+                width=0.36,
+                color=colour,
+                alpha=alpha,
+                label=part if alpha == 1.0 else None,
+            )
+            below = below + values[part]
+    labels = [f"{name} ({table.loc[name, 'class']})" for name in names]
+    ax.set_xticks(range(len(names)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
+    ax.set_ylabel("cycles of an L1 miss")
+    ax.margins(x=0.01)
+    sheet.open_frame(ax)
+    sheet.legend_outside(ax)
+    return figure
+
+
 def list_of_programs(programs: tuple[Program, ...]) -> str:
     """Return inputs, limits and repairs, as Markdown."""
     rows = []
@@ -341,6 +413,28 @@ def summary(results: pd.DataFrame) -> str:
     )
 
 
+def measured(arguments: argparse.Namespace) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of all programs that could be built, and why the others could not."""
+    keep = arguments.keep
+    if keep and keep.exists():
+        return pd.read_csv(keep, keep_default_na=False), {}
+    tasks = [
+        (name, arguments.scale, arguments.suites.resolve(), arguments.cache.resolve())
+        for name in arguments.only
+    ]
+    parts = pages.in_processes(measure, tasks, arguments.processes)
+    absent = {
+        task[0]: part for task, part in zip(tasks, parts, strict=True) if isinstance(part, str)
+    }
+    frames = [part for part in parts if isinstance(part, pd.DataFrame)]
+    if not frames:
+        raise SystemExit("no program could be built: " + "; ".join(absent.values()))
+    results = pd.concat(frames, ignore_index=True)
+    if keep:
+        results.to_csv(keep, index=False)
+    return results, absent
+
+
 def main() -> None:
     """Measure the programs asked for and print or write the tables."""
     parser = pages.parser(__doc__, PAGE)
@@ -349,22 +443,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
     parser.add_argument("--scale", choices=SIZES, default="paper", help="of the inputs")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="where traces are kept")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="CSV",
+        help="what was measured; read from there, without measuring, when the file exists",
+    )
     pages.add_processes(parser)
     arguments = parser.parse_args()
     if arguments.write and (arguments.scale != "paper" or arguments.only != names):
         parser.error("--write is of all programs at the scale paper")
-    tasks = [
-        (name, arguments.scale, arguments.suites.resolve(), arguments.cache.resolve())
-        for name in arguments.only
-    ]
-    measured = pages.in_processes(measure, tasks, arguments.processes)
-    absent = {
-        task[0]: part for task, part in zip(tasks, measured, strict=True) if isinstance(part, str)
-    }
-    frames = [part for part in measured if isinstance(part, pd.DataFrame)]
-    if not frames:
-        raise SystemExit("no program could be built: " + "; ".join(absent.values()))
-    results = pd.concat(frames, ignore_index=True)
+    results, absent = measured(arguments)
     texts = {
         "programs": program_table(results) + "\n\n" + summary(results),
         "means": mean_table(results),
@@ -378,9 +467,13 @@ def main() -> None:
     if arguments.write:
         for name, text in texts.items():
             pages.write_between_marks(PAGE, name, text)
+        for name, figure in (
+            ("errors", draw_errors(results)),
+            ("latency", draw_latency(results)),
+        ):
+            figure.savefig(pages.IMAGES / f"originals-{name}.png", dpi=110)
         MEASURED.parent.mkdir(parents=True, exist_ok=True)
-        columns = [*results.columns.drop(["program", "seconds"])]
-        results[["program", *columns]].to_csv(MEASURED, index=False, float_format="%.6g")
+        results.drop(columns="seconds").to_csv(MEASURED, index=False, float_format="%.9g")
 
 
 if __name__ == "__main__":

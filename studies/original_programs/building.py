@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -11,14 +12,16 @@ import sys
 import time
 from pathlib import Path
 
+from . import inputs
 from .program import Program
 
 INCLUDE = Path(__file__).parent / "include"
 #: PTX for the simulator and the runtime as a shared library, which `warpstack trace` replaces.
-NVCC = (
-    *("nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75"),
-    *("-O2", "-lineinfo", "-w", "-include", str(INCLUDE / "today.h")),
+FLAGS = (
+    *("-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75"),
+    *("-O2", "-lineinfo", "-w"),
 )
+NVCC = ("nvcc", *FLAGS, "-include", str(INCLUDE / "today.h"))
 #: C of the nineties: implicit declarations and definitions in headers.
 CC = ("gcc", "-O2", "-w", "-std=gnu89", "-fcommon", "-fopenmp")
 
@@ -40,7 +43,9 @@ def run(command: tuple[str, ...], folder: Path, log: Path, seconds: int) -> None
             raise BuildError(f"{command[0]} took more than {seconds} s; see {log}") from error
     if status:
         end = log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
-        raise BuildError(f"{Path(command[0]).name} failed ({status}), see {log}:\n" + "\n".join(end))
+        raise BuildError(
+            f"{Path(command[0]).name} failed ({status}), see {log}:\n" + "\n".join(end)
+        )
 
 
 def build(program: Program, size: str, suites: Path, folder: Path) -> Path:
@@ -58,7 +63,6 @@ def build(program: Program, size: str, suites: Path, folder: Path) -> Path:
     for number, source in enumerate(program.sources):
         path = folder / source
         compiler = CC if path.suffix == ".c" else NVCC
-        # A C source sees our cutil.h in no case: it is C++.
         own = program.flags if compiler is NVCC else ()
         target = f"{number}-{path.stem}.o"
         command = (*compiler, *flags, *own, "-c", str(path), "-o", str(folder / target))
@@ -69,11 +73,17 @@ def build(program: Program, size: str, suites: Path, folder: Path) -> Path:
 
 
 def fingerprint(program: Program, size: str) -> str:
-    """Return what a cached trace depends on, but for the suites' files and this package."""
-    text = repr((program, size, NVCC, CC, [path.read_text() for path in sorted(INCLUDE.iterdir())]))
-    # The address of a function is another in every run.
-    text = text.replace(repr(program.make_input), program.make_input.__name__)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    """Return what a cached trace depends on, but for the suites' files, compilers and this package."""
+    repairs = [
+        (repair.file, repair.pattern, repair.replacement) for repair in program.repairs_of(size)
+    ]
+    parts = (
+        *(program.folders, program.sources, program.includes, program.flags, repairs, CC, FLAGS),
+        *(size, program.arguments[size], program.launches, program.options, inputs.SEED),
+        inspect.getsource(program.make_input),
+        *(path.read_text(encoding="utf-8") for path in sorted(INCLUDE.iterdir())),
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def traced(program: Program, size: str, suites: Path, cache: Path) -> tuple[Path, dict[str, float]]:

@@ -33,7 +33,7 @@ def _mars(
         sources=tuple(f"{_MARS}/{folder}/{each}" for each in sources),
         make_input=make_input,
         input=text,
-        arguments={size: (read,) for size in ("paper", "small")},
+        arguments=dict.fromkeys(("paper", "small"), (read,)),
         repairs=repairs,
         options=("--on-fault", "continue", "--allow-uninitialized"),
         why_options="the library reads records that nobody wrote, and one before the first, and "
@@ -90,7 +90,7 @@ ALEXNET = Program(
     make_input=inputs.alexnet,
     input="a random image, random weights of the convolutions, and zeros for the rest: values decide "
     "on no address",
-    arguments={size: ("1",) for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("1",)),
     repairs=(
         Repair(
             f"{_TANGO}/AlexNet/alexnet_host.cu",
@@ -117,7 +117,7 @@ RESNET = Program(
     sources=(f"{_TANGO}/ResNet/resnet_host.cu",),
     make_input=no_input,
     input="none: the weights are not in its repository, and their values decide on no address",
-    arguments={size: ("1",) for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("1",)),
     repairs=(
         Repair(
             f"{_TANGO}/ResNet/resnet_host.cu",

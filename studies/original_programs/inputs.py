@@ -162,7 +162,9 @@ def page_views(folder: Path, size: str) -> None:
     views = {"paper": 32_768, "small": 2000}[size]
     random = np.random.default_rng(SEED)
     address = random.integers(0, 256, (views, 4))
-    numbers = zip(random.integers(0, 1024, views), address, random.integers(0, 1000, views), strict=True)
+    numbers = zip(
+        random.integers(0, 1024, views), address, random.integers(0, 1000, views), strict=True
+    )
     with (folder / "log").open("w", encoding="ascii") as stream:
         for page, (a, b, c, d), cookie in numbers:
             stream.write(f"http://www.abcdefg.com/{page}.html\t{a}.{b}.{c}.{d}\t{cookie}\n")

@@ -33,9 +33,7 @@ SPMV = Program(
     make_input=inputs.finite_elements,
     input="the matrix of cubic elements on 128 x 128 squares, 146,689 rows and 3.64 M entries as "
     "Dubcova3; how that one is numbered is not known here",
-    arguments={
-        size: ("-i", "matrix.mtx,vector.bin", "-o", "output") for size in ("paper", "small")
-    },
+    arguments=dict.fromkeys(("paper", "small"), ("-i", "matrix.mtx,vector.bin", "-o", "output")),
     repairs=(
         Repair(
             f"{_PARBOIL}/benchmarks/spmv/src/cuda/spmv_jds.h",

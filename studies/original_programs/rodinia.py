@@ -22,7 +22,7 @@ BFS = Program(
     sources=_sources("bfs", "bfs.cu"),
     make_input=inputs.random_graph,
     input="a random graph of 1 M nodes and 6 M edges, as its generator makes them",
-    arguments={size: ("graph.txt",) for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("graph.txt",)),
     workload="bfs",
 )
 
@@ -37,7 +37,7 @@ CFD = Program(
     includes=("cuda-samples/Common",),
     make_input=inputs.tetrahedra,
     input="a Delaunay mesh of random points with 97,046 cells, as many as fvcorr.domn.097K has",
-    arguments={size: ("domain",) for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("domain",)),
     repairs=(
         Repair(
             f"{_HERE}/cfd/euler3d.cu",
@@ -63,7 +63,7 @@ KMEANS = Program(
     make_input=inputs.network_records,
     input="494,020 points of 34 features, the shape of kdd_cup, random; 5 clusters",
     # One iteration: the points that move are fewer than the threshold at once.
-    arguments={size: ("-b", "-i", "kdd_cup", "-t", "1e9") for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("-b", "-i", "kdd_cup", "-t", "1e9")),
     repairs=(
         Repair(
             f"{_HERE}/kmeans/kmeans_cuda_kernel.cu",
@@ -170,7 +170,7 @@ BTREE = Program(
     ),
     make_input=inputs.tree_keys,
     input="a million keys in random order; 6,000 range queries and 10,000 finds, as Rodinia's commands",
-    arguments={size: ("file", "keys", "command", "commands") for size in ("paper", "small")},
+    arguments=dict.fromkeys(("paper", "small"), ("file", "keys", "command", "commands")),
     workload="b+tree",
 )
 
