@@ -134,7 +134,7 @@ def measure(task: tuple[str, str, Path, Path]) -> pd.DataFrame | str:
     program = next(each for each in PROGRAMS if each.name == name)
     try:
         folder, _ = traced(program, size, suites, cache)
-    except BuildError as error:
+    except (BuildError, ws.InputError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return str(error).splitlines()[0]
     app = ws.load(folder)
@@ -142,10 +142,16 @@ def measure(task: tuple[str, str, Path, Path]) -> pd.DataFrame | str:
     parts = [simulated(app, GPU).assign(gpu=GPU)]
     seconds = time.process_time() - start
     parts += [against(app, GPU, MODELS, order).assign(gpu=GPU) for order in ORDERS]
-    if program.suite in GPUMECH_SUITES:
-        few = longest(app)
-        own = [simulated(few, GPUMECH_GPU), against(few, GPUMECH_GPU, GPUMECH_MODELS, ORDERS[0])]
-        parts += [part.assign(gpu=GPUMECH_GPU) for part in own]
+    for kernel in longest(app) if program.suite in GPUMECH_SUITES else ():
+        try:
+            own = [
+                simulated(ws.App([kernel]), GPUMECH_GPU),
+                against(ws.App([kernel]), GPUMECH_GPU, GPUMECH_MODELS, ORDERS[0]),
+            ]
+        except ws.InputError as error:  # a block does not fit on an SM
+            print(f"{name}: {error}", file=sys.stderr)
+        else:
+            parts += [part.assign(gpu=GPUMECH_GPU) for part in own]
     rows = pd.concat(parts, ignore_index=True).assign(launches=1)
     keys = ["gpu", "order", "model", "name"]
     rows = rows.groupby(keys, sort=False, as_index=False).sum()
