@@ -61,9 +61,9 @@ PAPERS = {
         "all": {"gpumech": 162, "mdm": 13.9},
     },
     "CAL 2019, Figure 3": {
-        "MD": {"gpumech": 444, "mdm_queue": 100, "mdm_mshr": 98, "mdm": 32},
-        "NMD": {"gpumech": 19, "mdm": 16},
-        "all": {"gpumech": 217, "mdm": 23},
+        "MD": {"gpumech": 444, "mdm_queue": 100, "mdm_mshr": 98, "mdm_cal2019": 32},
+        "NMD": {"gpumech": 19, "mdm_cal2019": 16},
+        "all": {"gpumech": 217, "mdm_cal2019": 23},
     },
 }
 
@@ -396,7 +396,7 @@ def list_of_programs(programs: tuple[Program, ...]) -> str:
                 "folder": f"`{program.folders[0]}`",
                 "input": program.input,
                 "launches traced": limit,
-                "repairs": "; ".join(notes) or "none",
+                "repairs": "; ".join(notes).replace("|", r"\|") or "none",
             }
         )
     return pages.markdown(pd.DataFrame(rows), labels=5)
