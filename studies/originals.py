@@ -3,7 +3,7 @@
 
     python studies/originals.py SUITES                       # print the tables
     python studies/originals.py SUITES --only bfs cfd        # of some
-    python studies/originals.py SUITES --scale small         # in a minute, to see whether they build
+    python studies/originals.py SUITES --scale small         # smaller inputs, to see whether they build
     python studies/originals.py SUITES --write               # into docs/quality/originals.md
 
 SUITES is a folder with clones of the suites; the page says of which. Programs are built from copies

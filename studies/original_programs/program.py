@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 #: Input makers by size: `paper` is what the papers (or the suite) say, `small` runs in seconds.
@@ -81,4 +81,4 @@ class Absent:
 
     name: str
     paper: str
-    why: str = field(default="")
+    why: str
