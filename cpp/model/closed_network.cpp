@@ -196,8 +196,13 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
                   const ModelParameters& gpu) {
   Burst burst;
   if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
+  // A first access is a load; writes and atomics come when the warps have spread.
+  interval::ResourceDemands loads = demands;
+  loads.write_requests = loads.write_bytes = loads.dram_write_bytes = 0;
+  loads.dram_bytes -= demands.dram_write_bytes;
+  loads.hottest_slice_requests = loads.read_misses;
   const Stations stations =
-      stations_of(demands, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
+      stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   for (std::size_t k = lsu; k < num_resources; ++k) {
     const double cycles =
         launch.first_warps * stations[k].capacity_cycles / demands.memory_instructions;
@@ -293,11 +298,16 @@ ModelResult evaluate_closed_network(
   double draining = 0;
   // The last block takes longer than alone by what its accesses wait in the first phase.
   double slower = 1;
-  if (!solutions.empty() && launch.alone_cycles > 0) {
-    const Solution& first = *std::ranges::max_element(
-        solutions, {}, [&](const Solution& s) { return launch.phases[&s - solutions.data()].warps; });
+  const Solution* widest = nullptr;  // of the phases with most warps on an SM
+  if (!solutions.empty()) {
+    const auto fullest = std::ranges::max_element(launch.phases, {}, &interval::Phase::warps);
+    widest = &solutions[static_cast<std::size_t>(fullest - launch.phases.begin())];
+  }
+  if (widest && launch.alone_cycles > 0) {
     double waits = 0;
-    for (std::size_t k = lsu; k < num_resources; ++k) waits += residence(first.stations[k], first.rate);
+    for (std::size_t k = lsu; k < num_resources; ++k) {
+      waits += residence(widest->stations[k], widest->rate);
+    }
     slower += waits / launch.alone_cycles;
   }
   for (const interval::SmWork& sm : launch.sms) {
