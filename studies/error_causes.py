@@ -179,10 +179,13 @@ VARIANTS = {
 
 
 def variants_of_mdm(
-    app: ws.App, gpu: ws.Gpu, results: list[ws.timing.SimulationResult]
+    app: ws.App,
+    gpu: ws.Gpu,
+    results: list[ws.timing.SimulationResult],
+    system: MemorySystem | None = None,
 ) -> dict[str, float]:
-    """Return the application's cycles by variant of MDM."""
-    system = MemorySystem(gpu)
+    """Return the application's cycles by variant of MDM, with the misses of a memory system."""
+    system = system or MemorySystem(gpu)
     cycles = dict.fromkeys(VARIANTS, 0.0)
     for kernel, result in zip(app.kernels, results, strict=True):
         memory = system.run(kernel)
