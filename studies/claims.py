@@ -79,7 +79,7 @@ def of_accelsim(reference: Path, traces: Path) -> pd.DataFrame:
 
 def of_originals(order: str) -> pd.DataFrame:
     """Return the errors of the IPC of the papers' own benchmarks, by program and model."""
-    results = pd.read_csv(originals.MEASURED)
+    results = pd.read_csv(originals.MEASURED, keep_default_na=False)
     table = originals.errors(results, ["program"])
     table = table[table["order"] == order].rename(columns={"program": "app", "model": "what"})
     classes = {p.name: "MD" if p.memory_divergent else "NMD" for p in original_programs.PROGRAMS}
