@@ -2,6 +2,7 @@
 #include "bindings/config.h"
 #include "bindings/memory_results.h"
 #include "memory/memory_system.h"
+#include "memory/pace.h"
 #include "memory/profile_words.h"
 
 namespace warpstack::bindings {
@@ -19,8 +20,18 @@ constexpr CounterField counter_fields[] = {
     {"dram_sectors", &memory::InstructionCounters::dram_sectors},
     {"shared_wavefronts", &memory::InstructionCounters::shared_wavefronts},
 };
-constexpr const char* event_fields[memory::num_miss_events] = {"l1_hit_events", "l2_hit_events",
-                                                               "dram_events"};
+using EventField =
+    std::array<std::uint64_t, memory::num_miss_events> memory::InstructionCounters::*;
+struct EventColumns {
+  std::array<const char*, memory::num_miss_events> names;
+  EventField member;
+};
+constexpr EventColumns event_columns[] = {
+    {{"l1_hit_events", "l2_hit_events", "dram_events"}, &memory::InstructionCounters::events},
+    {{"l1_waits", "l2_waits", "dram_waits"}, &memory::InstructionCounters::waits},
+    {{"l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"},
+     &memory::InstructionCounters::wait_cycles},
+};
 
 py::dict counters_to_dict(const memory::MemoryProfile& profile) {
   py::dict result;
@@ -28,10 +39,26 @@ py::dict counters_to_dict(const memory::MemoryProfile& profile) {
     result[name] = column_of<std::uint64_t>(
         profile.per_row, [member](const memory::InstructionCounters& c) { return c.*member; });
   }
-  for (std::size_t e = 0; e < memory::num_miss_events; ++e) {
-    result[event_fields[e]] = column_of<std::uint64_t>(
-        profile.per_row, [e](const memory::InstructionCounters& c) { return c.events[e]; });
+  for (const auto& [names, member] : event_columns) {
+    for (std::size_t e = 0; e < memory::num_miss_events; ++e) {
+      result[names[e]] = column_of<std::uint64_t>(
+          profile.per_row,
+          [e, member](const memory::InstructionCounters& c) { return (c.*member)[e]; });
+    }
   }
+  return result;
+}
+
+/// Columns of paces: after each row, and in a last one before the first access.
+py::dict paces_to_dict(const memory::Paces& paces) {
+  std::vector<memory::Pace> all = paces.after;
+  all.push_back(paces.before_first);
+  py::dict result;
+  result["instructions"] =
+      column_of<double>(all, [](const memory::Pace& pace) { return pace.instructions; });
+  result["cycles"] = column_of<double>(all, [](const memory::Pace& pace) { return pace.cycles; });
+  result["waits"] =
+      column_of<std::uint8_t>(all, [](const memory::Pace& pace) { return pace.waits; });
   return result;
 }
 
@@ -83,6 +110,9 @@ void bind_memory(py::module_& module) {
           [](const memory::MemoryProfile& p) { return occupancy_to_dict(p.occupancy); })
       .def_readonly("l1_size_bytes", &memory::MemoryProfile::l1_size_bytes)
       .def_readonly("simulated_blocks", &memory::MemoryProfile::simulated_blocks)
+      .def_readonly("slice_requests", &memory::MemoryProfile::slice_requests)
+      .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
+      .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
       .def_property_readonly("num_observed",
                              [](const memory::MemoryProfile& p) { return p.observed.size(); });
 
@@ -110,6 +140,12 @@ void bind_memory(py::module_& module) {
         return occupancy_to_dict(memory::occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
       },
       py::arg("trace"), py::arg("sm"));
+
+  // For comparison with its plain-Python definition.
+  module.def(
+      "paces_of",
+      [](const trace::KernelTrace& trace) { return paces_to_dict(memory::paces_of(trace)); },
+      py::arg("trace"));
 
   // A bare cache, for comparison with its plain-Python definition.
   py::class_<memory::Cache>(module, "Cache")

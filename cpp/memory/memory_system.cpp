@@ -34,6 +34,7 @@ struct Request {
   Kind kind;
   bool continues : 1;    ///< belongs to the L1 line of the request before it
   bool evict_first : 1;  ///< L2 shall replace the line next
+  bool is_awaited : 1;   ///< in the timed order, by a warp
 };
 
 /// What L2 says about a request.
@@ -154,10 +155,12 @@ Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags, con
     case AccessOrder::timed:
       break;
   }
-  return TimedSchedule(trace, flags, paces, std::move(blocks), blocks_per_sm,
-                       {config.scheduler, config.issue_width, config.lsu_queue_entries,
-                        config.l1_mshrs, config.reserves_lines},
-                       l1.num_sets(), l1.ways);
+  return TimedSchedule(
+      trace, flags, paces, std::move(blocks), blocks_per_sm,
+      {config.scheduler, config.issue_width, config.lsu_queue_entries, config.l1_mshrs,
+       // Where lines take their places with their data, none is taken before.
+       config.reserves_lines && l1.allocation == Allocation::on_miss},
+      l1.num_sets(), l1.ways);
 }
 
 /// Accesses of the timed order that are so many cycles apart reach L2 in the order of SMs.
@@ -246,7 +249,6 @@ class alignas(128) Sm {
       ObservedAccess seen = std::exchange(seen_before_, {});
       seen.row = access.row;
       const std::size_t last = first_request_of(a + 1);
-      const bool waits = timed_ && !is_flushing_ && issued_[a].flights > 0;
       for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
         const Request& first = requests_[i];
@@ -262,7 +264,7 @@ class alignas(128) Sm {
           add(worker.per_row[first.writer], one);
           continue;
         }
-        if (waits) {
+        if (first.is_awaited) {
           timed_->come_back(one.dram_requests > 0, one.l2_request_sectors * trace::sector_bytes);
         }
         seen.l2_requests += one.l2_requests;
@@ -327,17 +329,18 @@ class alignas(128) Sm {
   }
   void begin_turn_of(ReferenceCycle now) {
     const ReferenceCycle begin = end_ - TimedSchedule::window;
-    begin_turns_until(now < begin ? 1 : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
+    begin_turns_until(now < begin ? 1
+                                  : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
   }
 
   /// In the timed order: the lines of a load, of which some may be left for the next batch.
   void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::uint32_t set = l1_.set_of(lines[i].line);
-      const bool can_go_on =
-          timed_->takes_line(end_) &&
-          (!timed_->is_full(set) || bypasses_l1(lines[i].line) ||
-           l1_.missing(set, lines[i].line, lines[i].mask) == 0 || timed_->takes_miss(set, end_));
+      const bool can_go_on = timed_->takes_line(end_) &&
+                             (!timed_->is_full(lines[i].line, set) || bypasses_l1(lines[i].line) ||
+                              l1_.missing(set, lines[i].line, lines[i].mask) == 0 ||
+                              timed_->takes_miss(lines[i].line, set, end_));
       if (!can_go_on) {
         lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
         return;
@@ -373,9 +376,11 @@ class alignas(128) Sm {
         if (timed_) {
           begin_turn_of(timed_->now());
           waits ? timed_->pass_l1() : timed_->store();
+          is_awaited_ = waits;
         }
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
               &worker.grouper.bytes(i), access.row);
+        is_awaited_ = false;
       }
     } else if (instruction.kind == trace::MemoryKind::store) {
       in_order_of_allocation(lines, [&](std::size_t i) {
@@ -394,8 +399,8 @@ class alignas(128) Sm {
         }
         return;
       }
-      in_order_of_allocation(
-          lines, [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
+      in_order_of_allocation(lines,
+                             [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
     }
   }
 
@@ -431,13 +436,14 @@ class alignas(128) Sm {
     if (bypasses_l1(access.line)) {
       ++misses_;
       if (timed_) timed_->pass_l1();
+      is_awaited_ = timed_;
       leave(access.line, access.mask, Request::Kind::read, evict_first);
+      is_awaited_ = false;
       return;
     }
     Cache::Eviction eviction;
     const std::uint32_t set = l1_.set_of(access.line);
-    const Cache::ReadResult result =
-        l1_.read(set, access.line, access.mask, evict_first, eviction);
+    const Cache::ReadResult result = l1_.read(set, access.line, access.mask, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     totals[Total::l1_read_sector_hits] += hits;
     if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
@@ -446,8 +452,12 @@ class alignas(128) Sm {
     write_back(eviction);
     const SectorMask asked =
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
-    if (timed_) asked ? timed_->miss(access.line, set) : timed_->hit(access.line);
+    if (timed_) {
+      is_awaited_ = result.fetch != 0;
+      is_awaited_ ? timed_->miss(access.line, set) : timed_->hit(access.line);
+    }
     if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
+    is_awaited_ = false;
   }
 
   void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
@@ -502,7 +512,8 @@ class alignas(128) Sm {
     }
     const std::uint32_t set = l2_.set_of(line);
     const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
-    requests_.push_back({line, set, writer, position, mask, owner, kind, continues, evict_first});
+    requests_.push_back(
+        {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited_});
   }
 
   const std::vector<trace::StaticInstruction>& instructions_;
@@ -527,6 +538,7 @@ class alignas(128) Sm {
   std::vector<LineAccess> resumed_;
   bool bypass_ = false;  ///< the load being looked up passes L1
   bool evict_first_ = false;
+  bool is_awaited_ = false;     ///< what leaves now, in the timed order
   ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
@@ -588,11 +600,13 @@ class Simulation {
   /// Accesses of a batch: where they suddenly miss, it takes 64 MiB.
   static constexpr std::size_t most_accesses = 65536;
   static constexpr std::size_t least_requests = 8192;
+  /// Whether to ask the caller, who may wait for a lock. A batch of the timed order is short.
+  bool is_time_to_ask() { return !timed_ || batch_++ % 32 == 0; }
 
   void work(std::size_t id, Meeting& meeting) {
     while (true) {
       guard([&] {
-        if (id == 0 && interrupt_) interrupt_();
+        if (id == 0 && interrupt_ && is_time_to_ask()) interrupt_();
         // A thread keeps its SMs: their state stays in its processor's cache.
         for (std::size_t i = id; i < sms_.size(); i += workers_.size()) {
           if (!sms_[i]) sms_[i] = make_sm_(i);
@@ -725,6 +739,7 @@ class Simulation {
       for (std::size_t i = 0; i < sm.num_requests(); ++i) {
         const Request& request = sm.request(i);
         sm.outcomes(request.owner)[i] = port.serve(request, sm.bytes(request));
+        ++workers_[request.owner].of_sets[request.set];
       }
       sm.settle(workers_[0]);
     }
@@ -733,14 +748,15 @@ class Simulation {
   MakeSm make_sm_;
   bool timed_;
   const std::vector<double>& atomic_lanes_;  ///< by row
-  Sms sms_;  ///< each made by the thread that runs it
+  Sms sms_;                                  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;
   std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
   ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
   std::size_t turns_ = 64;                      ///< of a batch, in the others
-  std::size_t most_turns_ = 0;  ///< of an SM in the batch
+  std::size_t most_turns_ = 0;                  ///< of an SM in the batch
+  std::size_t batch_ = 0;                       ///< of the first thread
   bool finished_ = false;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
@@ -778,8 +794,8 @@ std::vector<trace::RowCounts> count_rows(
   return counts;
 }
 
-/// Requests of an atomic's sector: how many of its lanes meet in a word, as far as lanes and touched
-/// bytes tell; means by row, weighted with the sectors.
+/// Requests of an atomic's sector: how many of its lanes meet in a word, as far as lanes and
+/// touched bytes tell; means by row, weighted with the sectors.
 std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
   const std::vector<trace::StaticInstruction>& rows = trace.instructions();
   std::vector<double> lanes(rows.size(), 1.0);
@@ -788,8 +804,7 @@ std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
   std::vector<double> requests(rows.size());
   std::vector<std::byte> scratch;
   for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
-    const trace::ColumnView block =
-        trace.blocks().read(b, {}, trace.blocks().counts(b), scratch);
+    const trace::ColumnView block = trace.blocks().read(b, {}, trace.blocks().counts(b), scratch);
     std::size_t memory = 0;
     std::size_t store = 0;
     for (std::size_t k = 0; k < block.instruction.size(); ++k) {
@@ -907,15 +922,15 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   const bool timed = config_.access_order == AccessOrder::timed;
   const Paces paces = timed ? paces_of(trace) : Paces{};
   const auto make_sm = [&](std::size_t i) {
-    return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm, config_,
-                                l1, l2_, threads);
+    return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
+                                config_, l1, l2_, threads);
   };
-  std::vector<Worker> workers(
-      threads, Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
-  profile.atomic_lanes = config_.atomics_per_lane
-                             ? atomic_lanes_of(trace)
-                             : std::vector<double>(instructions.size(), 1.0);
-  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, profile.atomic_lanes, workers, observed, interrupt);
+  std::vector<Worker> workers(threads,
+                              Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
+  profile.atomic_lanes = config_.atomics_per_lane ? atomic_lanes_of(trace)
+                                                  : std::vector<double>(instructions.size(), 1.0);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, profile.atomic_lanes, workers,
+                        observed, interrupt);
   simulation.run();
 
   profile.per_row.resize(instructions.size());

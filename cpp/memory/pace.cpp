@@ -102,18 +102,16 @@ Paces paces_of(const trace::KernelTrace& trace) {
   const trace::BlockStorage& blocks = trace.blocks();
   Sample sample(trace);
   std::vector<std::byte> scratch;
-  const std::uint64_t step = std::max<std::uint64_t>(blocks.size() / most_warps, 1);
-  std::uint64_t taken = 0;
-  for (std::uint64_t b = 0; b < blocks.size() && taken < most_warps; b += step) {
+  const std::uint64_t num_blocks = std::min<std::uint64_t>(blocks.size(), most_warps);
+  for (std::uint64_t n = 0; n < num_blocks; ++n) {
+    const std::uint64_t b = n * blocks.size() / num_blocks;
     // Of a few blocks several warps each, and not always the first.
     const std::uint64_t warps = blocks.warps(b).size();
-    const std::uint64_t of_block =
-        std::min(warps, std::max<std::uint64_t>(most_warps / blocks.size(), 1));
+    const std::uint64_t of_block = std::min(warps, most_warps / num_blocks);
     for (std::uint64_t i = 0; i < of_block; ++i) {
-      const auto w = static_cast<std::uint32_t>((b / step + i * warps / of_block) % warps);
+      const auto w = static_cast<std::uint32_t>((n + i * warps / of_block) % warps);
       if (blocks.warps(b)[w].instructions == 0) continue;
       sample.add(trace.warp({static_cast<std::uint32_t>(b), w}, scratch));
-      ++taken;
     }
   }
   return sample.means();

@@ -1,5 +1,7 @@
 #include "memory/profile_words.h"
 
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -8,10 +10,11 @@
 namespace warpstack::memory {
 namespace {
 
-constexpr std::size_t words_per_row = 9 + num_miss_events;
+constexpr std::size_t words_per_row = 9 + 3 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
-/// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3;
+/// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits
+/// for a place, number of slices.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -26,6 +29,8 @@ void for_each_counter(Counters& counters, Visit visit) {
   visit(counters.dram_sectors);
   visit(counters.shared_wavefronts);
   for (auto& event : counters.events) visit(event);
+  for (auto& wait : counters.waits) visit(wait);
+  for (auto& cycles : counters.wait_cycles) visit(cycles);
 }
 
 class WordReader {
@@ -38,6 +43,13 @@ class WordReader {
     if (word > limit) throw InputError("a word of the memory profile is out of range");
     return word;
   }
+  double next_number() {
+    const auto number = std::bit_cast<double>(next());
+    if (!std::isfinite(number) || number < 0) {
+      throw InputError("a number of the memory profile is out of range");
+    }
+    return number;
+  }
 
  private:
   std::span<const std::uint64_t> words_;
@@ -49,7 +61,7 @@ class WordReader {
 std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   std::vector<std::uint64_t> words;
   words.reserve(words_of_kernel + profile.per_row.size() * words_per_row +
-                profile.observed.size() * words_per_observed);
+                profile.observed.size() * words_per_observed + profile.slice_requests.size());
   words.push_back(profile.per_row.size());
   words.push_back(profile.observed.size());
   for (std::size_t i = 0; i < num_totals; ++i) {
@@ -61,21 +73,33 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(profile.l1_size_bytes);
   words.push_back(profile.simulated_blocks);
   words.push_back(profile.simulated_instructions);
-  for (const InstructionCounters& counters : profile.per_row) {
-    for_each_counter(counters, [&](std::uint64_t count) { words.push_back(count); });
+  for (const std::uint64_t cycles : profile.place_wait_cycles) words.push_back(cycles);
+  words.push_back(profile.slice_requests.size());
+  for (std::size_t row = 0; row < profile.per_row.size(); ++row) {
+    for_each_counter(profile.per_row[row], [&](std::uint64_t count) { words.push_back(count); });
+    words.push_back(std::bit_cast<std::uint64_t>(profile.atomic_lanes[row]));
   }
   for (const ObservedAccess& access : profile.observed) {
     words.insert(words.end(),
                  {access.row, access.l2_requests, access.l2_request_sectors, access.dram_requests,
                   access.dram_sectors, static_cast<std::uint64_t>(access.event)});
   }
+  for (const double requests : profile.slice_requests) {
+    words.push_back(std::bit_cast<std::uint64_t>(requests));
+  }
   return words;
 }
 
 MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  if (words.size() < words_of_kernel || words[0] > most || words[1] > most ||
-      words.size() != words_of_kernel + words[0] * words_per_row + words[1] * words_per_observed) {
+  const auto is_whole = [&] {
+    if (words.size() < words_of_kernel) return false;
+    const std::uint64_t slices = words[words_of_kernel - 1];
+    if (words[0] > most || words[1] > most || slices > most) return false;
+    return words.size() ==
+           words_of_kernel + words[0] * words_per_row + words[1] * words_per_observed + slices;
+  };
+  if (!is_whole()) {
     throw InputError("a memory profile of " + std::to_string(words.size()) +
                      " words is truncated or malformed");
   }
@@ -93,8 +117,11 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.l1_size_bytes = reader.next();
   profile.simulated_blocks = reader.next();
   profile.simulated_instructions = reader.next();
+  for (std::uint64_t& cycles : profile.place_wait_cycles) cycles = reader.next();
+  profile.slice_requests.resize(reader.next());
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
+    profile.atomic_lanes.push_back(reader.next_number());
   }
   for (ObservedAccess& access : profile.observed) {
     access.row = reader.next32();
@@ -104,6 +131,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
     access.dram_sectors = reader.next32();
     access.event = static_cast<MissEvent>(reader.at_most(num_miss_events - 1));
   }
+  for (double& requests : profile.slice_requests) requests = reader.next_number();
   return profile;
 }
 

@@ -27,7 +27,8 @@ TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& fl
       ways_(ways),
       left_(std::min<std::size_t>(blocks_per_sm, blocks_.size())),
       queue_(std::max<std::size_t>(order.queue_entries, 1)),
-      under_way_in_(sets) {
+      under_way_in_(order.reserves_lines ? sets : 0),
+      reserved_(order.reserves_lines ? sets * ways : 0) {
   for (std::uint32_t slot = 0; slot < left_.size(); ++slot) fill(slot, 0);
 }
 
@@ -45,7 +46,7 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
       const std::uint32_t place = free_.back();
       free_.pop_back();
       warps_[place] =
-          std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now, now);
+          std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now, Arrival{now});
       Warp& warp = *warps_[place];
       warp.place = ages_.size();
       ages_.push_back(place);
@@ -82,18 +83,18 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
   const bool waits = warp.pace.waits || warp.stream.done();
   warp.is_blocked = waits && warp.unknown > 0;
   if (warp.is_blocked) return;
-  warp.begin = waits ? std::max(warp.issue, warp.data) : warp.issue;
+  warp.begin = waits ? std::max(warp.issue, warp.data.time) : warp.issue;
   if (waits) {
     static constexpr std::array<ReferenceCycle, num_miss_events> longest = {
         Reference::normal, Reference::l2, Reference::l2 + Reference::dram};
-    const auto source = static_cast<std::size_t>(warp.source);
+    const auto source = static_cast<std::size_t>(warp.data.source);
     for (const WaitingRow& waiting : warp.rows) {
       ++(*per_row)[waiting.row].waits[source];
       (*per_row)[waiting.row].wait_cycles[source] +=
-          std::min(warp.data - std::min(warp.data, waiting.sent), longest[source]);
+          std::min(warp.data.time - std::min(warp.data.time, waiting.sent), longest[source]);
     }
     warp.rows.clear();
-    warp.source = MissEvent::l1_hit;
+    warp.data.source = MissEvent::l1_hit;
   }
   wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
 }
@@ -132,6 +133,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
       wake_until(now);
       chosen = choose();
     }
+    now_ = now;  // even if nobody issues: who has become ready was not so before
     if (std::max(now, time_) >= end) return nullptr;
     const std::uint32_t id = ages_[chosen];
     Warp& warp = *warps_[id];
@@ -149,13 +151,11 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
       remove(chosen, now);
       continue;
     }
-    now_ = now;
     time_ = std::max(time_, now);
     issued_ = id;
     has_issued_ = true;
-    own_ = after_ = 0;
-    data_ = 0;
-    source_ = MissEvent::l1_hit;
+    own_ = joined_ = 0;
+    data_ = {};
     waited_for_ = false;
     return &warp.stream.current();
   }
@@ -175,25 +175,51 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
 void TimedSchedule::hit(std::uint64_t line) {
   ++time_;
   waited_for_ = true;
-  data_ = std::max(data_, time_ + Reference::normal);
+  data_ = std::max(data_, Arrival{time_ + Reference::normal});
   const UnderWay& entry = under_way(line);
   if (entry.line != line) return;
-  if (entry.back == never) {
-    after_ = std::max(after_, entry.flight + 1);
-  } else if (entry.back > data_) {
-    data_ = entry.back;
-    source_ = entry.source;
+  if (entry.back.time == never) {
+    all_joined_.push_back(entry.flight);
+    ++joined_;
+  } else {
+    data_ = std::max(data_, entry.back);
   }
 }
 
 void TimedSchedule::release(std::deque<Holding>& holding) {
   --mshrs_in_use_;
-  --under_way_in_[holding.front().set];
+  if (order_.reserves_lines) leave_place(holding.front().line, holding.front().set);
   holding.pop_front();
 }
 
-bool TimedSchedule::wait_until_free(std::uint32_t set, ReferenceCycle end) {
-  while (is_full(set) && time_ < end) {
+bool TimedSchedule::has_place(std::uint64_t line, std::uint32_t set) const {
+  const Reserved* first = &reserved_[std::size_t{set} * ways_];
+  return std::any_of(first, first + under_way_in_[set],
+                     [line](const Reserved& reserved) { return reserved.line == line; });
+}
+
+void TimedSchedule::keep_place(std::uint64_t line, std::uint32_t set) {
+  Reserved* first = &reserved_[std::size_t{set} * ways_];
+  Reserved* last = first + under_way_in_[set];
+  Reserved* found = std::find_if(first, last, [line](const Reserved& r) { return r.line == line; });
+  if (found == last) {
+    *last = {line, 0};
+    ++under_way_in_[set];
+  }
+  ++found->flights;
+}
+
+void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
+  Reserved* first = &reserved_[std::size_t{set} * ways_];
+  Reserved* last = first + under_way_in_[set];
+  Reserved* found = std::find_if(first, last, [line](const Reserved& r) { return r.line == line; });
+  if (--found->flights > 0) return;
+  *found = last[-1];
+  --under_way_in_[set];
+}
+
+bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
+  while (is_full(line, set) && time_ < end) {
     std::deque<Holding>* first = nullptr;
     for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
       if (each->empty()) continue;
@@ -202,11 +228,13 @@ bool TimedSchedule::wait_until_free(std::uint32_t set, ReferenceCycle end) {
     // What this window asked for comes later.
     const ReferenceCycle back = first ? first->front().back : end;
     const ReferenceCycle until = std::max(time_, std::min(back, end));
-    if (mshrs_in_use_ < order_.mshrs) place_wait_cycles_[first == &from_dram_] += until - time_;
+    if (mshrs_in_use_ < order_.mshrs) place_wait_ += until - time_;
     time_ = until;
-    if (back <= time_) {
-      if (first) release(*first);
-    }
+    if (!first || back > time_) continue;
+    release(*first);
+    if (is_full(line, set)) continue;
+    place_wait_cycles_[first == &from_dram_] += place_wait_;
+    place_wait_ = 0;
   }
   return time_ < end;
 }
@@ -218,29 +246,26 @@ void TimedSchedule::miss(std::uint64_t line, std::uint32_t set) {
     while (!each->empty() && each->front().back <= time_) release(*each);
   }
   ++mshrs_in_use_;
-  ++under_way_in_[set];
-  under_way(line) = {line, never, MissEvent::l2_hit, static_cast<std::uint32_t>(flights_.size())};
-  flights_.push_back({line, time_, never, MissEvent::l2_hit, set, true});
+  if (order_.reserves_lines) keep_place(line, set);
+  under_way(line) = {line, {never}, static_cast<std::uint32_t>(flights_.size())};
+  flights_.push_back({line, time_, {never}, set, true});
   ++own_;
 }
 
 void TimedSchedule::pass_l1() {
   ++time_;
   waited_for_ = true;
-  flights_.push_back({~std::uint64_t{0}, time_, never, MissEvent::l2_hit, 0, false});
+  flights_.push_back({~std::uint64_t{0}, time_, {never}, 0, false});
   ++own_;
 }
 
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
                                                 std::vector<InstructionCounters>& per_row) {
   Warp& warp = *warps_[issued_];
-  const Issued issued{issued_, own_, after_, data_, source_};
-  if (data_ > warp.data) {
-    warp.data = data_;
-    warp.source = source_;
-  }
-  if (own_ > 0 || after_ > 0) ++warp.unknown;
-  own_ = after_ = 0;
+  const Issued issued{issued_, own_, joined_};
+  warp.data = std::max(warp.data, data_);
+  if (own_ > 0 || joined_ > 0) ++warp.unknown;
+  own_ = joined_ = 0;
   interrupted_ = interrupted;
   if (interrupted) return issued;
   queue_[queue_head_] = time_;
@@ -258,29 +283,28 @@ void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
   Flight& flight = flights_[answered_];
   const ReferenceCycle sent = std::max(flight.sent, port_);
   port_ = sent + (bytes + port_bytes - 1) / port_bytes;
-  flight.back = sent + Reference::l2 + (from_dram ? Reference::dram : 0);
-  flight.source = from_dram ? MissEvent::dram : MissEvent::l2_hit;
+  flight.back = {sent + Reference::l2 + (from_dram ? Reference::dram : 0),
+                 from_dram ? MissEvent::dram : MissEvent::l2_hit};
   if (flight.holds) {
-    (from_dram ? from_dram_ : from_l2_).push_back({flight.back, flight.set});
+    (from_dram ? from_dram_ : from_l2_).push_back({flight.back.time, flight.line, flight.set});
     UnderWay& entry = under_way(flight.line);
     if (entry.line == flight.line && entry.flight == answered_) {
       entry.back = flight.back;
-      entry.source = flight.source;
     }
   }
   ++answered_;
 }
 
 void TimedSchedule::settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
-  if (access.flights == 0 && access.after == 0) return;
+  if (access.flights == 0 && access.joined == 0) return;
   Warp& warp = *warps_[access.warp];
   const auto wait_for = [&warp](const Flight& flight) {
-    if (flight.back <= warp.data) return;
-    warp.data = flight.back;
-    warp.source = flight.source;
+    warp.data = std::max(warp.data, flight.back);
   };
   for (std::size_t i = answered_ - access.flights; i < answered_; ++i) wait_for(flights_[i]);
-  if (access.after > 0) wait_for(flights_[access.after - 1]);
+  for (const std::size_t last = settled_joined_ + access.joined; settled_joined_ < last;) {
+    wait_for(flights_[all_joined_[settled_joined_++]]);
+  }
   --warp.unknown;
   if (warp.is_blocked) make_ready(access.warp, &per_row);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -9,8 +10,8 @@
 
 #include "gpu/reference_machine.h"
 #include "gpu/scheduler.h"
-#include "memory/pace.h"
 #include "memory/counters.h"
+#include "memory/pace.h"
 #include "memory/warp_stream.h"
 #include "trace/kernel_trace.h"
 
@@ -19,6 +20,14 @@ namespace warpstack::memory {
 /// A time on the reference machine.
 using ReferenceCycle = std::uint64_t;
 inline constexpr ReferenceCycle never = std::numeric_limits<ReferenceCycle>::max();
+
+/// When data are there, and where they came from. The greater is the later; of equally late ones,
+/// that from farther away.
+struct Arrival {
+  ReferenceCycle time = 0;
+  MissEvent source = MissEvent::l1_hit;
+  auto operator<=>(const Arrival&) const = default;
+};
 
 /// What the timed order asks of an SM.
 struct TimedOrder {
@@ -30,10 +39,10 @@ struct TimedOrder {
 };
 
 /// The order of the accesses of one SM in time, on a machine with the latencies of the reference
-/// machine and with bandwidth for everything but its own port. A warp that has its data and has done
-/// what its pace says issues its next access while the queue in front of L1 has room, in the
-/// scheduler's order; the queue sends a line per cycle to L1. A miss takes an MSHR, and a place that
-/// it keeps, until its data come: from L2 or from DRAM, as L2 said.
+/// machine and with bandwidth for everything but its own port. A warp that has its data and has
+/// done what its pace says issues its next access while the queue in front of L1 has room, in the
+/// scheduler's order; the queue sends a line per cycle to L1. A miss takes an MSHR, and a place
+/// that it keeps, until its data come: from L2 or from DRAM, as L2 said.
 ///
 /// L2 answers the accesses of a window of time at its end. Nothing comes back in less than the
 /// latency of L2, so that a window as long as that loses nothing.
@@ -61,17 +70,19 @@ class TimedSchedule {
   void begin_window() {
     flights_.clear();
     answered_ = 0;
+    all_joined_.clear();
+    settled_joined_ = 0;
   }
 
   /// Whether L1 can take a line before `end`. If not, the access is interrupted.
   [[nodiscard]] bool takes_line(ReferenceCycle end) const { return time_ < end; }
   /// The same for a line that misses: waits for an MSHR and a place.
-  bool takes_miss(std::uint32_t set, ReferenceCycle end) {
-    return !is_full(set) || wait_until_free(set, end);
+  bool takes_miss(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
+    return !is_full(line, set) || wait_until_free(line, set, end);
   }
-  [[nodiscard]] bool is_full(std::uint32_t set) const {
+  [[nodiscard]] bool is_full(std::uint64_t line, std::uint32_t set) const {
     return mshrs_in_use_ >= order_.mshrs ||
-           (order_.reserves_lines && under_way_in_[set] >= ways_);
+           (order_.reserves_lines && under_way_in_[set] >= ways_ && !has_place(line, set));
   }
   // The lines of the access, one after the other:
   void hit(std::uint64_t line);                      ///< of a load
@@ -83,9 +94,7 @@ class TimedSchedule {
   struct Issued {
     std::uint32_t warp = 0;  ///< position among the warps that ever were resident at once
     std::uint32_t flights = 0;
-    std::uint32_t after = 0;  ///< the flights before this one have to be back, too
-    ReferenceCycle data = 0;
-    MissEvent source = MissEvent::l1_hit;  ///< of these data
+    std::uint32_t joined = 0;  ///< flights of others that have to be back, too
   };
   /// Ends the access, or a part of it where the rest waits for the next window.
   Issued end_access(bool interrupted, std::vector<InstructionCounters>& per_row);
@@ -109,12 +118,11 @@ class TimedSchedule {
     std::uint32_t slot;  ///< of its block
     Pace pace;           ///< since its last access
     ReferenceCycle issue = 0;
-    ReferenceCycle data = 0;     ///< when what is known of its data is there
-    MissEvent source = MissEvent::l1_hit;  ///< of the last of them
-    std::vector<WaitingRow> rows;          ///< whose data it has not waited for
-    ReferenceCycle begin = 0;    ///< of what it does since
-    std::uint32_t unknown = 0;   ///< accesses that L2 has not answered
-    std::size_t place = 0;       ///< in ages_
+    Arrival data;                  ///< the last of its data, as far as they are known
+    std::vector<WaitingRow> rows;  ///< whose data it has not waited for
+    ReferenceCycle begin = 0;      ///< of what it does since
+    std::uint32_t unknown = 0;     ///< accesses that L2 has not answered
+    std::size_t place = 0;         ///< in ages_
     bool is_ready = false;
     bool is_blocked = false;  ///< until L2 answers
   };
@@ -128,20 +136,24 @@ class TimedSchedule {
   struct Flight {
     std::uint64_t line;
     ReferenceCycle sent;
-    ReferenceCycle back = never;  ///< unknown
-    MissEvent source = MissEvent::l2_hit;
+    Arrival back{never};  ///< unknown
     std::uint32_t set;
     bool holds;  ///< an MSHR and, if lines are reserved, a place
   };
   struct Holding {
     ReferenceCycle back;
+    std::uint64_t line;
     std::uint32_t set;
+  };
+  /// A line that keeps its place.
+  struct Reserved {
+    std::uint64_t line;
+    std::uint32_t flights;
   };
   /// The last miss to a line of those with the same place.
   struct UnderWay {
     std::uint64_t line = ~std::uint64_t{0};
-    ReferenceCycle back = 0;
-    MissEvent source = MissEvent::l1_hit;
+    Arrival back;
     std::uint32_t flight = 0;  ///< while `back` is unknown
   };
 
@@ -156,7 +168,10 @@ class TimedSchedule {
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
   void release(std::deque<Holding>& holding);
-  bool wait_until_free(std::uint32_t set, ReferenceCycle end);
+  bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
+  [[nodiscard]] bool has_place(std::uint64_t line, std::uint32_t set) const;
+  void keep_place(std::uint64_t line, std::uint32_t set);
+  void leave_place(std::uint64_t line, std::uint32_t set);
   UnderWay& under_way(std::uint64_t line) { return under_way_[line % under_way_.size()]; }
 
   const trace::KernelTrace* trace_;
@@ -178,24 +193,27 @@ class TimedSchedule {
   bool interrupted_ = false;                  ///< in the middle of its access
   bool waited_for_ = false;                   ///< the access has data that its warp waits for
 
-  ReferenceCycle now_ = 0;              ///< of the last issue
-  ReferenceCycle time_ = 0;             ///< until which L1 is busy
-  double issue_slots_ = 0;              ///< until which the issue slots are
-  std::vector<ReferenceCycle> queue_;   ///< when each of the last accesses left the queue
+  ReferenceCycle now_ = 0;             ///< until which warps have become ready
+  ReferenceCycle time_ = 0;            ///< until which L1 is busy
+  double issue_slots_ = 0;             ///< until which the issue slots are
+  std::vector<ReferenceCycle> queue_;  ///< when each of the last accesses left the queue
   std::size_t queue_head_ = 0;
 
-  std::vector<Flight> flights_;  ///< that L2 has not answered when the window ends
-  std::size_t answered_ = 0;     ///< of them
-  std::uint32_t after_ = 0;      ///< of the access
-  std::uint32_t own_ = 0;        ///< flights of the access
-  ReferenceCycle data_ = 0;      ///< of the access, as far as it is known
-  MissEvent source_ = MissEvent::l1_hit;
-  std::deque<Holding> from_l2_;  ///< in the order of their times, as those from DRAM
+  std::vector<Flight> flights_;            ///< that L2 has not answered when the window ends
+  std::size_t answered_ = 0;               ///< of them
+  std::uint32_t own_ = 0;                  ///< flights of the access
+  std::uint32_t joined_ = 0;               ///< flights of others that the access waits for
+  std::vector<std::uint32_t> all_joined_;  ///< by accesses of the window
+  std::size_t settled_joined_ = 0;         ///< of them
+  Arrival data_;                           ///< of the access, as far as it is known
+  std::deque<Holding> from_l2_;            ///< in the order of their times, as those from DRAM
   std::deque<Holding> from_dram_;
   ReferenceCycle port_ = 0;  ///< until which the port of the SM is busy
   std::uint32_t mshrs_in_use_ = 0;
   std::array<std::uint64_t, 2> place_wait_cycles_{};
-  std::vector<std::uint16_t> under_way_in_;  ///< lines, by set of L1
+  std::uint64_t place_wait_ = 0;             ///< of the line that waits, so far
+  std::vector<std::uint32_t> under_way_in_;  ///< lines, by set of L1; empty unless reserved
+  std::vector<Reserved> reserved_;           ///< by set and way
   std::array<UnderWay, 256> under_way_;
 };
 

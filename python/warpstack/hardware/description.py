@@ -168,7 +168,10 @@ class Gpu:
         core="l1.sector_bytes",
     )
     l1_mshrs: int = number(
-        "L1 miss status holding registers per SM", at_least=1, stages=Stage.GREEDY | Stage.TIMED | _MODEL, core=""
+        "L1 miss status holding registers per SM",
+        at_least=1,
+        stages=Stage.GREEDY | Stage.TIMED | _MODEL,
+        core="",
     )
     l1_mshr_targets: int = number(
         "requests that wait for one MSHR of L1", at_least=1, default=8, stages=_TIMING

@@ -27,6 +27,8 @@ def ablate(
 ) -> pd.DataFrame:
     """Simulate the caches as they are, and with one part of the model left out at a time.
 
+    The accesses are in the paper's order, ``round_robin``, which does not depend on what is left out.
+
     ``L1NonSec`` and ``L2NonSec``: that cache has lines of 32 bytes without sectors, in as many bytes
     and ways (the paper's stand-in for a cache without sectors). ``NoL1Filter``: L2 sees what hits in
     L1 too. ``NoAdaptL1``: L1 has `Gpu.l1_size_kib` whatever the kernel's shared memory; the same as
@@ -65,6 +67,7 @@ def ablate(
         for variant in VARIANTS:
             system = MemorySystem(
                 _variant(base, variant),
+                access_order="round_robin",
                 filter_l1_hits=variant != "NoL1Filter",
                 num_threads=num_threads,
             )

@@ -188,12 +188,12 @@ class MemorySystem:
     blocks
         Which thread blocks run where; a `BlockSchedule` or the name of a policy.
     access_order
-        In which order the resident warps of an SM access memory. ``round_robin``: each in turn.
-        ``greedy``: as a greedy-then-oldest scheduler and its MSHRs make it; see
-        ``docs/explanation/memory.md``.
+        In which order the resident warps of an SM access memory. ``timed``: as on a reference machine
+        with latencies. ``round_robin``: each in turn. ``greedy``: as a greedy-then-oldest scheduler
+        and its MSHRs make it, without times. ``auto``: ``timed``. See ``docs/explanation/memory.md``.
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
-        of L1 are the same.
+        of L1 are the same, except in the timed order, which depends on what L2 holds.
     num_threads
         How many threads to use at most; 0: as many as the machine runs at once. The result does not
         depend on it.
@@ -291,8 +291,9 @@ def simulate_caches(
 ) -> MemoryProfile | list[MemoryProfile]:
     """Simulate the contents of the L1 caches and of L2.
 
-    By default thread blocks go to SMs round robin; each resident warp issues one access in turn; the
-    SMs take turns (cache paper, Sections 2.4 and 4; GPUMech, Section V). No time is modelled.
+    By default thread blocks go to SMs round robin, and the accesses are in the order in which a
+    machine with fixed latencies makes them. With ``access_order="round_robin"`` each resident warp
+    issues one access in turn (cache paper, Sections 2.4 and 4; GPUMech, Section V).
 
     Parameters
     ----------

@@ -238,6 +238,9 @@ def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
     assert again.l1_size_bytes == core.l1_size_bytes
     assert again.simulated_blocks == core.simulated_blocks
     assert again.num_observed == core.num_observed
+    assert again.slice_requests == core.slice_requests
+    assert again.atomic_lanes == core.atomic_lanes
+    assert again.place_wait_cycles == core.place_wait_cycles
     for name, values in core.per_row.items():
         assert np.array_equal(again.per_row[name], values), name
     assert np.array_equal(again.words, core.words)

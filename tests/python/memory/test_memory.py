@@ -10,45 +10,19 @@ import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
 from machines import plain_pascal
+from plain_caches import assert_same, plain_system
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
 from warpstack.memory.caches import memory_config
-
-COUNTERS = [
-    "sectors",
-    "requests",
-    "l2_requests",
-    "l2_request_sectors",
-    "dram_requests",
-    "dram_sectors",
-    "l1_hit_events",
-    "l2_hit_events",
-    "dram_events",
-]
-
-
-def plain_system(gpu):
-    return PlainMemorySystem(memory_config(gpu))
-
-
-def assert_same(profile, plain):
-    totals, rows, _ = plain
-    instructions = ("load_instructions", "store_instructions", "atomic_instructions")
-    for name, value in profile.totals.items():
-        if name not in instructions:
-            assert value == totals[name], name
-    per_row = profile._core.per_row
-    for row in range(len(profile.kernel.instructions)):
-        for name in COUNTERS:
-            assert per_row[name][row] == rows.get(row, {}).get(name, 0), (row, name)
 
 
 @pytest.mark.slow
 @settings(max_examples=rounds(150))
 @given(kernels(), gpus())
 def test_equals_plain_definition(kernel, gpu):
-    assert_same(ws.simulate_caches(kernel, gpu), plain_system(gpu).run(kernel))
+    profile = ws.simulate_caches(kernel, gpu, access_order="round_robin")
+    assert_same(profile, plain_system(gpu, access_order="round_robin").run(kernel))
 
 
 @pytest.mark.slow
@@ -84,10 +58,11 @@ def test_observed_warp_equals_plain_definition(kernel, gpu):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(150))
-@given(kernels(), gpus())
-def test_conservation(kernel, gpu):
+@given(kernels(), gpus(), st.sampled_from(_core.ENUM_NAMES["access order"]))
+def test_conservation(kernel, gpu, order):
     """What leaves a level enters the next; reads and writes balance."""
-    profile = ws.simulate_caches(kernel, gpu)
+    gpu = gpu.replace(atomic_requests="per_line")
+    profile = ws.simulate_caches(kernel, gpu, access_order=order)
     t, per_pc = profile.totals, profile.per_pc
     cached = per_pc[per_pc["space"] != "shared"]
     assert (
@@ -111,6 +86,9 @@ def test_conservation(kernel, gpu):
     elif gpu.l1_sector_bytes == 32:
         # A written sector stays dirty until it leaves; atomics take it away without a write-back.
         assert t["l1_flush_sectors"] <= t["l2_write_sectors"] <= t["l1_write_sectors"]
+    if gpu.l2_line_bytes >= gpu.l1_line_bytes:
+        # Each request is of one line of L2, and of its slice.
+        assert sum(profile._core.slice_requests) == cached["l2_requests"].sum()
     events = cached[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
     assert (events == cached["active_executions"]).all()
     assert (cached["dram_requests"] <= cached["l2_requests"]).all()
@@ -198,8 +176,9 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
 )
 def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filtered, seed):
     schedule = ws.BlockSchedule(policy, seed, first_occupancy_only=first)
-    profile = ws.simulate_caches(kernel, gpu, blocks=schedule, filter_l1_hits=filtered)
-    config = memory_config(gpu, schedule, filter_l1_hits=filtered)
+    options = {"filter_l1_hits": filtered, "access_order": "round_robin"}
+    profile = ws.simulate_caches(kernel, gpu, blocks=schedule, **options)
+    config = memory_config(gpu, schedule, **options)
     assert_same(profile, PlainMemorySystem(config).run(kernel))
     if first:
         per_sm = profile.occupancy["blocks_per_sm"]
@@ -245,7 +224,8 @@ def test_greedy_order_by_hand(pascal):
 def test_a_schedule_must_exist(pascal):
     kernel = ws.patterns.stream(blocks=2)
     with pytest.raises(
-        ws.InputError, match=r"access_order = 'oldest' is not one of round_robin, greedy"
+        ws.InputError,
+        match=r"access_order = 'oldest' is not one of auto, round_robin, greedy, timed",
     ):
         ws.simulate_caches(kernel, pascal, access_order="oldest")
     with pytest.raises(ws.InputError, match=r"policy = 'depth_first' is not one of round_robin"):
@@ -391,7 +371,8 @@ def test_ablations_of_the_cache_paper(bfs):
     ]
     by = {variant: rows.reset_index() for variant, rows in table.groupby("variant")}
     final = by["Final"]
-    profiles = ws.simulate_caches(app, gpu, flush_l2=True)
+    in_turn = {"access_order": "round_robin"}
+    profiles = ws.simulate_caches(app, gpu, flush_l2=True, **in_turn)
     assert final["l1_hit_rate"].tolist() == [p.hit_rates()["l1"] for p in profiles]
     # Without the filter, L2 reads are what loads ask of L1.
     unfiltered = by["NoL1Filter"]
@@ -401,7 +382,8 @@ def test_ablations_of_the_cache_paper(bfs):
     for variant in ("L2NonSec", "NoL1Filter"):
         assert by[variant]["l1_hit_rate"].equals(final["l1_hit_rate"])
     assert (by["NoAdaptL1"]["l1_hit_rate"] <= final["l1_hit_rate"]).all()
-    small = ws.simulate_caches(app, gpu.replace(unified_l1_kib=0, shared_memory_carve_outs_kib=()))
+    unadapted = gpu.replace(unified_l1_kib=0, shared_memory_carve_outs_kib=())
+    small = ws.simulate_caches(app, unadapted, **in_turn)
     assert by["NoAdaptL1"]["l1_hit_rate"].tolist() == [p.hit_rates()["l1"] for p in small]
 
 

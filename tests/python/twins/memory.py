@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from twins import timed
+
 ALL_BYTES = 2**32 - 1
 #: First sector of local memory.
 LOCAL = 2**58
@@ -505,21 +507,50 @@ class PlainMemorySystem:
         return blocks
 
     def run(self, kernel, observe=None):
-        """Return (totals, {row: counters}, accesses of the observed warp)."""
+        """Return (totals, {row: counters}, accesses of the observed warp).
+
+        `slice_requests` and `place_wait_cycles` are then of this kernel.
+        """
         totals, rows, observed = Counter(), {}, []
+        self.slice_requests = [0] * self.l2.slices
+        self.place_wait_cycles = [0, 0]
+        self.lanes = timed.atomic_lanes(kernel) if self.config["atomics_per_lane"] else {}
         slots = resident_blocks(self.config["sm"], kernel)
         warps = [warps for _, warps in kernel.blocks()]
-        sms = []
-        for mine in self.assign(kernel, slots):
-            lists = [
-                (b, [(w, warp_accesses(kernel, b, w)) for w in range(len(warps[b]))]) for b in mine
+        lists = [
+            [(b, [(w, warp_accesses(kernel, b, w)) for w in range(len(warps[b]))]) for b in mine]
+            for mine in self.assign(kernel, slots)
+        ]
+        l1s = [PlainCache(**self.l1_config(kernel)) for _ in lists]
+        if self.config["access_order"] == "timed":
+            pace = timed.paces(kernel)
+            sms = [
+                timed.Sm(self, kernel, pace, blocks, slots, l1, rows, totals)
+                for blocks, l1 in zip(lists, l1s, strict=True)
             ]
-            if self.config["access_order"] == "greedy":
-                order = GreedyOrder(lists, slots, self.config["l1_mshrs"])
-            else:
-                order = sm_order(lists, slots)
-            sms.append((order, PlainCache(**self.l1_config(kernel))))
-        running = list(sms)
+            timed.run(self, sms)
+            for sm in sms:
+                observed += [(row, seen) for warp, row, seen in sm.observed if warp == observe]
+                for level, cycles in enumerate(sm.place_waits):
+                    self.place_wait_cycles[level] += cycles
+        else:
+            self.run_in_turn(kernel, lists, l1s, slots, observe, (totals, rows, observed))
+        for l1 in l1s:
+            for written_back in l1.flush():
+                totals["l1_flush_sectors"] += len(written_back[1])
+                for request in self.leaving_line(written_back):
+                    self.count(request, self.serve(request, l1, totals), None, rows)
+        totals["l2_dirty_sectors"] = self.l2.dirty_sectors()
+        return totals, rows, observed
+
+    def run_in_turn(self, kernel, lists, l1s, slots, observe, results):
+        totals, rows, observed = results
+        is_greedy = self.config["access_order"] == "greedy"
+        running = []
+        for blocks, l1 in zip(lists, l1s, strict=True):
+            mshrs = self.config["l1_mshrs"]
+            order = GreedyOrder(blocks, slots, mshrs) if is_greedy else sm_order(blocks, slots)
+            running.append((order, l1))
         while running:
             for sm in list(running):
                 order, l1 = sm
@@ -537,81 +568,98 @@ class PlainMemorySystem:
                 counters[f"{event}_events"] += 1
                 if observe == (block, warp):
                     observed.append((row, seen))
-                if seen["waits"] and self.config["access_order"] == "greedy":
+                if seen["waits"] and is_greedy:
                     order.missed(seen["waits"])
-        for _, l1 in sms:
-            for written_back in l1.flush():
-                totals["l1_flush_sectors"] += len(written_back[1])
-                self.l1_write_back(written_back, l1, totals, rows)
-        totals["l2_dirty_sectors"] = self.l2.dirty_sectors()
-        return totals, rows, observed
 
     def access(self, row, instruction, sectors, masks, l1, totals, rows):
         seen = Counter(event=0)
+        for line, touched in self.lines_of(instruction.kind, sectors, masks, l1).items():
+            requests, waits = self.look_up(row, instruction, line, touched, l1, totals)
+            seen.update(requests=1, waits=int(waits))
+            for request in requests:
+                self.count(request, self.serve(request, l1, totals), seen, rows)
+        return seen
 
-        def leave(count, missed, dram_sectors):
-            seen.update(leaving(count, missed, dram_sectors))
-            seen["event"] = max(seen["event"], 2 if missed else 1)
-
-        atomic = instruction.kind in ("atomic", "reduction")
-        evict_first = instruction.cache_operator == "evict_first"
+    def lines_of(self, kind, sectors, masks, l1):
+        """Return {line: {sector: bytes}} of an access in the order in which L1 takes them."""
         lines = grouped(sectors, masks, l1.per_line)
-        if l1.on_fill and not atomic:
+        if l1.on_fill and kind not in ("atomic", "reduction"):
             # All lines are looked up before the absent ones take their places.
             absent = {line: part for line, part in lines.items() if not l1.contains(line)}
             lines = {line: part for line, part in lines.items() if line not in absent} | absent
-        for line, touched in lines.items():
-            seen["requests"] += 1
-            wanted = set(touched)
-            is_local = line * l1.per_line >= LOCAL
-            if atomic:
-                l1.invalidate(line, wanted)
-                seen["waits"] += instruction.kind == "atomic"
-                leave(len(wanted), *self.l2_atomic(line, touched, l1, totals, evict_first))
-            elif instruction.kind == "store":
-                hits, fetch, forward, written_back = l1.write(line, touched, row, evict_first)
-                totals.update(
-                    l1_write_requests=1,
-                    l1_write_sectors=len(wanted),
-                    l1_write_sector_hits=len(hits),
-                )
-                if is_local:
-                    totals.update(
-                        l1_local_write_sectors=len(wanted), l1_local_write_sector_hits=len(hits)
-                    )
-                self.l1_write_back(written_back, l1, totals, rows)
-                if fetch:
-                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals, evict_first))
-                if forward:
-                    part = {s: touched[s] for s in forward}
-                    leave(len(forward), *self.l2_write(line, part, l1, totals, evict_first))
-            else:
-                totals.update(l1_read_requests=1, l1_read_sectors=len(wanted))
-                totals["l1_local_read_sectors"] += len(wanted) * is_local
-                bypasses = instruction.cache_operator == "bypass_l1"
-                if bypasses or not (is_local or self.config["l1_caches_global"]):
-                    seen["waits"] += 1
-                    leave(len(wanted), *self.l2_read(line, wanted, l1, totals, evict_first))
-                    continue
-                hits, fetch, written_back = l1.read(line, wanted, evict_first)
-                seen["waits"] += hits != wanted
-                if not self.config["filter_l1_hits"]:
-                    fetch |= wanted
-                totals.update(
-                    l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted)
-                )
-                totals["l1_local_read_sector_hits"] += len(hits) * is_local
-                self.l1_write_back(written_back, l1, totals, rows)
-                if fetch:
-                    leave(len(fetch), *self.l2_read(line, fetch, l1, totals, evict_first))
-        return seen
+        return lines
 
-    def l1_write_back(self, written_back, l1, totals, rows):
-        """Write a line of L1 to L2, on the account of the instruction that wrote to it last."""
-        if written_back:
-            line, touched, writer = written_back
-            outcome = self.l2_write(line, touched, l1, totals)
-            rows.setdefault(writer, Counter()).update(leaving(len(touched), *outcome))
+    def bypasses(self, instruction, line, l1):
+        """Return whether a load goes past L1."""
+        is_local = line * l1.per_line >= LOCAL
+        of_all = not (is_local or self.config["l1_caches_global"])
+        return instruction.cache_operator == "bypass_l1" or of_all
+
+    def look_up(self, row, instruction, line, touched, l1, totals):
+        """Look a line of an access up in L1.
+
+        Return the requests that leave it, (kind, line, {sector: bytes}, evict first, row that it counts
+        for), and whether the warp waits for them.
+        """
+        evict_first = instruction.cache_operator == "evict_first"
+        wanted = set(touched)
+        is_local = line * l1.per_line >= LOCAL
+
+        def request(kind, sectors):
+            return kind, line, {s: touched.get(s, ALL_BYTES) for s in sectors}, evict_first, row
+
+        if instruction.kind in ("atomic", "reduction"):
+            l1.invalidate(line, wanted)
+            return [request("atomic", wanted)], instruction.kind == "atomic"
+        if instruction.kind == "store":
+            hits, fetch, forward, written_back = l1.write(line, touched, row, evict_first)
+            totals.update(
+                l1_write_requests=1, l1_write_sectors=len(wanted), l1_write_sector_hits=len(hits)
+            )
+            if is_local:
+                totals.update(
+                    l1_local_write_sectors=len(wanted), l1_local_write_sector_hits=len(hits)
+                )
+            leaves = self.leaving_line(written_back)
+            leaves += [request("read", fetch)] if fetch else []
+            leaves += [request("write", forward)] if forward else []
+            return leaves, False
+        totals.update(l1_read_requests=1, l1_read_sectors=len(wanted))
+        totals["l1_local_read_sectors"] += len(wanted) * is_local
+        if self.bypasses(instruction, line, l1):
+            return [request("read", wanted)], True
+        hits, fetch, written_back = l1.read(line, wanted, evict_first)
+        if not self.config["filter_l1_hits"]:
+            fetch |= wanted
+        totals.update(l1_read_sector_hits=len(hits), l1_read_request_hits=int(hits == wanted))
+        totals["l1_local_read_sector_hits"] += len(hits) * is_local
+        leaves = self.leaving_line(written_back) + ([request("read", fetch)] if fetch else [])
+        return leaves, hits != wanted
+
+    def leaving_line(self, written_back):
+        """Return the write-back of a line, on the account of who wrote to it last, in a list."""
+        if not written_back:
+            return []
+        line, touched, writer = written_back
+        return [("write_back", line, touched, False, writer)]
+
+    def serve(self, request, l1, totals):
+        """Serve a request in L2. Return (sectors, whether one missed, sectors moved by DRAM)."""
+        kind, line, part, evict_first, row = request
+        serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
+        for l2_line, _ in self.l2_lines(line, part, l1):
+            lanes = self.lanes.get(row, 1) if kind == "atomic" else 1
+            self.slice_requests[self.l2.place(l2_line)[0]] += lanes
+        return len(part), *serve(line, part, l1, totals, evict_first)
+
+    def count(self, request, outcome, seen, rows):
+        """Count what L2 said about a request of an access."""
+        kind, _, _, _, row = request
+        if kind == "write_back":
+            rows.setdefault(row, Counter()).update(leaving(*outcome))
+        else:
+            seen.update(leaving(*outcome))
+            seen["event"] = max(seen["event"], 2 if outcome[1] else 1)
 
     def l2_lines(self, l1_line, touched, l1):
         """Regroup {sector of an L1 line: bytes} by L2 line."""
@@ -639,7 +687,7 @@ class PlainMemorySystem:
             moved += len(fetch)
         return missed, moved
 
-    def l2_write(self, l1_line, touched, l1, totals, evict_first=False):
+    def l2_write(self, l1_line, touched, l1, totals, evict_first):
         missed, moved = False, 0
         for line, part in self.l2_lines(l1_line, touched, l1):
             hits, fetch, forward, written_back = self.l2.write(line, part, 0, evict_first)
