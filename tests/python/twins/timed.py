@@ -308,7 +308,7 @@ class Sm:
             first = min(known, key=lambda f: (f.back, f.source), default=None)
             until = max(self.busy, min(first.back, end) if first else end)
             if len(self.held) < self.config["l1_mshrs"]:
-                self.pending += until - self.busy
+                self.pending += max(until - max(self.busy, self.port), 0)
             self.busy = until
             if first and first.back <= self.busy:
                 self.held.remove(first)
