@@ -58,9 +58,7 @@ def _class_interval(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
 
 
-def _dram_cycles(
-    doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING
-) -> Any:
+def _dram_cycles(doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING) -> Any:
     return number(
         f"cycles of the DRAM clock {doc}",
         at_least=at_least,
@@ -168,7 +166,10 @@ class Gpu:
         core="l1.sector_bytes",
     )
     l1_mshrs: int = number(
-        "L1 miss status holding registers per SM", at_least=1, stages=Stage.GREEDY | Stage.TIMED | _MODEL, core=""
+        "L1 miss status holding registers per SM",
+        at_least=1,
+        stages=Stage.GREEDY | Stage.TIMED | _MODEL,
+        core="",
     )
     l1_mshr_targets: int = number(
         "requests that wait for one MSHR of L1", at_least=1, default=8, stages=_TIMING
