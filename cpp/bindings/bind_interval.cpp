@@ -129,21 +129,22 @@ void bind_interval(py::module_& module) {
       },
       py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
       py::arg("num_threads") = 0);
+  // Writable: studies change them to leave an ingredient of the model out.
   py::class_<interval::ResourceDemands>(module, "ResourceDemands")
-      .def_readonly("memory_instructions", &interval::ResourceDemands::memory_instructions)
-      .def_readonly("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
-      .def_readonly("read_misses", &interval::ResourceDemands::read_misses)
-      .def_readonly("read_bytes", &interval::ResourceDemands::read_bytes)
-      .def_readonly("write_requests", &interval::ResourceDemands::write_requests)
-      .def_readonly("write_bytes", &interval::ResourceDemands::write_bytes)
-      .def_readonly("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
-      .def_readonly("dram_bytes", &interval::ResourceDemands::dram_bytes)
-      .def_readonly("dram_write_bytes", &interval::ResourceDemands::dram_write_bytes)
-      .def_readonly("missing_loads", &interval::ResourceDemands::missing_loads)
-      .def_readonly("missing_lines", &interval::ResourceDemands::missing_lines)
-      .def_readonly("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
-      .def_readonly("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
-      .def_readonly("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
+      .def_readwrite("memory_instructions", &interval::ResourceDemands::memory_instructions)
+      .def_readwrite("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
+      .def_readwrite("read_misses", &interval::ResourceDemands::read_misses)
+      .def_readwrite("read_bytes", &interval::ResourceDemands::read_bytes)
+      .def_readwrite("write_requests", &interval::ResourceDemands::write_requests)
+      .def_readwrite("write_bytes", &interval::ResourceDemands::write_bytes)
+      .def_readwrite("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
+      .def_readwrite("dram_bytes", &interval::ResourceDemands::dram_bytes)
+      .def_readwrite("dram_write_bytes", &interval::ResourceDemands::dram_write_bytes)
+      .def_readwrite("missing_loads", &interval::ResourceDemands::missing_loads)
+      .def_readwrite("missing_lines", &interval::ResourceDemands::missing_lines)
+      .def_readwrite("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
+      .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
+      .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
@@ -153,6 +154,7 @@ void bind_interval(py::module_& module) {
   py::class_<interval::PhaseList>(module, "PhaseList")
       .def_readonly("instructions", &interval::PhaseList::instructions)
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)
+      .def_readonly("store_cycles", &interval::PhaseList::store_cycles)
       .def_readonly("span", &interval::PhaseList::span)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
@@ -165,12 +167,16 @@ void bind_interval(py::module_& module) {
              py::dict result;
              result["warps"] = column(&interval::Phase::warps);
              result["all_warps"] = column(&interval::Phase::all_warps);
+             result["busy_sms"] = column(&interval::Phase::busy_sms);
+             result["mean_depth"] =
+                 column_of<double>(list.mean_depth, [](double depth) { return depth; });
              return result;
            })
       .def("sms", [](const interval::PhaseList& list) {
         py::list result;
         for (const interval::SmWork& sm : list.sms) {
-          result.append(py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles));
+          result.append(
+              py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles, sm.drain_instructions));
         }
         return result;
       });
@@ -180,10 +186,9 @@ void bind_interval(py::module_& module) {
                        bool awaits_stores) {
              const interval::Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
-             return interval::KernelWork(trace, values,
-                                         interval::reference_latencies(trace, memory), issue_rate,
-                                         threads_asked_for(num_threads), python_interrupt(),
-                                         awaits_stores);
+             return interval::KernelWork(
+                 trace, values, interval::reference_latencies(trace, memory), issue_rate,
+                 threads_asked_for(num_threads), python_interrupt(), awaits_stores);
            }),
            py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
            py::arg("num_threads") = 0, py::arg("awaits_stores") = false)

@@ -91,8 +91,8 @@ struct WarpCycles {
   double for_stores = 0;  ///< at the end
 };
 WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
-                   const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
-                   const std::vector<char>& awaited) {
+                       const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
+                       const std::vector<char>& awaited) {
   scoreboard.reset();
   double issue = 0;
   double stored = 0;
@@ -144,10 +144,6 @@ class WarpGrouper {
   std::unordered_map<Key, std::size_t, Hash> index_;
   std::vector<WarpGroup> groups_;
 };
-
-}  // namespace
-
-namespace {
 
 double sum(const std::array<std::uint64_t, memory::num_miss_events>& counts) {
   return static_cast<double>(counts[0] + counts[1] + counts[2]);
@@ -203,7 +199,8 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
       const double waits = sum(counters.waits);
       if (waits > 0) {
         for (std::size_t e = 0; e < of_level.size(); ++e) {
-          cycles += static_cast<double>(counters.wait_cycles[e]) / reference_levels[e] * of_level[e];
+          cycles +=
+              static_cast<double>(counters.wait_cycles[e]) / reference_levels[e] * of_level[e];
         }
         result.push_back(cycles / waits);
         continue;
@@ -243,8 +240,11 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
           end.instructions += warp.instructions;
           if (warp.instructions > 0) {
             const WarpCycles cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
-                                              latencies, 1 / issue_rate, scoreboard, awaited);
-            visit(thread, {{static_cast<std::uint32_t>(b), w}, warp.instructions, cycles.all, 1,
+                                                  latencies, 1 / issue_rate, scoreboard, awaited);
+            visit(thread, {{static_cast<std::uint32_t>(b), w},
+                           warp.instructions,
+                           cycles.all,
+                           1,
                            cycles.for_stores});
           }
           begin += warp.counts();

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "common/error.h"
-#include "gpu/reference_machine.h"
 #include "common/sum.h"
+#include "gpu/reference_machine.h"
 
 namespace warpstack::interval {
 namespace {
@@ -38,6 +38,13 @@ class Levels {
     const double above = levels_[upper - 1];
     const double below = levels_[upper];
     return {upper - 1, (count - below) / (above - below)};
+  }
+  /// Calls `add(level, share)` for the level of a count, or for both beside it.
+  template <typename Add>
+  void divide(double count, const Add& add) const {
+    const auto [upper, share] = place(count);
+    add(upper, share);
+    if (share < 1) add(upper + 1, 1 - share);
   }
   [[nodiscard]] std::size_t size() const { return levels_.size(); }
   double operator[](std::size_t i) const { return levels_[i]; }
@@ -86,6 +93,7 @@ struct BlockWork {
   double instructions = 0;
   double cycles = 0;                            ///< of its longest warp
   double reference_cycles = 0;                  ///< of its longest warp
+  double most_instructions = 0;                 ///< of a warp
   std::vector<std::pair<double, double>> ends;  ///< reference cycles, warps that take them
 };
 
@@ -95,6 +103,7 @@ BlockWork block_of(const std::vector<WarpWork>& warps) {
   for (const WarpWork& warp : warps) {
     block.instructions += warp.instructions;
     block.cycles = std::max(block.cycles, warp.cycles);
+    block.most_instructions = std::max(block.most_instructions, warp.instructions);
     block.reference_cycles = std::max(block.reference_cycles, warp.reference_cycles);
     ends[warp.reference_cycles] += 1;
   }
@@ -102,28 +111,24 @@ BlockWork block_of(const std::vector<WarpWork>& warps) {
   return block;
 }
 
-/// Sums up how long each SM has how many warps.
+/// Sums up how long each SM has how many warps beside how many on how many SMs.
 class Populations {
  public:
   Populations(double most_on_sm, double most_of_all, std::size_t num_sms)
       : on_sm_(most_on_sm),
         of_all_(most_of_all),
-        passed_(of_all_.size()),
-        busy_passed_(of_all_.size()),
-        sms_(num_sms, SmProgress{std::vector<double>(of_all_.size()),
-                                 std::vector<double>(of_all_.size()),
-                                 {}}) {}
+        of_busy_(static_cast<double>(num_sms)),
+        passed_(of_all_.size() * of_busy_.size()),
+        sms_(num_sms, SmProgress{std::vector<double>(passed_.size()), {}}) {}
 
   /// Changes in the order of time.
   void add(const Change& change) {
     if (const double cycles = change.time - now_; cycles > 0 && all_ > 0) {
-      const auto [upper, share] = of_all_.place(all_);
-      passed_[upper] += share * cycles;
-      busy_passed_[upper] += share * cycles * busy_;
-      if (share < 1) {
-        passed_[upper + 1] += (1 - share) * cycles;
-        busy_passed_[upper + 1] += (1 - share) * cycles * busy_;
-      }
+      of_all_.divide(all_, [&](std::size_t all, double share) {
+        of_busy_.divide(busy_, [&](std::size_t busy, double other_share) {
+          passed_[all * of_busy_.size() + busy] += share * other_share * cycles;
+        });
+      });
     }
     now_ = change.time;
     SmProgress& sm = sms_[change.sm];
@@ -136,71 +141,53 @@ class Populations {
 
   /// The phases in which there was any time, and the time of each SM in each.
   void take(double scale, PhaseList& launch) {
-    struct Sums {
-      std::size_t phase = 0;
-      double cycles = 0;
-      double busy = 0;
-    };
-    std::map<std::size_t, Sums> phase_of;
+    std::map<std::size_t, std::size_t> phase_of;
     for (const SmProgress& sm : sms_) {
-      for (const SmTime& time : sm.cycles) {
-        Sums& sums = phase_of[time.key];
-        sums.cycles += time.cycles;
-        sums.busy += time.busy;
-      }
+      for (const auto& [key, cycles] : sm.cycles) phase_of.try_emplace(key, 0);
     }
-    for (auto& [key, sums] : phase_of) {
-      sums.phase = launch.phases.size();
+    for (auto& [key, phase] : phase_of) {
+      phase = launch.phases.size();
       const double warps = on_sm_[key % on_sm_.size()];
-      launch.phases.push_back({warps, std::max(of_all_[key / on_sm_.size()], warps),
-                               std::max(sums.busy / sums.cycles, 1.0)});
+      const std::size_t others = key / on_sm_.size();
+      launch.phases.push_back({warps, std::max(of_all_[others / of_busy_.size()], warps),
+                               of_busy_[others % of_busy_.size()]});
     }
     for (std::size_t i = 0; i < sms_.size(); ++i) {
       launch.sms[i].depth.assign(launch.phases.size(), 0);
-      for (const SmTime& time : sms_[i].cycles) {
-        launch.sms[i].depth[phase_of[time.key].phase] = scale * time.cycles;
+      for (const auto& [key, cycles] : sms_[i].cycles) {
+        launch.sms[i].depth[phase_of[key]] = scale * cycles;
       }
     }
   }
 
  private:
-  struct SmTime {
-    std::size_t key;  ///< of a phase
-    double cycles = 0;
-    double busy = 0;  ///< cycles times the SMs that have warps meanwhile
-  };
   struct SmProgress {
-    std::vector<double> passed;       ///< until its last change
-    std::vector<double> busy_passed;  ///< the same
-    std::vector<SmTime> cycles;
+    std::vector<double> passed;  ///< until its last change
+    std::vector<std::pair<std::size_t, double>> cycles;
     double warps = 0;
   };
 
-  /// Adds what passed since the last change to the sums of the SM.
+  /// Counts the time since the last change of an SM.
   void settle(SmProgress& sm) {
-    const auto [upper, share] = on_sm_.place(sm.warps);
-    for (std::size_t of_all = 0; of_all < passed_.size(); ++of_all) {
-      const double cycles = passed_[of_all] - sm.passed[of_all];
-      const double busy = busy_passed_[of_all] - sm.busy_passed[of_all];
-      sm.passed[of_all] = passed_[of_all];
-      sm.busy_passed[of_all] = busy_passed_[of_all];
+    for (std::size_t others = 0; others < passed_.size(); ++others) {
+      const double cycles = passed_[others] - sm.passed[others];
+      sm.passed[others] = passed_[others];
       if (cycles == 0 || sm.warps == 0) continue;
-      const std::size_t key = of_all * on_sm_.size() + upper;
-      add_to(sm, key, share * cycles, share * busy);
-      if (share < 1) add_to(sm, key + 1, (1 - share) * cycles, (1 - share) * busy);
+      on_sm_.divide(sm.warps, [&](std::size_t own, double share) {
+        at(sm, others * on_sm_.size() + own) += share * cycles;
+      });
     }
   }
-  static void add_to(SmProgress& sm, std::size_t key, double cycles, double busy) {
-    auto found = std::ranges::find(sm.cycles, key, &SmTime::key);
-    if (found == sm.cycles.end()) found = sm.cycles.insert(found, {key});
-    found->cycles += cycles;
-    found->busy += busy;
+  static double& at(SmProgress& sm, std::size_t key) {
+    const auto found = std::ranges::find(sm.cycles, key, &std::pair<std::size_t, double>::first);
+    if (found != sm.cycles.end()) return found->second;
+    return sm.cycles.emplace_back(key, 0.0).second;
   }
 
   Levels on_sm_;
   Levels of_all_;
-  std::vector<double> passed_;       ///< cycles so far at each level of all warps
-  std::vector<double> busy_passed_;  ///< the same times the SMs that have warps
+  Levels of_busy_;
+  std::vector<double> passed_;  ///< cycles so far at each level of all warps and of busy SMs
   std::vector<SmProgress> sms_;
   double now_ = 0;
   double all_ = 0;   ///< warps
@@ -209,6 +196,7 @@ class Populations {
 
 bool at_least(const SmWork& a, const SmWork& b) {
   return a.instructions >= b.instructions && a.drain_cycles >= b.drain_cycles &&
+         a.drain_instructions >= b.drain_instructions &&
          std::ranges::equal(a.depth, b.depth, std::greater_equal<>());
 }
 
@@ -236,12 +224,13 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
-    const double lanes = instruction.is_atomic() ? memory.atomic_lanes[row] : 1;
+    const double lanes =
+        instruction.is_atomic() && !memory.atomic_lanes.empty() ? memory.atomic_lanes[row] : 1;
     const double requests = lanes * static_cast<double>(counters.l2_requests);
     const double bytes =
         lanes * static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
-    demands.lsu_cycles +=
-        lanes * static_cast<double>(counters.requests) + static_cast<double>(counters.shared_wavefronts);
+    demands.lsu_cycles += lanes * static_cast<double>(counters.requests) +
+                          static_cast<double>(counters.shared_wavefronts);
     if (instruction.uses_caches()) {
       demands.memory_instructions += static_cast<double>(counters.active_executions);
     }
@@ -301,11 +290,11 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
 ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
-  for (double* sum : {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
-                      &result.read_bytes, &result.write_requests, &result.write_bytes,
-                      &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
-                      &result.missing_loads, &result.hottest_slice_requests, &result.place_wait_l2,
-                      &result.place_wait_dram}) {
+  for (double* sum :
+       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
+        &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
+        &result.dram_write_bytes, &result.missing_loads, &result.hottest_slice_requests,
+        &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;
@@ -344,14 +333,15 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
       },
       awaits_stores);
   std::vector<std::size_t> next(blocks_.size());
-  visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
-              [this, &next](unsigned, const WarpGroup& warp) {
-                const std::size_t block = warp.first.block;
-                WarpWork& work = blocks_[block][next[block]++];
-                work.cycles = warp.cycles;
-                work.store_cycles = warp.store_cycles;
-              },
-              awaits_stores);
+  visit_warps(
+      trace, latencies, issue_rate, num_threads, interrupt,
+      [this, &next](unsigned, const WarpGroup& warp) {
+        const std::size_t block = warp.first.block;
+        WarpWork& work = blocks_[block][next[block]++];
+        work.cycles = warp.cycles;
+        work.store_cycles = warp.store_cycles;
+      },
+      awaits_stores);
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
@@ -397,7 +387,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       changes.push_back({start + after, sm, -warps});
     }
     launch.sms[sm].instructions += scale * block.instructions;
-    launch.sms[sm].drain_cycles = std::max(launch.sms[sm].drain_cycles, block.cycles / 2);
+    SmWork& work = launch.sms[sm];
+    work.drain_cycles = std::max(work.drain_cycles, block.cycles / 2);
+    work.drain_instructions = std::max(work.drain_instructions, block.most_instructions / 2);
     launch.instructions += scale * block.instructions;
   }
   launch.span = scale * alone.last();
@@ -416,7 +408,10 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     most[change.sm] = std::max(most[change.sm], there[change.sm]);
     populations.add(change);
   }
-  for (std::size_t i = 0; i < most.size(); ++i) launch.sms[i].drain_cycles *= 1 - 1 / most[i];
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    launch.sms[i].drain_cycles *= 1 - 1 / most[i];
+    launch.sms[i].drain_instructions *= 1 - 1 / most[i];
+  }
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.
   populations.take(scale * instructions / reference_cycles, launch);
@@ -438,8 +433,8 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
   launch.alone_cycles = cycles / instructions;
   SmWork& sm = launch.sms.emplace_back();
   for (const Wave& wave : waves) {
-    launch.phases.push_back({wave.warps, std::max(wave.total_warps, wave.warps),
-                             std::max(wave.active_sms, 1.0)});
+    launch.phases.push_back(
+        {wave.warps, std::max(wave.total_warps, wave.warps), std::max(wave.active_sms, 1.0)});
     sm.depth.push_back(wave.count * instructions);
     launch.instructions += wave.count * wave.total_warps * instructions;
     launch.span += wave.count * cycles;

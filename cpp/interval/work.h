@@ -42,11 +42,11 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
 /// not say.
 ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
 
-/// A population: how many warps share an SM, and how many share the GPU.
+/// A population: how many warps share an SM, how many share the GPU, and how many SMs these are on.
 struct Phase {
   double warps = 1;      ///< on the SM
   double all_warps = 1;  ///< on all SMs, at least `warps`
-  double busy_sms = 1;   ///< SMs that have warps; a mean
+  double busy_sms = 1;   ///< that have warps
 };
 
 /// What one SM does in a launch.
@@ -57,9 +57,10 @@ struct SmWork {
   /// Half of what its longest block takes alone, as far as its warps compete: 1 - 1 / the most
   /// warps.
   double drain_cycles = 0;
+  double drain_instructions = 0;  ///< the same of the most instructions of a warp
 };
 
-/// A launch as it runs. Phases, `depth`, `instructions` and the first warps do not depend on any
+/// A launch as it runs. Phases, `depth`, instructions and the first warps do not depend on any
 /// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
@@ -91,8 +92,9 @@ Latencies reference_latencies(const trace::KernelTrace& trace, const memory::Mem
 class KernelWork {
  public:
   /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
-  /// reference machine, which issues an instruction per cycle. With `awaits_stores` a warp ends when
-  /// its stores do. Uses `num_threads` threads; the result does not depend on their number. Throws InputError unless the latencies are finite.
+  /// reference machine, which issues an instruction per cycle. With `awaits_stores` a warp ends
+  /// when its stores do. Uses `num_threads` threads; the result does not depend on their number.
+  /// Throws InputError unless the latencies are finite.
   KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
              const Latencies& reference, double issue_rate, unsigned num_threads = 1,
              const InterruptCheck& interrupt = {}, bool awaits_stores = false);

@@ -35,8 +35,8 @@ enum Resource : std::size_t {
 constexpr std::size_t num_resources = 8;
 using Stations = std::array<Station, num_resources>;
 
-/// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC: the
-/// slice's own queue is short.
+/// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC:
+/// the slice's own queue is short.
 constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
     StackComponent::noc,  StackComponent::noc, StackComponent::noc, StackComponent::queue};
@@ -80,16 +80,33 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   return stations;
 }
 
-/// The lines of a load pass one station while others pass the next: where the load takes longest
-/// all its lines count, elsewhere one.
-void overlap_lines(double lines, Stations& stations) {
-  std::size_t longest = lsu;
-  for (std::size_t k = lsu; k < num_resources; ++k) {
-    if (stations[k].demand > stations[longest].demand) longest = k;
+/// The station from `from` to `to` with the longest visit at a rate.
+std::size_t longest_visit(const Stations& stations, double rate, std::size_t from, std::size_t to) {
+  std::size_t longest = from;
+  for (std::size_t k = from + 1; k < to; ++k) {
+    if (residence(stations[k], rate) > residence(stations[longest], rate)) longest = k;
   }
+  return longest;
+}
+
+/// The lines of a load pass one station while others pass the next: all of them count at the
+/// station `longest`, elsewhere one.
+Stations overlapped(Stations stations, double lines, std::size_t longest) {
   for (std::size_t k = lsu; k < num_resources; ++k) {
     if (k != longest) stations[k].demand /= lines;
   }
+  return stations;
+}
+
+/// The rate at which the lines of a load overlap with the longest visit of all: the lowest one, as
+/// every other station in its place leaves some of the time out. Among an SM's own stations the one
+/// with the largest demand has the longest visit at any rate, and so among those that all share.
+double overlapped_rate(double warps, double think, const Stations& stations, double lines) {
+  const std::size_t own = longest_visit(stations, 0, lsu, request_network);
+  const std::size_t shared = longest_visit(stations, 0, request_network, num_resources);
+  const double rate = closed_network_rate(warps, think, overlapped(stations, lines, shared));
+  if (lines == 1 || stations[own].demand <= stations[shared].demand) return rate;
+  return std::min(rate, closed_network_rate(warps, think, overlapped(stations, lines, own)));
 }
 
 /// The round trips of misses, each of which holds an MSHR.
@@ -121,7 +138,8 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
   return result;
 }
 
-/// A load that waits for a place in its set of L1 holds up the load-store unit until data come back.
+/// A load that waits for a place in its set of L1 holds up the load-store unit until data come
+/// back.
 void add_place_waits(const interval::ResourceDemands& demands, const ModelParameters& gpu,
                      Station& unit) {
   using Reference = gpu::ReferenceMachine;
@@ -158,15 +176,17 @@ CpiStack<double> time_by_cause(const interval::ResourceDemands& demands, const S
                                double warps, const CpiStack<double>& stalls) {
   const Stations& stations = solution.stations;
   CpiStack<double> time = stalls;
-  const double at_unit = residence(stations[lsu], solution.rate);
   // The load-store unit waits for places as for MSHRs.
-  const double of_lines = demands.lsu_cycles / std::max(stations[lsu].capacity_cycles, 1e-300);
-  time[StackComponent::l1] += at_unit * std::min(of_lines, 1.0);
-  time[StackComponent::mshr] += at_unit * std::max(1 - of_lines, 0.0);
-
-  for (std::size_t k = send_port; k < num_resources; ++k) {
-    time[shown_as[k]] += residence(stations[k], solution.rate);
-  }
+  const double at_unit = stations[lsu].capacity_cycles;
+  const double of_places = at_unit > 0 ? std::max(1 - demands.lsu_cycles / at_unit, 0.0) : 0;
+  const auto show = [&](std::size_t station, double cycles) {
+    if (station == lsu) {
+      time[StackComponent::mshr] += cycles * of_places;
+      cycles *= 1 - of_places;
+    }
+    time[shown_as[station]] += cycles;
+  };
+  for (std::size_t k = lsu; k < num_resources; ++k) show(k, residence(stations[k], solution.rate));
   // What a bound adds: with that by MSHRs the queues of the trips that hold them, and before the
   // trips waiting for an MSHR. Both may be the capacity of one station; rounding does not decide.
   const double rest =
@@ -181,7 +201,7 @@ CpiStack<double> time_by_cause(const interval::ResourceDemands& demands, const S
   for (std::size_t k = lsu; k < num_resources; ++k) {
     if (stations[k].capacity_cycles > stations[busiest].capacity_cycles) busiest = k;
   }
-  if (busiest != issue) time[shown_as[busiest]] += rest;
+  if (busiest != issue) show(busiest, rest);
   return time;
 }
 
@@ -257,9 +277,10 @@ double closed_network_rate(double customers, double think, std::span<const Stati
   return std::min(rate, bound);
 }
 
-ModelResult evaluate_closed_network(
-    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
-    const StallShares& stall_shares, const ModelParameters& parameters) {
+ModelResult evaluate_closed_network(const interval::PhaseList& launch,
+                                    const interval::ResourceDemands& demands,
+                                    const StallShares& stall_shares,
+                                    const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
   CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
@@ -267,8 +288,8 @@ ModelResult evaluate_closed_network(
     const double for_stores = std::min(launch.store_cycles, think);
     double other = 0;
     for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-      stalls[interval::stall_causes[c]] = (think - for_stores) * stall_shares.shares[c];
-      other += stall_shares.shares[c];
+      stalls[interval::stall_causes[c]] = (think - for_stores) * stall_shares[c];
+      other += stall_shares[c];
     }
     stalls[StackComponent::dep] += (think - for_stores) * std::max(1 - other, 0.0);
     stalls[StackComponent::l2] += for_stores;
@@ -287,56 +308,47 @@ ModelResult evaluate_closed_network(
     solution.trips =
         known != &solution ? known->trips : round_trips(demands, solution.busy_sms, parameters);
     add_place_waits(demands, parameters, solution.stations[lsu]);
-    overlap_lines(demands.missing_lines, solution.stations);
-    solution.unbounded = closed_network_rate(warps, think, solution.stations);
+    const double lines = demands.missing_lines;
+    solution.unbounded = overlapped_rate(warps, think, solution.stations, lines);
     solution.rate = std::min(solution.unbounded, solution.trips.rate);
+    const std::size_t longest = longest_visit(solution.stations, solution.rate, lsu, num_resources);
+    solution.stations = overlapped(solution.stations, lines, longest);
   }
 
   // The launch ends with its last SM.
-  const interval::SmWork* last = nullptr;
   double in_phases = 0;
   double draining = 0;
-  // The last block takes longer than alone by what its accesses wait in the first phase.
-  double slower = 1;
-  const Solution* widest = nullptr;  // of the phases with most warps on an SM
+  // The last block starts among all others: its warps go no faster than those of the fullest phase,
+  // but for issue, where the oldest go first.
+  double paced = 0;
   if (!solutions.empty()) {
     const auto fullest = std::ranges::max_element(launch.phases, {}, &interval::Phase::warps);
-    widest = &solutions[static_cast<std::size_t>(fullest - launch.phases.begin())];
-  }
-  if (widest && launch.alone_cycles > 0) {
-    double waits = 0;
-    for (std::size_t k = lsu; k < num_resources; ++k) {
-      waits += residence(widest->stations[k], widest->rate);
-    }
-    slower += waits / launch.alone_cycles;
+    const Solution& solution = solutions[static_cast<std::size_t>(fullest - launch.phases.begin())];
+    paced = std::max(fullest->warps, 1.0) / solution.unbounded -
+            residence(solution.stations[issue], solution.unbounded) + issue_cycles;
   }
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
       cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
     }
-    if (!last || cycles > in_phases) {
-      last = &sm;
-      in_phases = cycles;
-    }
-    draining = std::max(draining, sm.instructions * issue_cycles + sm.drain_cycles * slower);
+    in_phases = std::max(in_phases, cycles);
+    const double drain = std::max(sm.drain_cycles, sm.drain_instructions * paced);
+    draining = std::max(draining, sm.instructions * issue_cycles + drain);
   }
   ModelResult result;
-  if (!last) return result;
+  if (launch.sms.empty()) return result;
   double cycles = std::max(in_phases, launch.span);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
 
   // The stack is that of the mean SM, until its own end.
-  double in_phases_of_mean = 0;
   for (std::size_t p = 0; p < solutions.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double instructions = launch.mean_depth[p] * warps;
     if (instructions == 0) continue;
-    in_phases_of_mean += instructions / solutions[p].rate;
     const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
-    const CpiStack<double> shares =
-        time_by_cause(demands, solutions[p], warps, stalls);
+    const CpiStack<double> shares = time_by_cause(demands, solutions[p], warps, stalls);
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }

@@ -27,8 +27,8 @@ double closed_network_rate(double customers, double think, std::span<const Stati
 /// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
 /// inner network with a customer per MSHR bounds; before them the burst in which all warps make
 /// their first access.
-ModelResult evaluate_closed_network(
-    const interval::PhaseList& launch, const interval::ResourceDemands& demands,
-    const StallShares& stalls, const ModelParameters& parameters);
+ModelResult evaluate_closed_network(const interval::PhaseList& launch,
+                                    const interval::ResourceDemands& demands,
+                                    const StallShares& stalls, const ModelParameters& parameters);
 
 }  // namespace warpstack::model

@@ -34,7 +34,7 @@ class Evaluator {
   std::span<const interval::Wave> waves_;
   // Of the profile:
   double instructions_;
-  double dram_share_ = 0;                                         ///< of the read misses
+  double dram_share_ = 0;  ///< of the read misses
   StallShares stalls_;
   // For the issue rate and request sizes of the last configuration:
   double issue_rate_ = 0;

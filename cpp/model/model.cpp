@@ -104,6 +104,7 @@ void check(const ModelParameters& parameters) {
       {"noc_bandwidth_gbs", parameters.noc_bandwidth_gbs},
       {"dram_bandwidth_gbs", parameters.dram_bandwidth_gbs},
       {"l2_slices", parameters.l2_requests_per_cycle},
+      {"l2_sector_bytes", parameters.l2_request_bytes},
   };
   for (const auto& [field, value] : positive) {
     if (!(value > 0)) {
@@ -115,6 +116,8 @@ void check(const ModelParameters& parameters) {
       {"dram_latency", parameters.dram_latency},
       {"noc_control_bytes", parameters.noc_control_bytes},
       {"noc_sm_bytes_per_cycle", parameters.noc_sm_bytes_per_cycle},
+      {"l2_slice_bytes_per_cycle", parameters.l2_bytes_per_cycle},
+      {"dram_turnaround_cycles", parameters.dram_turnaround_cycles},
   };
   for (const auto& [field, value] : given) {
     if (!(value >= 0) || !std::isfinite(value)) {
@@ -142,12 +145,23 @@ bool reads_phases(const Model& model) { return model.of_launch != nullptr; }
 
 std::vector<std::string_view> fields_of(const Model& model) {
   if (model.of_launch) {
-    return {"scheduler",         "l1_mshrs",          "noc_queue_entries",
-            "clock_ghz",         "noc_bandwidth_gbs", "noc_sm_bytes_per_cycle",
-            "noc_control_bytes", "l2_clock_ghz",      "l2_slices",
-            "l2_slice_request_cycles", "l2_slice_bytes_per_cycle",
-            "dram_bandwidth_gbs", "dram_channels", "dram_clock_ghz", "dram_row_bytes",
-            "dram_cl", "dram_twtr"};
+    return {"scheduler",
+            "l1_mshrs",
+            "noc_queue_entries",
+            "clock_ghz",
+            "noc_bandwidth_gbs",
+            "noc_sm_bytes_per_cycle",
+            "noc_control_bytes",
+            "l2_clock_ghz",
+            "l2_slices",
+            "l2_slice_request_cycles",
+            "l2_slice_bytes_per_cycle",
+            "dram_bandwidth_gbs",
+            "dram_channels",
+            "dram_clock_ghz",
+            "dram_row_bytes",
+            "dram_cl",
+            "dram_twtr"};
   }
   if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;
@@ -178,12 +192,7 @@ Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
   const double stall = sum(intervals_.stall_cycles);
   for (std::size_t c = 0; c < interval::num_stall_causes && stall > 0; ++c) {
-    stalls_.shares[c] = sum(intervals_.stall_by_cause[c]) / stall;
-  }
-  const std::vector<double>& for_results = intervals_.stall_by_cause[0];
-  static_assert(interval::stall_causes[0] == StackComponent::dep);
-  if (const double all = sum(for_results); all > 0) {
-    for (const double cycles : for_results) stalls_.dep_length += cycles * cycles / all;
+    stalls_[c] = sum(intervals_.stall_by_cause[c]) / stall;
   }
 }
 
@@ -238,7 +247,7 @@ CpiStack<double> Evaluator::evaluate_wave(std::size_t index, const ModelParamete
   const double exposed = std::max(contention_free - issue, 0.0);
   double split = 0;
   for (std::size_t c = 1; c < interval::num_stall_causes; ++c) {
-    split += stack[interval::stall_causes[c]] = exposed * stalls_.shares[c];
+    split += stack[interval::stall_causes[c]] = exposed * stalls_[c];
   }
   stack[StackComponent::dep] = std::max(exposed - split, 0.0);
   // Delays below the issue limit cost nothing; the rest of them shows.
@@ -258,8 +267,8 @@ ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const 
   if (!kernel_.phases.phases.empty()) {
     return model_.of_launch(kernel_.phases, demands, stalls_, parameters);
   }
-  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands,
-                          stalls_, parameters);
+  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands, stalls_,
+                          parameters);
 }
 
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {

@@ -35,11 +35,8 @@ struct ModelParameters {
   double l2_bytes_per_cycle = 0;  ///< read or written by all slices; 0: no limit
 };
 
-/// Why the representative warp stalls.
-struct StallShares {
-  std::array<double, interval::num_stall_causes> shares{};  ///< of the stall cycles, by cause
-  double dep_length = 0;  ///< cycles of the stall for a result that a cycle of dep is part of; mean
-};
+/// Parts of the stall cycles of the representative warp, by cause.
+using StallShares = std::array<double, interval::num_stall_causes>;
 
 /// A kernel as the models see it.
 struct ModelInput {

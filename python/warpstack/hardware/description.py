@@ -58,9 +58,7 @@ def _class_interval(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
 
 
-def _dram_cycles(
-    doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING
-) -> Any:
+def _dram_cycles(doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING) -> Any:
     return number(
         f"cycles of the DRAM clock {doc}",
         at_least=at_least,

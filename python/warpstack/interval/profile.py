@@ -321,8 +321,8 @@ class IntervalProfile:
             raise InputError("a hand-made profile has no thread blocks to play; see waves()")
         launch = self._core_phases(as_gpu(gpu))
         assert launch is not None
-        table = pd.DataFrame(launch.columns())
-        fullest = max((depth for depth, _, _ in launch.sms()), key=sum)
+        table = pd.DataFrame(launch.columns())[["warps", "all_warps"]]
+        fullest = max((depth for depth, *_ in launch.sms()), key=sum)
         table.insert(0, "depth", fullest)
         table["active_sms"] = table["all_warps"] / table["warps"]
         return table[table["depth"] > 0].reset_index(drop=True)

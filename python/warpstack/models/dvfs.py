@@ -61,14 +61,20 @@ class CrispCounters:
         sms = max(result.active_sms, 1)
         cycles = result._core.sm_cycles / sms
         slots = result._core.slots
-        parts = [*_MEMORY_PARTS, *(["l2"] if result.gpu.l2_clock_ghz else [])]
+        gpu = result.gpu
+        parts = [*_MEMORY_PARTS, *(["l2"] if gpu.l2_clock_ghz else [])]
+        waiting = sum(slots[part] for part in parts)
+        beyond_l1 = gpu.l2_latency + gpu.dram_latency
+        if not gpu.l2_clock_ghz and beyond_l1:
+            # Loads that wait for DRAM count their way through L2, which is at the clock of the SM.
+            waiting -= slots["dram"] * gpu.l2_latency / beyond_l1
         total = sum(slots.values())
         per_slot = cycles / total if total else 0.0
         store_stall = result.store_stall_slots * per_slot
         return cls(
             cycles=cycles,
             load_critical=result.load_critical_cycles / sms,
-            load_stall=max(sum(slots[part] for part in parts) * per_slot - store_stall, 0.0),
+            load_stall=max(waiting * per_slot - store_stall, 0.0),
             store_stall=store_stall,
         )
 

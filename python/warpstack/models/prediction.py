@@ -533,7 +533,10 @@ _STAGE_FIELDS = CACHE_FIELDS | INTERVAL_FIELDS
 
 @checked
 def fields_used(models: str | Iterable[str]) -> set[str]:
-    """Return the fields of `Gpu` that a prediction with these models depends on."""
+    """Return the fields of `Gpu` that a prediction with these models depends on.
+
+    An order of accesses may read more of them.
+    """
     used = set(_STAGE_FIELDS)
     for model in model_list(models):
         model = _present_name(model)

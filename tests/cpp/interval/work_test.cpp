@@ -53,5 +53,84 @@ TEST(KernelWork, NoInstructionIsLost) {
   }
 }
 
+TEST(KernelWork, WarpsWaitForTheirStores) {
+  // Two instructions in 2 cycles; the store is issued in the second and takes 100.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace =
+      make_kernel(1, 32, {{"MOV", {1}, {}, {}}, {"STG.E", {}, {2, 3}, address}});
+  const Latencies hundred(2, 100);
+  const PhaseList list = KernelWork(trace, hundred, hundred, 1, 1, {}, true).play(1, 1);
+  EXPECT_DOUBLE_EQ(list.span, 101);
+  EXPECT_DOUBLE_EQ(list.alone_cycles, 101.0 / 2);
+  EXPECT_DOUBLE_EQ(list.store_cycles, 99.0 / 2);
+  const PhaseList without = KernelWork(trace, hundred, hundred, 1).play(1, 1);
+  EXPECT_DOUBLE_EQ(without.span, 2);
+  EXPECT_DOUBLE_EQ(without.store_cycles, 0);
+}
+
+TEST(KernelWork, BusySmsAreCounted) {
+  // Three blocks of a warp with four instructions, two SMs: both for four cycles, one for four
+  // more.
+  const trace::KernelTrace trace =
+      make_kernel(3, 32, std::vector<testing::Step>(4, {"MOV", {1}, {}, {}}));
+  const PhaseList list = work_of(trace, 4, 1).play(2, 1);
+  EXPECT_DOUBLE_EQ(list.phases[0].busy_sms, 2);
+  EXPECT_DOUBLE_EQ(list.phases[1].busy_sms, 1);
+  // 8 instructions on one SM, 4 on the other one.
+  EXPECT_DOUBLE_EQ(list.mean_depth[0], 4);
+  EXPECT_DOUBLE_EQ(list.mean_depth[1], 2);
+}
+
+TEST(Demands, AtomicsOnOneWordAndTheHottestSlice) {
+  // A reduction by 32 lanes on one word has 32 requests of a sector; one of two slices gets them.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace = make_kernel(1, 32, {{"RED.E.ADD", {}, {2, 3}, address}});
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 1;
+  memory::InstructionCounters& counters = memory.per_row.emplace_back();
+  counters.executions = counters.active_executions = 1;
+  counters.requests = counters.l2_requests = counters.l2_request_sectors = 1;
+  memory.atomic_lanes = {32};
+  memory.slice_requests = {0, 32};
+  const ResourceDemands demands = demands_of(trace, memory);
+  EXPECT_DOUBLE_EQ(demands.lsu_cycles, 32);
+  EXPECT_DOUBLE_EQ(demands.write_requests, 32);
+  EXPECT_DOUBLE_EQ(demands.write_bytes, 32 * 32);
+  EXPECT_DOUBLE_EQ(demands.hottest_slice_requests, 64);  // as if the other one got as many
+}
+
+TEST(Demands, LinesOfALoadThatMisses) {
+  // Two loads of 32 lines: one hits, the other misses with all of them.
+  const auto address = [](std::uint64_t thread) { return 0x7000'0000 + 128 * thread; };
+  const trace::KernelTrace trace = make_kernel(1, 32, {{"LDG.E", {1}, {2}, address}});
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 2;
+  memory::InstructionCounters& counters = memory.per_row.emplace_back();
+  counters.executions = counters.active_executions = 2;
+  counters.requests = 64;
+  counters.l2_requests = 32;
+  counters.events = {1, 1, 0};
+  const ResourceDemands demands = demands_of(trace, memory);
+  EXPECT_DOUBLE_EQ(demands.missing_loads, 0.5);
+  EXPECT_DOUBLE_EQ(demands.missing_lines, 32);
+  EXPECT_DOUBLE_EQ(demands.read_misses, 16);
+}
+
+TEST(Latencies, AreWhatWarpsWaitedFor) {
+  // Of four loads two hit in L2 by their own events; what their warps waited for last was DRAM
+  // three times, and 680 of 1020 cycles of the reference machine because the line was on its way.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace = make_kernel(1, 32, {{"LDG.E", {1}, {2}, address}});
+  memory::MemoryProfile memory;
+  memory::InstructionCounters& counters = memory.per_row.emplace_back();
+  counters.events = {0, 2, 2};
+  const gpu::MemoryLatencies levels = {.l1 = 25, .l2 = 240, .dram = 440};
+  EXPECT_DOUBLE_EQ(latencies(trace, memory, {}, levels)[0], (240 + 680) / 2);
+  counters.waits = {0, 1, 3};
+  counters.wait_cycles = {0, 120, 680};
+  EXPECT_DOUBLE_EQ(latencies(trace, memory, {}, levels)[0], (240 + 2 * 680) / 4.0);
+  EXPECT_DOUBLE_EQ(wait_shares(counters)[2], 0.75);
+}
+
 }  // namespace
 }  // namespace warpstack::interval

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "gpu/reference_machine.h"
 #include "kernels.h"
 #include "model/model.h"
 
@@ -80,7 +81,7 @@ std::vector<testing::Step> random_steps(Random& random) {
   const auto reg = [&random] { return static_cast<std::uint16_t>(random.whole(0, 5)); };
   std::vector<testing::Step> steps;
   for (std::uint64_t i = random.whole(1, 7); i > 0; --i) {
-    switch (random.whole(0, 5)) {
+    switch (random.whole(0, 6)) {
       case 0:
         steps.push_back({"LDG.E", {reg()}, {reg()}, address});
         break;
@@ -91,6 +92,9 @@ std::vector<testing::Step> random_steps(Random& random) {
         steps.push_back({"LDS", {reg()}, {reg()}, address});
         break;
       case 3:
+        steps.push_back({"RED.E.ADD", {}, {reg(), reg()}, address});
+        break;
+      case 4:
         steps.push_back({"MUFU.RCP", {reg()}, {reg()}, {}});
         break;
       default:
@@ -121,6 +125,10 @@ std::vector<std::vector<Program>> random_blocks(Random& random, std::size_t step
 memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& trace) {
   memory::MemoryProfile memory;
   memory.simulated_instructions = 100;
+  const bool waits_are_known = random.chance(0.5);
+  using Reference = gpu::ReferenceMachine;
+  constexpr std::array<std::uint64_t, memory::num_miss_events> reference_levels = {
+      Reference::normal, Reference::l2, Reference::l2 + Reference::dram};
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
     memory::InstructionCounters counters;
     counters.executions = counters.active_executions = random.whole(1, 20);
@@ -131,12 +139,20 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
       counters.dram_requests = random.whole(0, counters.l2_requests);
       counters.l2_request_sectors = counters.l2_requests * random.whole(1, 4);
       counters.dram_sectors = counters.dram_requests * random.whole(1, 4);
+      for (std::size_t e = 0; waits_are_known && e < memory::num_miss_events; ++e) {
+        counters.waits[e] = random.whole(0, 5);
+        counters.wait_cycles[e] = random.whole(0, counters.waits[e] * reference_levels[e]);
+      }
       memory.totals[memory::Total::dram_read_sectors] += counters.dram_sectors;
     } else if (instruction.is_memory()) {
       counters.shared_wavefronts = random.whole(1, 40);
     }
     memory.per_row.push_back(counters);
+    memory.atomic_lanes.push_back(random.chance(0.5) ? 1 : random.real(1, 32));
   }
+  memory.totals[memory::Total::dram_write_sectors] = random.whole(0, 500);
+  memory.slice_requests = {random.real(0, 1000), random.real(0, 1000)};
+  if (random.chance(0.3)) memory.place_wait_cycles = {random.whole(0, 5000), random.whole(0, 5000)};
   return memory;
 }
 
@@ -161,6 +177,7 @@ struct Gpu {
   ModelParameters parameters;
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;
+  bool awaits_stores = false;
 };
 
 Gpu random_gpu(Random& random) {
@@ -179,6 +196,9 @@ Gpu random_gpu(Random& random) {
   p.noc_sm_bytes_per_cycle = random.chance(0.5) ? 0 : random.scale(1, 128);
   p.noc_control_bytes = random.chance(0.5) ? 0 : 8;
   p.l2_requests_per_cycle = random.scale(0.5, 96);
+  p.l2_bytes_per_cycle = random.chance(0.5) ? 0 : random.scale(16, 4096);
+  p.dram_turnaround_cycles = random.chance(0.5) ? 0 : random.scale(0.1, 20);
+  gpu.awaits_stores = random.chance(0.5);
   gpu.num_sms = static_cast<std::uint32_t>(random.whole(1, 12));
   gpu.blocks_per_sm = static_cast<std::uint32_t>(random.whole(1, 6));
   return gpu;
@@ -188,7 +208,8 @@ interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
   return interval::KernelWork(
              kernel.trace,
              interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
-             interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate)
+             interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate,
+             1, {}, gpu.awaits_stores)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }
 
@@ -266,7 +287,11 @@ INSTANTIATE_TEST_SUITE_P(
         Field{"noc_control_bytes", [](Gpu& g) -> double& { return g.parameters.noc_control_bytes; },
               true, false},
         Field{"l2_slices", [](Gpu& g) -> double& { return g.parameters.l2_requests_per_cycle; },
-              false, false}),
+              false, false},
+        Field{"l2_slice_bytes_per_cycle",
+              [](Gpu& g) -> double& { return g.parameters.l2_bytes_per_cycle; }, false, false},
+        Field{"dram_turnaround",
+              [](Gpu& g) -> double& { return g.parameters.dram_turnaround_cycles; }, true, false}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(MonotoneLaunch, MoreBlocksOfTheSameKindAreNeverFaster) {

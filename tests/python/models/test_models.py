@@ -593,10 +593,11 @@ def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
     }
     for field, value in changes.items():
         of = crowded if field == "scheduler" else kernel
-        reference = ws.predict(of, base, MODELS).set_index("model")["cycles"]
+        order = {"access_order": "round_robin"}
+        reference = ws.predict(of, base, MODELS, **order).set_index("model")["cycles"]
         # A clock brings its latencies along, unless they are given.
         gpu = base.replace(**{"dram_latency": base.dram_latency, field: value})
-        changed = ws.predict(of, gpu, MODELS).set_index("model")["cycles"]
+        changed = ws.predict(of, gpu, MODELS, **order).set_index("model")["cycles"]
         for model in MODELS:
             used = ws.models.fields_used(model)
             assert (changed[model] != reference[model]) == (field in used), (model, field)

@@ -11,8 +11,10 @@ import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
 from strategies import gpus, kernels
+from twins import interval as plain_interval
 from twins import network as plain
 from warpstack import _core
+from warpstack.hardware.stages import Stage, class_values, to_core
 from warpstack.models.prediction import _parameters
 
 MODEL = "closed_network"
@@ -25,16 +27,31 @@ DEMANDS = (
     "write_bytes",
     "dram_read_requests",
     "dram_bytes",
+    "dram_write_bytes",
+    "missing_loads",
+    "missing_lines",
+    "hottest_slice_requests",
+    "place_wait_l2",
+    "place_wait_dram",
 )
 
 
-#: The machine by whose time it is decided who runs beside whom (MDM's has its latencies).
-REFERENCE = plain_pascal(texture_latency=25, issue_width=1)
+def warp_program(kernel, block, warp, latencies):
+    """Return the warp as the plain definition of intervals wants it."""
+    columns, table = kernel.warp(block, warp), kernel.instructions
+    return [
+        (table.sources[row], table.destinations[row], latencies[row], mask != 0)
+        for row, mask in zip(
+            columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
+        )
+    ]
 
 
-def caches_of(gpu):
-    """Return the fields that a memory profile depends on."""
-    return {field: getattr(gpu, field) for field in ws.memory.caches.cache_fields("round_robin")}
+def reference_latencies(kernel, memory):
+    """Return latencies on the machine by whose time it is decided who runs beside whom (MDM's has them)."""
+    machine_ = plain_pascal(texture_latency=25)
+    classes = class_values(to_core(machine_, Stage.INTERVAL)["latency"])
+    return _core.latencies(kernel._core, memory._core, classes, 25, 120, 220)
 
 
 def stall_shares(profile):
@@ -101,63 +118,62 @@ def machines():
 
 @pytest.mark.slow
 @settings(max_examples=rounds(60))
-@given(kernels(), gpus(), st.sampled_from(["gto", "lrr"]), st.sampled_from([1, 2, 7]))
-def test_equals_plain_definition(kernel, gpu, scheduler, num_sms):
+@given(
+    kernels(),
+    gpus(),
+    st.sampled_from(["gto", "lrr"]),
+    st.sampled_from([1, 2, 7]),
+    st.sampled_from(["none", "awaited"]),
+    st.sampled_from(["timed", "greedy"]),
+)
+def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order):
     assume(kernel.num_instructions > 0)
-    gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms)
-    memory = ws.simulate_caches(kernel, gpu)
+    gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms, store_acknowledgement=stores)
+    memory = ws.simulate_caches(kernel, gpu, access_order=order)
     profile = ws.interval_profile(kernel, gpu, memory)
-    reference = ws.interval_profile(kernel, REFERENCE.replace(**caches_of(gpu)), memory)
+    reference = reference_latencies(kernel, memory)
     # Every warp by itself, block by block.
-    blocks = []
+    table = kernel.instructions
+    stores_of = table["kind"].isin(["store", "atomic", "reduction"]) & ~table["space"].isin(
+        ["shared", "none"]
+    )
+    blocks, for_stores = [], 0
     for block, (_, warps) in enumerate(kernel.blocks()):
         works = []
         for warp in range(len(warps)):
             times = []
+            executed = kernel.warp(block, warp)["instruction"].tolist()
+            awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
                 (profile._source.latencies, gpu.issue_width),
-                (reference._source.latencies, 1),
+                (reference, 1),
             ):
-                columns = _core.build_intervals(
-                    kernel._core,
-                    (block, warp),
-                    latencies,
-                    memory._core,
-                    issue_rate=issue_rate,
-                    merge_threshold=0.0,
-                    observed_misses=False,
-                    l1_unit_bytes=0.0,
-                    l2_unit_bytes=0.0,
-                ).columns
-                n = columns["instructions"].sum()
-                times.append(n / issue_rate + columns["stall_cycles"].sum())
-            if n:
-                works.append((n, *times))
+                program = warp_program(kernel, block, warp, latencies)
+                at_end = plain_interval.store_cycles(program, awaited, issue_rate)
+                times.append((plain_interval.cycles(program, issue_rate) + at_end, at_end))
+            if executed:
+                works.append((len(executed), times[0][0], times[1][0]))
+                for_stores += times[0][1]
         blocks.append(works)
     slots = ws.occupancy(kernel, gpu)["blocks_per_sm"]
-    depth, totals, alone, span, first = plain.play(blocks, kernel.num_blocks, num_sms, slots)
+    expected = plain.play(blocks, kernel.num_blocks, num_sms, slots)
     launch = profile._core_phases(gpu)
-    assert launch.alone_cycles == pytest.approx(alone, rel=1e-9)
-    assert launch.span == pytest.approx(span, rel=1e-9)
-    assert (launch.first_warps, launch.first_all_warps) == first
+    assert launch.alone_cycles == pytest.approx(expected["alone"], rel=1e-9)
+    assert launch.span == pytest.approx(expected["span"], rel=1e-9)
+    assert (launch.first_warps, launch.first_all_warps) == expected["first"]
+    for_stores /= sum(n for block in blocks for n, _, _ in block)
+    assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
     core = _core.demands_of(kernel._core, memory._core)
     demands = {name: getattr(core, name) for name in DEMANDS}
     cycles, stack = plain.predict(
-        [(depth[sm], *totals[sm]) for sm in depth],
-        alone,
-        span,
-        first,
-        demands,
-        stall_shares(profile),
-        _parameters(gpu),
+        expected, demands, stall_shares(profile), _parameters(gpu), for_stores
     )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-6)
     assert prediction.ipc == pytest.approx(kernel.num_instructions / cycles, rel=1e-6)
-    assert sum(prediction.cpi_stack.values()) == pytest.approx(sum(stack.values()), rel=1e-6)
-    if len(depth) == 1:  # else another SM may end at the same time
-        for part, value in stack.items():
-            assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
+    assert prediction.cpi == pytest.approx(sum(stack.values()), rel=1e-6)
+    for part, value in stack.items():
+        assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
 
 
 @pytest.mark.slow
@@ -178,18 +194,21 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "write_bytes": table["write_requests"].sum() * line / n,
         "dram_read_requests": table["dram_read_requests"].sum() / n,
         "dram_bytes": table["dram_requests"].sum() * gpu.l2_sector_bytes / n,
+        "missing_loads": np.minimum(table["read_misses"], table["memory_instructions"]).sum() / n,
+        "hottest_slice_requests": requests.sum() / n,
     }
+    nothing = {"dram_write_bytes": 0, "missing_lines": 1, "place_wait_l2": 0, "place_wait_dram": 0}
     [wave] = profile.waves(gpu)
     alone = n / gpu.issue_width + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
+    launch = {
+        "sms": [({(*population, wave.active_sms): n}, 0, 0, 0)],
+        "alone": alone / n,
+        "span": alone,
+        "first": population,
+    }
     cycles, stack = plain.predict(
-        [({population: n}, 0, 0)],
-        alone / n,
-        alone,
-        population,
-        demands,
-        stall_shares(profile),
-        _parameters(gpu),
+        launch, demands | nothing, stall_shares(profile), _parameters(gpu)
     )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-9)

@@ -32,6 +32,20 @@ def cycles(instructions, issue_rate):
     return len(instructions) / issue_rate + stalls
 
 
+def store_cycles(instructions, awaited, issue_rate):
+    """Return the cycles at its end in which the warp waits for the latencies of its stores.
+
+    awaited: whether an instruction is a store.
+    """
+    stalled, done = 0.0, 0.0
+    for k, stall, _ in run(instructions, issue_rate):
+        stalled += stall
+        *_, latency, active = instructions[k]
+        if awaited[k] and active:
+            done = max(done, k / issue_rate + stalled + latency)
+    return max(done - cycles(instructions, issue_rate), 0)
+
+
 def intervals(instructions, issue_rate, threshold=0.0):
     """Return [(indices of the instructions, [(stall, producer)])]: short stalls stay in the interval."""
     found, members, stalls = [], [], []

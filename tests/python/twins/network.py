@@ -9,8 +9,10 @@ CAUSES = ("dep", "l1", "l2", "dram")
 def play(blocks, num_blocks, num_sms, blocks_per_sm):
     """Play a launch; blocks: [[(instructions, cycles alone, reference cycles)]] of the traced ones.
 
-    Returns {SM: {(warps, all warps): instructions of each warp}}, {SM: (instructions, cycles in
-    which it drains)}, cycles per instruction alone, span, and the first warps of the fullest SM and of all.
+    Returns a dictionary: ``sms``, a list of ({phase: instructions of each warp}, instructions, cycles
+    and instructions of a warp in which it drains) per SM; cycles per instruction ``alone``; ``span``;
+    ``first``, the first warps of the fullest SM and of all. A phase is (warps of the SM, warps of all,
+    SMs that have some).
     """
     warps = [warp for block in blocks for warp in block]
     issued = sum(n for n, _, _ in warps)
@@ -25,36 +27,40 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         free[free.index(slot)] = (slot[0] + max(w[2] for w in block), *slot[1:])
         alone[alone.index(min(alone))] += max(w[1] for w in block)
         resident += [(slot[0], slot[0] + reference, slot[2]) for _, _, reference in block]
-        n, longest = totals.get(slot[2], (0, 0))
+        n, longest, most = totals.get(slot[2], (0, 0, 0))
         totals[slot[2]] = (
             n + sum(w[0] for w in block),
             max(longest, max(w[1] for w in block)),
+            max(most, max(w[0] for w in block)),
         )
-    most = max(map(len, blocks)) * blocks_per_sm
-    of_sm, of_all = levels(most), levels(most * num_sms)
+    largest = max(map(len, blocks)) * blocks_per_sm
+    of_sm, of_all = levels(largest), levels(largest * num_sms)
+    of_busy = levels(min(num_sms, num_blocks))
     times = sorted({time for start, end, _ in resident for time in (start, end)})
     depth = {sm: {} for sm in totals}
     for now, later in itertools.pairwise(times):
         there = [sm for start, end, sm in resident if start <= now < end]
         for sm in set(there):
-            for w, share in between(of_sm, there.count(sm)):
-                for v, other_share in between(of_all, len(there)):
-                    key = (w, max(w, v))
-                    cycles = share * other_share * (later - now)
-                    depth[sm][key] = depth[sm].get(key, 0) + cycles * scale
+            for parts in itertools.product(
+                between(of_sm, there.count(sm)),
+                between(of_all, len(there)),
+                between(of_busy, len(set(there))),
+            ):
+                phase = tuple(level for level, _ in parts)
+                cycles = math.prod(share for _, share in parts) * (later - now)
+                depth[sm][phase] = depth[sm].get(phase, 0) + cycles * scale
     first = [sm for start, _, sm in resident if start == 0]
-    fullest = max(first.count(sm) for sm in first)
-    drains = {}
-    for sm, (n, longest) in totals.items():
+    sms = []
+    for sm, (n, longest, most) in totals.items():
         at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
-        drains[sm] = (n, longest / 2 * (1 - 1 / at_once))
-    return (
-        depth,
-        drains,
-        sum(w[1] for w in warps) / issued,
-        max(alone),
-        (fullest, len(first)),
-    )
+        half = (1 - 1 / at_once) / 2
+        sms.append((depth[sm], n, longest * half, most * half))
+    return {
+        "sms": sms,
+        "alone": sum(w[1] for w in warps) / issued,
+        "span": max(alone),
+        "first": (max(first.count(sm) for sm in first), len(first)),
+    }
 
 
 def levels(most):
@@ -75,17 +81,20 @@ def between(of_levels, count):
     return [(above, share), (below, 1 - share)]
 
 
-def network_rate(customers, think, stations):
-    """Solve the network by bisection; stations: [(demand, capacity cycles, competitors)]."""
-    bound = min((1 / c for _, c, _ in stations if c > 0), default=math.inf)
+def network_rate(customers, think, stations, lines=1):
+    """Solve the network by bisection; stations: {name: (demand, capacity cycles, competitors)}.
+
+    Of a load of ``lines`` lines all count where it takes longest, elsewhere one.
+    """
+    bound = min((1 / c for _, c, _ in stations.values() if c > 0), default=math.inf)
 
     def time(rate):
-        total = think
-        for demand, cycles, competitors in stations:
-            free = 1 - (1 - 1 / max(competitors, 1)) * cycles * rate
-            if demand > 0:
-                total += demand / free if free > 0 else math.inf
-        return total
+        visits = {name: stay(station, rate) for name, station in stations.items()}
+        issuing = visits.pop("issue", 0)
+        longest = max(visits.values(), default=0)
+        if longest == math.inf:
+            return math.inf
+        return think + issuing + longest + (sum(visits.values()) - longest) / lines
 
     if time(0) == 0:
         return bound
@@ -101,72 +110,130 @@ def network_rate(customers, think, stations):
     return low
 
 
-def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
-    """Return (cycles, stack per instruction of the SM that ends last).
+def stay(station, rate):
+    """Cycles of a visit, waiting included."""
+    demand, cycles, competitors = station
+    free = 1 - (1 - 1 / max(competitors, 1)) * cycles * rate
+    if demand == 0:
+        return 0.0
+    return demand / free if free > 0 else math.inf
 
-    sms: [({(warps, all warps): instructions of each warp}, instructions, cycles in which it drains)];
-    alone_cycles: per instruction; first: warps of the fullest SM and of all at the start; demands: a
-    dictionary per instruction; stall_shares: of the stall cycles by cause; gpu: parameters by name.
-    """
+
+#: Where waiting shows in the stack.
+SHOWN = {
+    "send": "noc",
+    "receive": "noc",
+    "request": "noc",
+    "reply": "noc",
+    "slice": "noc",
+    "dram": "queue",
+}
+#: Latencies of the reference machine: L2, and what DRAM adds.
+REFERENCE_L2, REFERENCE_DRAM = 120, 220
+
+
+def services(d, gpu):
+    """Return the cycles of an instruction at what an SM has for itself, and at what all share."""
     noc = gpu["clock_ghz"] / gpu["noc_bandwidth_gbs"]
-    issue = 1 / gpu["issue_width"]
-    shown = {"lsu": "l1", "send": "noc", "receive": "noc", "request": "noc", "reply": "noc"}
-    shown |= {"l2": "l2", "dram": "queue"}
-    think = max(alone_cycles - issue, 0)
-    d, port = demands, gpu["noc_sm_bytes_per_cycle"]
     sent = d["write_bytes"] + d["read_misses"] * gpu["noc_control_bytes"]
-    own = {"issue": issue, "lsu": d["lsu_cycles"]}
-    if port:
+    own = {"issue": 1 / gpu["issue_width"], "lsu": d["lsu_cycles"]}
+    if port := gpu["noc_sm_bytes_per_cycle"]:
         own |= {"send": sent / port, "receive": d["read_bytes"] / port}
-    shared = {
-        "request": sent * noc,
-        "reply": d["read_bytes"] * noc,
-        "l2": (d["read_misses"] + d["write_requests"]) / gpu["l2_requests_per_cycle"],
-        "dram": d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"],
-    }
-    stalls = {cause: think * stall_shares[cause] for cause in CAUSES}
-    stalls["dep"] += think * max(1 - sum(stall_shares.values()), 0)
+    requests = d["read_misses"] + d["write_requests"]
+    at_slice = d["hottest_slice_requests"] / gpu["l2_requests_per_cycle"]
+    if gpu["l2_bytes_per_cycle"] and requests:
+        read = d["read_bytes"] / requests  # bytes per request
+        at_slice = max(at_slice, d["hottest_slice_requests"] * read / gpu["l2_bytes_per_cycle"])
+    at_dram = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
+    if d["dram_bytes"]:
+        written = d["dram_write_bytes"]
+        read = d["dram_bytes"] - written
+        # Of two requests that wait both go the other way with the probability of a turn.
+        turns = read * written / d["dram_bytes"] / gpu["l2_sector_bytes"]
+        at_dram += turns / 2 * gpu["dram_turnaround_cycles"]
+    shared = {"request": sent * noc, "reply": d["read_bytes"] * noc}
+    return own, shared | {"slice": at_slice, "dram": at_dram}
 
-    def solve(warps, all_warps):
-        """Return (cycles per instruction of a warp, of these by cause what is not issue)."""
-        ratio = all_warps / warps
+
+def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
+    """Return (cycles, stack per instruction of the mean SM).
+
+    launch: as from `play`; demands: a dictionary per instruction; stall_shares: of the stall cycles by
+    cause; gpu: parameters by name; store_cycles: per instruction, of those alone, waiting for stores.
+    """
+    d = demands
+    own, shared = services(d, gpu)
+    issue = own["issue"]
+    think = max(launch["alone"] - issue, 0)
+    for_stores = min(store_cycles, think)
+    stalls = {cause: (think - for_stores) * stall_shares[cause] for cause in CAUSES}
+    stalls["dep"] += (think - for_stores) * max(1 - sum(stall_shares.values()), 0)
+    stalls["l2"] += for_stores
+    places = d["place_wait_l2"] * gpu["l2_latency"] / REFERENCE_L2
+    beyond = gpu["l2_latency"] + gpu["dram_latency"]
+    places += d["place_wait_dram"] * beyond / (REFERENCE_L2 + REFERENCE_DRAM)
+    of_places = places / (own["lsu"] + places) if places else 0
+
+    def show(where, name, cycles):
+        if name == "lsu":
+            where["mshr"] += cycles * of_places
+            where["l1"] += cycles * (1 - of_places)
+        else:
+            where[SHOWN[name]] += cycles
+
+    def trips(busy):
+        """Return misses per cycle of an SM whose MSHRs are all taken, and a trip's queues by name."""
+        m, mshrs = d["read_misses"], gpu["l1_mshrs"]
+        latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
+        inner = {
+            name: (cycles / m, cycles / m, mshrs)
+            for name, cycles in own.items()
+            if name in ("send", "receive")
+        }
+        inner |= {n: (cycles / m, cycles * busy / m, mshrs * busy) for n, cycles in shared.items()}
+        misses = network_rate(mshrs, latency, inner)
+        return misses, {name: stay(station, misses) for name, station in inner.items()}
+
+    def solve(phase):
+        """Return (cycles per instruction of a warp, the same without MSHRs and issue queue, by cause)."""
+        warps, all_warps, busy = phase
+        all_warps = max(warps, all_warps)
         stations = {name: (s, s, warps) for name, s in own.items()}
+        stations["lsu"] = (own["lsu"] + places, own["lsu"] + places, warps)
+        ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
-        free = network_rate(warps, think, list(stations.values()))
-        rate, trip = free, {}
+        free = network_rate(warps, think, stations, d["missing_lines"])
+        rate, queues = free, {}
         if d["read_misses"] > 0:
-            m, mshrs = d["read_misses"], gpu["l1_mshrs"]
-            latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
-            inner = {
-                name: (s / m, s / m, mshrs)
-                for name, s in own.items()
-                if name in ("send", "receive")
-            }
-            inner |= {name: (s / m, s * ratio / m, mshrs * ratio) for name, s in shared.items()}
-            misses = network_rate(mshrs, latency, list(inner.values()))
-            rate = min(free, misses / m)
-            trip = {"mshr": latency} | {k: stay(s, misses) for k, s in inner.items()}
+            misses, queues = trips(busy)
+            rate = min(free, misses / d["read_misses"])
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0) | stalls
-        for name, station in stations.items():
-            if name != "issue":
-                where[shown[name]] += stay(station, rate)
-        time = think + sum(stay(station, rate) for station in stations.values())
-        waiting = max(warps / rate - time, 0)
+        visits = {name: stay(station, rate) for name, station in stations.items()}
+        issuing = visits.pop("issue")
+        longest = max(visits, key=visits.get)
+        for name, cycles in visits.items():
+            show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
+        rest = max(warps / rate - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
-            for name, cycles_of in trip.items():
-                where[shown.get(name, name)] += waiting * cycles_of / sum(trip.values())
+            in_queues = min(rest, d["missing_loads"] * sum(queues.values()))
+            for name, cycles in queues.items():
+                if in_queues:
+                    show(where, name, in_queues * cycles / sum(queues.values()))
+            where["mshr"] += rest - in_queues
         else:
             busiest = max(stations, key=lambda name: stations[name][1])
             if busiest != "issue":
-                where[shown[busiest]] += waiting
-        return warps / rate, where
+                show(where, busiest, rest)
+        return warps / rate, warps / free - stay(stations["issue"], free) + issue, where
 
-    solved = {key: solve(*key) for sm in sms for key in sm[0]}
-    times = [sum(n * solved[key][0] for key, n in sm[0].items()) for sm in sms]
-    last = times.index(max(times))
-    cycles = max(times[last], span)
+    sms = launch["sms"]
+    solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
+    in_phases = max(sum(n * solved[phase][0] for phase, n in sm[0].items()) for sm in sms)
+    cycles = max(in_phases, launch["span"])
     if gpu["scheduler"] == "gto":
-        cycles = max(cycles, *(n * issue + drain for _, n, drain in sms), 0)
+        pace = solved[max(solved)][1]
+        drains = [n * issue + max(alone, most * pace) for _, n, alone, most in sms]
+        cycles = max(cycles, *drains, 0)
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):
@@ -177,23 +244,23 @@ def predict(sms, alone_cycles, span, first, demands, stall_shares, gpu):
                 stack[part] += value
 
     instructions = 0
-    for (warps, all_warps), depth in sms[last][0].items():
-        time, where = solved[warps, all_warps]
-        stack["base"] += depth * warps * issue
-        divide(depth * max(time - warps * issue, 0), where)
-        instructions += depth * warps
-    divide(cycles - times[last], stalls)
+    for phase, (time, _, where) in solved.items():
+        depth = sum(sm[0].get(phase, 0) for sm in sms) / len(sms)
+        stack["base"] += depth * phase[0] * issue
+        divide(depth * max(time - phase[0] * issue, 0), where)
+        instructions += depth * phase[0]
+    divide(cycles - in_phases, stalls)
     if d["memory_instructions"]:
-        bursts = {name: first[0] * s for name, s in own.items() if name != "issue"}
-        bursts |= {name: first[1] * s for name, s in shared.items()}
+        first, of_all = launch["first"]
+        no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
+        read = d["dram_bytes"] - d["dram_write_bytes"]
+        loads = {"dram_bytes": read, "hottest_slice_requests": d["read_misses"]}
+        own, shared = services(d | no_writes | loads, gpu)
+        bursts = {name: first * s for name, s in own.items() if name != "issue"}
+        bursts |= {name: of_all * s for name, s in shared.items()}
         slowest = max(bursts, key=bursts.get)
         burst = bursts[slowest] / d["memory_instructions"]
         cycles += burst
-        stack[shown[slowest]] += burst
+        # No load waits for a place yet.
+        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += burst
     return cycles, {part: value / instructions for part, value in stack.items()}
-
-
-def stay(station, rate):
-    """Cycles of a visit, waiting included."""
-    demand, cycles, competitors = station
-    return demand / (1 - (1 - 1 / max(competitors, 1)) * cycles * rate) if demand else 0.0

@@ -745,7 +745,10 @@ class PlainSm:
             warp, cause = load["warp"], "dep" if load["shared"] else "l1"
             if load["lost"]:
                 if sum(load["latency"].values()):
-                    self.slots.update(in_proportion(load["lost"], load["latency"]))
+                    latency = dict(load["latency"])
+                    if latency.get("dram"):  # it waits for DRAM, on its way through L2, too
+                        latency["dram"] += latency.pop("l2", 0)
+                    self.slots.update(in_proportion(load["lost"], latency))
                 else:
                     self.slots[cause] += load["lost"]
             done = max(load["done"], now)
