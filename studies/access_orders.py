@@ -26,7 +26,7 @@ def counted(task: Task) -> dict[str, float]:
     """Return the counters of a workload in every order, as multiples of the simulator's."""
     name, size, gpu = task
     app = ws.workloads.load(name, size)
-    simulated = ws.simulate(app, gpu, num_threads=1)
+    simulated = ws.simulate(app, gpu)
     row: dict[str, float] = {}
     for label, counter in COUNTERS.items():
         expected = sum(one.totals[counter] for one in simulated)

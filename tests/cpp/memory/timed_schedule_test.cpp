@@ -64,13 +64,11 @@ TEST(TimedSchedule, AShortQueueDecidesLater) {
 
 TEST(TimedSchedule, AReservedSetBlocks) {
   // A load of lines 0, 4 and 8, all of set 0, which has two places.
-  const trace::KernelTrace trace =
-      make_kernel(1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t thread) {
-                             return thread % 3 * 4 * 128;
-                           }}});
+  const trace::KernelTrace trace = make_kernel(
+      1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t thread) { return thread % 3 * 4 * 128; }}});
   MemoryConfig machine = config();
-  // Lines leave at 1, 2 and 3 and come 340 cycles later, the port taking 4 cycles for each: the last
-  // at 9 + 340, 346 after it left; a wait counts with at most 340.
+  // Lines leave at 1, 2 and 3 and come 340 cycles later, the port taking 4 cycles for each: the
+  // last at 9 + 340, 346 after it left; a wait counts with at most 340.
   const MemoryProfile free = MemorySystem(machine).run(trace);
   EXPECT_EQ(free.place_wait_cycles, (std::array<std::uint64_t, 2>{0, 0}));
   EXPECT_EQ(free.per_row[0].waits, (Counts{0, 0, 1}));
@@ -104,8 +102,8 @@ TEST(TimedSchedule, SectorsOfALineShareItsPlace) {
 }
 
 TEST(TimedSchedule, WaitsByLevel) {
-  // Two loads of a line; after each the warp waits. The first comes from DRAM after 120 + 220 cycles,
-  // when L2 knows the line after 120; the second from L1 after 25.
+  // Two loads of a line; after each the warp waits. The first comes from DRAM after 120 + 220
+  // cycles, when L2 knows the line after 120; the second from L1 after 25.
   const std::vector<testing::Step> load_and_use = {{"LDG.E", {4}, {2}, same_word},
                                                    {"IADD3", {5}, {4}, {}},
                                                    {"LDG.E", {6}, {5}, same_word},
@@ -120,8 +118,8 @@ TEST(TimedSchedule, WaitsByLevel) {
   EXPECT_EQ(warm.per_row[0].wait_cycles, (Counts{0, 120, 0}));
   // Without a wait between them the second hits a line that is on its way: it left a cycle later.
   system.flush_l2();
-  const MemoryProfile both = system.run(make_kernel(
-      1, 32, {{"LDG.E", {4}, {2}, same_word}, {"LDG.E", {6}, {2}, same_word}}));
+  const MemoryProfile both = system.run(
+      make_kernel(1, 32, {{"LDG.E", {4}, {2}, same_word}, {"LDG.E", {6}, {2}, same_word}}));
   EXPECT_EQ(both.per_row[0].wait_cycles, (Counts{0, 0, 340}));
   EXPECT_EQ(both.per_row[1].events, (Counts{1, 0, 0}));
   EXPECT_EQ(both.per_row[1].waits, (Counts{0, 0, 1}));
