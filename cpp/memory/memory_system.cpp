@@ -346,7 +346,7 @@ class alignas(128) Sm {
         return;
       }
       begin_turn_of(timed_->now());
-      load(lines[i], evict_first_, totals);
+      load(lines[i], set, evict_first_, totals);
     }
     lines_left_.clear();
   }
@@ -399,8 +399,9 @@ class alignas(128) Sm {
         }
         return;
       }
-      in_order_of_allocation(lines,
-                             [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        load(lines[i], l1_.set_of(lines[i].line), evict_first, worker.totals);
+      });
     }
   }
 
@@ -427,7 +428,7 @@ class alignas(128) Sm {
     return bypass_ || (line < first_local_line_ && !config_.l1_caches_global);
   }
 
-  void load(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
+  void load(const LineAccess& access, std::uint32_t set, bool evict_first, MemoryTotals& totals) {
     const bool is_local = access.line >= first_local_line_;
     const std::uint32_t sectors = count_sectors(access.mask);
     ++totals[Total::l1_read_requests];
@@ -442,7 +443,6 @@ class alignas(128) Sm {
       return;
     }
     Cache::Eviction eviction;
-    const std::uint32_t set = l1_.set_of(access.line);
     const Cache::ReadResult result = l1_.read(set, access.line, access.mask, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     totals[Total::l1_read_sector_hits] += hits;

@@ -48,8 +48,9 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
       warps_[place] =
           std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now, Arrival{now});
       Warp& warp = *warps_[place];
-      warp.place = ages_.size();
+      warp.place = static_cast<std::uint32_t>(ages_.size());
       ages_.push_back(place);
+      ++resident_;
       if (ready_.size() * 64 < ages_.size()) ready_.push_back(0);
       make_ready(place, nullptr);
       ++left_[slot];
@@ -57,21 +58,15 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
   }
 }
 
-void TimedSchedule::set_ready(Warp& warp, bool is_ready) {
-  warp.is_ready = is_ready;
-  const std::uint64_t bit = std::uint64_t{1} << warp.place % 64;
-  std::uint64_t& word = ready_[warp.place / 64];
-  word = is_ready ? word | bit : word & ~bit;
-}
-
-void TimedSchedule::wait_until(ReferenceCycle ready, std::uint32_t warp) {
-  waiting_.push_back({ready, warp});
+void TimedSchedule::wait_until(ReferenceCycle ready, std::uint32_t place) {
+  waiting_.push_back({ready, place});
   std::ranges::push_heap(waiting_, std::greater<>());
 }
 
 void TimedSchedule::wake_until(ReferenceCycle now) {
   while (!waiting_.empty() && waiting_.front().ready <= now) {
-    set_ready(*warps_[waiting_.front().warp], true);
+    const std::uint32_t place = waiting_.front().place;
+    ready_[place / 64] |= std::uint64_t{1} << place % 64;
     std::ranges::pop_heap(waiting_, std::greater<>());
     waiting_.pop_back();
   }
@@ -96,7 +91,7 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
     warp.rows.clear();
     warp.data.source = MissEvent::l1_hit;
   }
-  wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
+  wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), warp.place);
 }
 
 std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
@@ -110,10 +105,10 @@ std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
 
 std::size_t TimedSchedule::choose() const {
   if (has_issued_ && order_.scheduler != gpu::Scheduler::oldest) {
-    const Warp& last = *warps_[issued_];
+    const std::size_t last = warps_[issued_]->place;
     if (order_.scheduler == gpu::Scheduler::gto) {
-      if (last.is_ready) return last.place;
-    } else if (const std::size_t found = first_ready_from(last.place + 1); found != nobody) {
+      if (ready_[last / 64] >> last % 64 & 1) return last;
+    } else if (const std::size_t found = first_ready_from(last + 1); found != nobody) {
       return found;
     }
   }
@@ -122,7 +117,7 @@ std::size_t TimedSchedule::choose() const {
 
 const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
   if (interrupted_) return time_ < end ? &warps_[issued_]->stream.current() : nullptr;
-  while (!ages_.empty()) {
+  while (resident_ > 0) {
     ReferenceCycle now = std::max(now_, queue_[queue_head_]);
     wake_until(now);
     std::size_t chosen = choose();
@@ -137,15 +132,16 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
     if (std::max(now, time_) >= end) return nullptr;
     const std::uint32_t id = ages_[chosen];
     Warp& warp = *warps_[id];
-    set_ready(warp, false);
-    // What it did since its last access took its share of the issue slots.
-    issue_slots_ = std::max(issue_slots_, static_cast<double>(warp.begin)) +
-                   warp.pace.instructions / order_.issue_width;
-    warp.pace.instructions = 0;
-    if (issue_slots_ > static_cast<double>(now + 1)) {
-      warp.begin = static_cast<ReferenceCycle>(issue_slots_);
-      wait_until(warp.begin, id);
-      continue;
+    ready_[chosen / 64] &= ~(std::uint64_t{1} << chosen % 64);
+    // What it did since its last access takes its share of the issue slots, once.
+    if (warp.pace.instructions > 0) {
+      issue_slots_ = std::max(issue_slots_, static_cast<double>(warp.begin)) +
+                     warp.pace.instructions / order_.issue_width;
+      warp.pace.instructions = 0;
+      if (issue_slots_ > static_cast<double>(now + 1)) {
+        wait_until(static_cast<ReferenceCycle>(issue_slots_), warp.place);
+        continue;
+      }
     }
     if (warp.stream.done()) {
       remove(chosen, now);
@@ -168,7 +164,7 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
   if (first_ready_from(0) != nobody) return std::max({end, now_, time_, queue_[queue_head_]});
   if (!waiting_.empty()) first = waiting_.front().ready;
   // What L2 has not answered may come at any time from the end of the window on.
-  if (waiting_.size() < ages_.size()) first = std::min(first, end);
+  if (waiting_.size() < resident_) first = std::min(first, end);
   return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
 }
 
@@ -316,14 +312,26 @@ void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
   if (issued_ == gone) has_issued_ = false;
   warps_[gone].reset();
   free_.push_back(gone);
-  ages_.erase(ages_.begin() + static_cast<std::ptrdiff_t>(place));
-  std::ranges::fill(ready_, std::uint64_t{0});
-  for (std::size_t i = 0; i < ages_.size(); ++i) {
-    Warp& warp = *warps_[ages_[i]];
-    warp.place = i;
-    if (warp.is_ready) set_ready(warp, true);
-  }
+  ages_[place] = no_warp;
+  --resident_;
+  if (ages_.size() >= 2 * resident_ + 64) close_gaps();
   if (--left_[slot] == 0) fill(slot, now);
+}
+
+void TimedSchedule::close_gaps() {
+  std::vector<std::uint32_t> new_places(ages_.size());
+  std::vector<std::uint64_t> ready(ready_.size());
+  std::uint32_t last = 0;
+  for (std::size_t place = 0; place < ages_.size(); ++place) {
+    if (ages_[place] == no_warp) continue;
+    ready[last / 64] |= (ready_[place / 64] >> place % 64 & 1) << last % 64;
+    warps_[ages_[place]]->place = last;
+    new_places[place] = last;
+    ages_[last++] = ages_[place];
+  }
+  ages_.resize(last);
+  ready_ = std::move(ready);
+  for (Waiting& waiting : waiting_) waiting.place = new_places[waiting.place];
 }
 
 }  // namespace warpstack::memory

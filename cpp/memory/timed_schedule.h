@@ -122,14 +122,13 @@ class TimedSchedule {
     std::vector<WaitingRow> rows;  ///< whose data it has not waited for
     ReferenceCycle begin = 0;      ///< of what it does since
     std::uint32_t unknown = 0;     ///< accesses that L2 has not answered
-    std::size_t place = 0;         ///< in ages_
-    bool is_ready = false;
-    bool is_blocked = false;  ///< until L2 answers
+    std::uint32_t place = 0;       ///< in ages_
+    bool is_blocked = false;       ///< until L2 answers
   };
   /// A warp that will be ready.
   struct Waiting {
     ReferenceCycle ready;
-    std::uint32_t warp;
+    std::uint32_t place;  ///< in ages_
     bool operator>(const Waiting& other) const { return ready > other.ready; }
   };
   /// A request that is on its way.
@@ -162,11 +161,11 @@ class TimedSchedule {
   [[nodiscard]] std::size_t choose() const;
   [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
   void make_ready(std::uint32_t warp, std::vector<InstructionCounters>* per_row);
-  void wait_until(ReferenceCycle ready, std::uint32_t warp);
+  void wait_until(ReferenceCycle ready, std::uint32_t place);
   void wake_until(ReferenceCycle now);
-  void set_ready(Warp& warp, bool is_ready);
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
+  void close_gaps();
   void release(std::deque<Holding>& holding);
   bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
   [[nodiscard]] bool has_place(std::uint64_t line, std::uint32_t set) const;
@@ -184,14 +183,16 @@ class TimedSchedule {
 
   std::vector<std::unique_ptr<Warp>> warps_;  ///< null: free
   std::vector<std::uint32_t> free_;           ///< places in warps_
-  std::vector<std::uint32_t> ages_;           ///< places in warps_, oldest first
-  std::vector<std::uint64_t> ready_;          ///< a bit for each of ages_
-  std::vector<Waiting> waiting_;              ///< a heap, the first one on top
-  std::vector<std::uint32_t> left_;           ///< warps of the block in each slot
-  std::uint32_t issued_ = 0;                  ///< place in warps_
-  bool has_issued_ = false;                   ///< and it is still there
-  bool interrupted_ = false;                  ///< in the middle of its access
-  bool waited_for_ = false;                   ///< the access has data that its warp waits for
+  static constexpr std::uint32_t no_warp = ~std::uint32_t{0};
+  std::vector<std::uint32_t> ages_;   ///< places in warps_, oldest first, with gaps: no_warp
+  std::size_t resident_ = 0;          ///< of them, without the gaps
+  std::vector<std::uint64_t> ready_;  ///< a bit for each of ages_
+  std::vector<Waiting> waiting_;      ///< a heap, the first one on top
+  std::vector<std::uint32_t> left_;   ///< warps of the block in each slot
+  std::uint32_t issued_ = 0;          ///< place in warps_
+  bool has_issued_ = false;           ///< and it is still there
+  bool interrupted_ = false;          ///< in the middle of its access
+  bool waited_for_ = false;           ///< the access has data that its warp waits for
 
   ReferenceCycle now_ = 0;             ///< until which warps have become ready
   ReferenceCycle time_ = 0;            ///< until which L1 is busy

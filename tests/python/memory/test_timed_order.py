@@ -85,3 +85,63 @@ def test_each_load_is_waited_for_once(kernel, gpu):
     cycles = table[["l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"]].to_numpy()
     assert (cycles <= waits * np.array(timed.LATENCY)).all()
     assert not other.per_pc.filter(like="_wait").to_numpy().any()
+
+
+def scattered(blocks):
+    """Return a kernel of loads, stores and atomics all over 4 MiB."""
+    k = ws.patterns.KernelBuilder("scattered", grid=blocks, block=256)
+
+    def address(factor):
+        return 4 * (k.thread * factor % 1048573)
+
+    k.emit("LDG.E", dst=4, src=2, address=address(7919))
+    k.emit("STG.E", src=(2, 4), address=address(104729))
+    k.emit("LDG.E", dst=5, src=2, address=address(31337))
+    k.emit("ATOMG.E.ADD", dst=6, src=(2, 5), address=address(65537) // 64 * 8)
+    k.emit("LDG.E.64", dst=8, src=6, address=256 * (k.thread % 4000))
+    return k.build()
+
+
+@pytest.mark.parametrize("order", _core.ENUM_NAMES["access order"])
+def test_threads_do_not_change_the_result(order):
+    """A thread is started for each 100 000 sectors."""
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=5, l1_write_policy="write_back", l2_size_kib=384)
+    kernel = scattered(280)
+    assert kernel._core.num_sectors > 300_000
+    systems = [ws.MemorySystem(gpu, access_order=order, num_threads=n) for n in (1, 2, 3)]
+    for _ in range(2):
+        one, *others = [system.run(kernel, observe=(3, 1))._core.words for system in systems]
+        for words in others:
+            assert np.array_equal(words, one)
+
+
+def test_a_file_backed_trace_is_the_same(tmp_path):
+    kernel = scattered(6)
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
+    ws.save(ws.App([kernel]), tmp_path / "saved")
+    (filed,) = ws.load(tmp_path / "saved", memory_limit_mib=0).kernels
+    assert filed.in_file
+    assert np.array_equal(
+        _core.paces_of(filed._core)["cycles"], _core.paces_of(kernel._core)["cycles"]
+    )
+    words = [ws.simulate_caches(k, gpu, access_order="timed")._core.words for k in (filed, kernel)]
+    assert np.array_equal(*words)
+
+
+def test_one_mshr_takes_the_lines_of_a_load_one_after_the_other(pascal):
+    """32 lines of DRAM, each 340 cycles: the warp waits for the last, at most 340 cycles long."""
+    k = ws.patterns.KernelBuilder("k", grid=1, block=32)
+    k.emit("LDG.E", dst=4, src=2, address=4096 * k.thread)
+    gpu = pascal.replace(l1_mshrs=1, lsu_queue_entries=1 << 16)
+    per_pc = ws.simulate_caches(k.build(), gpu, access_order="timed").per_pc
+    row = per_pc.iloc[0]
+    assert (row["dram_waits"], row["dram_wait_cycles"], row["l2_requests"]) == (1, 340, 32)
+
+
+def test_stores_alone_come_to_an_end(pascal):
+    k = ws.patterns.KernelBuilder("k", grid=40, block=96)
+    k.emit("STG.E", src=(2, 4), address=128 * k.thread, predicate=k.thread % 96 < 40)
+    k.emit("RED.E.ADD", src=(2, 4), address=4 * k.thread, predicate=k.thread % 96 < 40)
+    profile = ws.simulate_caches(k.build(), pascal.replace(num_sms=2), access_order="timed")
+    assert profile.totals["l1_write_requests"] == 40 * 40
+    assert not profile.per_pc.filter(like="_waits").to_numpy().any()

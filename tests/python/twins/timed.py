@@ -200,11 +200,14 @@ class Sm:
             if max(now, self.busy) >= end:
                 return False
             warp = self.choose(ready)
-            self.slots = max(self.slots, float(warp.begin))
-            self.slots += warp.instructions / self.config["issue_width"]
-            warp.instructions = 0
-            if self.slots > now + 1:
-                warp.begin = warp.ready = int(self.slots)
+            taken = 0
+            if warp.instructions:
+                # What it did since its last access took its share of the issue slots.
+                self.slots = max(self.slots, float(warp.begin))
+                self.slots += warp.instructions / self.config["issue_width"]
+                warp.instructions, taken = 0, self.slots
+            if taken > now + 1:
+                warp.ready = int(taken)
             elif warp.accesses:
                 row, sectors, masks = warp.accesses[0]
                 kind = self.table.kind[row]
