@@ -33,6 +33,8 @@ ModelColumns evaluate_all(const Model& model, std::span<const ModelInput> kernel
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_mutex;
+  // The helpers may leave nothing to the caller, who alone asks later.
+  if (interrupt) interrupt();
   const auto work = [&](bool may_interrupt) {
     try {
       for (std::size_t turn = next++; turn < kernels.size() * parts; turn = next++) {
