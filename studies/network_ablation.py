@@ -11,8 +11,11 @@ The ablations hold the model against the cycle-level simulator on the seventeen 
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pages
 import pandas as pd
 from accelsim import CHANGES, described_gpu
@@ -26,59 +29,94 @@ MODEL = "closed_network"
 COMPARED = ("gpumech", "mdm", MODEL)
 
 
-def burst(gpu: ws.Gpu, demands: _core.ResourceDemands, launch: _core.PhaseList) -> float:
-    """Return the cycles that the model adds for the first accesses of all warps."""
-    p = _parameters(gpu)
-    sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes
-    cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs
-    shared = (
-        sent * cycles_per_byte,
-        demands.read_bytes * cycles_per_byte,
-        (demands.read_misses + demands.write_requests) / p["l2_requests_per_cycle"],
-        demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs,
-    )
-    port = p["noc_sm_bytes_per_cycle"]
-    own = (demands.lsu_cycles, *((n / port for n in (sent, demands.read_bytes)) if port else ()))
-    longest = max(
-        *(launch.first_warps * cycles for cycles in own),
-        *(launch.first_all_warps * cycles for cycles in shared),
-    )
-    return longest / demands.memory_instructions
-
-
-def ablations(kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile) -> dict[str, float]:
-    """Return the cycles of a kernel with each ingredient of the model left out."""
+def of_events(
+    kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile
+) -> _core.PhaseList | None:
+    """Return the phases with latencies by the misses of loads, not by what warps waited for."""
     profile = ws.interval_profile(kernel, gpu, memory)
-    demands = _core.demands_of(kernel._core, memory._core)
-    waves, phases = profile._core_waves(gpu), profile._core_phases(gpu)
-    assert phases is not None
-    whole = _core.ModelInput(profile._core, waves, phases, demands)
+    source = profile._source
+    assert source is not None
+    rows = memory._core.per_row
+    levels = np.array([gpu.l1_latency, gpu.l2_latency, gpu.l2_latency + gpu.dram_latency])
+    events = np.array([rows[f"{level}_events"] for level in ("l1_hit", "l2_hit", "dram")])
+    all_events = events.sum(axis=0)
+    latencies = np.where(
+        all_events > 0, levels @ events / np.maximum(all_events, 1), source.latencies
+    )
+    profile._source = dataclasses.replace(source, latencies=latencies)
+    return profile._core_phases(gpu)
 
-    def cycles(demand: _core.ModelInput, **changes: float) -> float:
-        result = _core.evaluate(MODEL, demand, _parameters(gpu) | changes)
+
+def ablations(
+    kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile, per_line: ws.MemoryProfile
+) -> dict[str, float]:
+    """Return the cycles of a kernel with each ingredient of the model left out.
+
+    per_line: the same caches with one request for all lanes of an atomic on a line.
+    """
+    profile = ws.interval_profile(kernel, gpu, memory)
+    waves, phases = profile._core_waves(gpu), profile._core_phases(gpu)
+    unawaited = ws.interval_profile(kernel, gpu.replace(store_acknowledgement="none"), memory)
+    assert phases is not None
+
+    def demands(**changes: float) -> _core.ResourceDemands:
+        found = _core.demands_of(kernel._core, memory._core)
+        for name, value in changes.items():
+            setattr(found, name, value)
+        return found
+
+    full = demands()
+
+    def cycles(
+        launch: _core.PhaseList | None = phases,
+        demand: _core.ResourceDemands | None = full,
+        **changes: Any,
+    ) -> float:
+        kernel_input = _core.ModelInput(profile._core, waves, launch, demand)
+        result = _core.evaluate(MODEL, kernel_input, _parameters(gpu) | changes)
         return float(profile.num_instructions * result["cycles"] / result["warp_instructions"])
 
-    full = cycles(whole)
-    active = demands.memory_instructions > 0
+    atomics = _core.demands_of(kernel._core, per_line._core)
+    one_request = {
+        name: getattr(atomics, name)
+        for name in ("lsu_cycles", "write_requests", "write_bytes", "hottest_slice_requests")
+    }
+    table = phases.columns()
     return {
-        "the model": full,
-        "waves of equal warps instead of phases": cycles(
-            _core.ModelInput(profile._core, waves, None, demands)
+        "the model": cycles(),
+        "waves of equal warps instead of phases": cycles(None),
+        "no drain of the last warps (oldest first)": cycles(scheduler="lrr"),
+        "last warps drain as if alone": cycles(phases.changed(drain_instructions=0)),
+        "demands of the representative warp instead of all": cycles(demand=None),
+        "latencies by misses instead of waits": cycles(of_events(kernel, gpu, memory)),
+        "warps do not wait for their stores": cycles(unawaited._core_phases(gpu)),
+        "one request of an atomic per line": cycles(demand=demands(**one_request)),
+        "all slices alike": cycles(
+            demand=demands(hottest_slice_requests=full.read_misses + full.write_requests)
         ),
-        "no drain of the last warps (oldest first)": cycles(whole, scheduler="lrr"),
-        "demands of the representative warp instead of all": cycles(
-            _core.ModelInput(profile._core, waves, phases, None)
+        "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),
+        "lines of a load one after the other": cycles(demand=demands(missing_lines=1)),
+        "no bound by MSHRs": cycles(l1_mshrs=1e9),
+        "MSHRs of SMs as full as this one": cycles(
+            phases.changed(busy_sms=(table["all_warps"] / table["warps"]).tolist())
         ),
-        "no bound by MSHRs": cycles(whole, l1_mshrs=1e9),
+        "DRAM turns round at once": cycles(dram_turnaround_cycles=0),
         "no contention for NoC, L2 and DRAM": cycles(
-            whole,
             noc_bandwidth_gbs=1e9,
             noc_sm_bytes_per_cycle=0,
             dram_bandwidth_gbs=1e9,
+            dram_turnaround_cycles=0,
             l2_requests_per_cycle=1e9,
+            l2_bytes_per_cycle=0,
         ),
-        "no burst of first accesses": full - (burst(gpu, demands, phases) if active else 0),
+        "no burst of first accesses": cycles(demand=demands(memory_instructions=0)),
     }
+
+
+ORDERS = {
+    "greedy": "caches with the oldest warp first, not timed",
+    "round_robin": "caches with warps in turn",
+}
 
 
 def ablation_table() -> str:
@@ -88,18 +126,20 @@ def ablation_table() -> str:
     for name in ws.workloads.names():
         app = ws.workloads.load(name, "small")
         simulated = sum(result.cycles for result in ws.simulate(app, gpu))
-        for order in ("greedy", "round_robin"):
-            memory = ws.simulate_caches(app, gpu, access_order=order)
-            found: dict[str, float] = {}
-            for kernel, of_kernel in zip(app.kernels, memory, strict=True):
-                for what, cycles in ablations(kernel, gpu, of_kernel).items():
-                    found[what] = found.get(what, 0) + cycles
-            if order == "round_robin":
-                found = {"caches with warps in turn": found["the model"]}
-            rows += [
-                {"app": name, "variant": what, "error": cycles / simulated - 1}
-                for what, cycles in found.items()
-            ]
+        memory = ws.simulate_caches(app, gpu)
+        per_line = ws.simulate_caches(app, gpu.replace(atomic_requests="per_line"))
+        found: dict[str, float] = {}
+        for of_kernel in zip(app.kernels, memory, per_line, strict=True):
+            kernel, profile, of_lines = of_kernel
+            for what, cycles in ablations(kernel, gpu, profile, of_lines).items():
+                found[what] = found.get(what, 0) + cycles
+        for order, what in ORDERS.items():
+            table = ws.predict(app, gpu, MODEL, access_order=order)
+            found[what] = float(table["cycles"].sum())
+        rows += [
+            {"app": name, "variant": what, "error": cycles / simulated - 1}
+            for what, cycles in found.items()
+        ]
     table = pd.DataFrame(rows)
     table["ipc_error"] = 1 / (1 + table["error"]) - 1
     lines = []
@@ -120,7 +160,7 @@ def accelsim_table(reference: pd.DataFrame, app: ws.App) -> str:
     """Return the models' errors of Accel-Sim's cycles."""
     gpu = described_gpu()
     lines = []
-    for order in ("round_robin", "greedy"):
+    for order in ("timed", "greedy", "round_robin"):
         bfs = ws.predict(app, gpu, COMPARED, access_order=order)
         errors = []
         for row in reference.itertuples():
