@@ -83,7 +83,7 @@ def gpu_fields() -> str:
         "[GPU descriptions](../gpus.md).",
         "",
         "*Read by* says which stages read a field beside the simulation, which reads all: the caches "
-        "(*greedy*: only where accesses are in greedy order), the intervals, and some of the models.",
+        "(*greedy*, *timed*: only where accesses are in that order), the intervals, and some of the models.",
         "",
         "| field | read by | meaning |",
         "|---|---|---|",

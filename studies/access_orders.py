@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Hold the caches in every order of accesses against the cycle-level simulator, on the workloads.
 
-    python studies/access_orders.py            # print the table
-    python studies/access_orders.py --write    # also write docs/explanation/memory.md
+python studies/access_orders.py            # print the table
+python studies/access_orders.py --write    # also write docs/explanation/memory.md
 """
 
 from __future__ import annotations

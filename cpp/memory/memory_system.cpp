@@ -604,11 +604,16 @@ class Simulation {
   bool is_time_to_ask() { return !timed_ || batch_++ % 32 == 0; }
 
   void work(std::size_t id, Meeting& meeting) {
+    bool is_backward = false;
     while (true) {
       guard([&] {
         if (id == 0 && interrupt_ && is_time_to_ask()) interrupt_();
         // A thread keeps its SMs: their state stays in its processor's cache.
-        for (std::size_t i = id; i < sms_.size(); i += workers_.size()) {
+        // Those that ran last come first: more of their state is still there.
+        is_backward = !is_backward;
+        const std::size_t mine = (sms_.size() - id + workers_.size() - 1) / workers_.size();
+        for (std::size_t n = 0; n < mine; ++n) {
+          const std::size_t i = id + (is_backward ? mine - 1 - n : n) * workers_.size();
           if (!sms_[i]) sms_[i] = make_sm_(i);
           sms_[i]->settle(workers_[id]);
           sms_[i]->run(turns_, end_, observed_, workers_[id]);
@@ -912,14 +917,17 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   const std::vector<trace::RowCounts> counts =
       is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
 
-  // A thread needs some work to be worth its start.
-  constexpr std::uint64_t sectors_per_thread = 100'000;
-  constexpr std::uint64_t most_threads = 255;
-  const std::uint64_t threads =
-      std::clamp<std::uint64_t>(trace.totals().sectors / sectors_per_thread, 1,
-                                std::min<std::uint64_t>(num_threads_, most_threads));
   std::erase_if(blocks_of_sms, [](const auto& blocks) { return blocks.empty(); });
+  // A thread needs some work to be worth its start, and in the timed order, whose windows are
+  // short, to be worth that the others wait for it.
+  constexpr std::uint64_t sectors_per_thread = 100'000;
+  constexpr std::uint64_t sms_per_thread = 8;
+  constexpr std::uint64_t most_threads = 255;
   const bool timed = config_.access_order == AccessOrder::timed;
+  std::uint64_t worth = trace.totals().sectors / sectors_per_thread;
+  if (timed) worth = std::min<std::uint64_t>(worth, blocks_of_sms.size() / sms_per_thread);
+  const auto threads =
+      std::clamp<std::uint64_t>(worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
   const Paces paces = timed ? paces_of(trace) : Paces{};
   const auto make_sm = [&](std::size_t i) {
     return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,

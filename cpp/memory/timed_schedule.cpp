@@ -45,8 +45,8 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
       }
       const std::uint32_t place = free_.back();
       free_.pop_back();
-      warps_[place] =
-          std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now, Arrival{now});
+      warps_[place] = std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now,
+                                             Arrival{now, MissEvent::l1_hit});
       Warp& warp = *warps_[place];
       warp.place = static_cast<std::uint32_t>(ages_.size());
       ages_.push_back(place);
@@ -78,18 +78,18 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
   const bool waits = warp.pace.waits || warp.stream.done();
   warp.is_blocked = waits && warp.unknown > 0;
   if (warp.is_blocked) return;
-  warp.begin = waits ? std::max(warp.issue, warp.data.time) : warp.issue;
+  warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
   if (waits) {
     static constexpr std::array<ReferenceCycle, num_miss_events> longest = {
         Reference::normal, Reference::l2, Reference::l2 + Reference::dram};
-    const auto source = static_cast<std::size_t>(warp.data.source);
+    const auto source = static_cast<std::size_t>(warp.data.source());
     for (const WaitingRow& waiting : warp.rows) {
       ++(*per_row)[waiting.row].waits[source];
       (*per_row)[waiting.row].wait_cycles[source] +=
-          std::min(warp.data.time - std::min(warp.data.time, waiting.sent), longest[source]);
+          std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent), longest[source]);
     }
     warp.rows.clear();
-    warp.data.source = MissEvent::l1_hit;
+    warp.data = {warp.data.time(), MissEvent::l1_hit};
   }
   wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), warp.place);
 }
@@ -171,10 +171,10 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
 void TimedSchedule::hit(std::uint64_t line) {
   ++time_;
   waited_for_ = true;
-  data_ = std::max(data_, Arrival{time_ + Reference::normal});
+  data_ = std::max(data_, Arrival{time_ + Reference::normal, MissEvent::l1_hit});
   const UnderWay& entry = under_way(line);
   if (entry.line != line) return;
-  if (entry.back.time == never) {
+  if (entry.flight != UnderWay::none) {
     all_joined_.push_back(entry.flight);
     ++joined_;
   } else {
@@ -244,15 +244,15 @@ void TimedSchedule::miss(std::uint64_t line, std::uint32_t set) {
   }
   ++mshrs_in_use_;
   if (order_.reserves_lines) keep_place(line, set);
-  under_way(line) = {line, {never}, static_cast<std::uint32_t>(flights_.size())};
-  flights_.push_back({line, time_, {never}, set, true});
+  under_way(line) = {line, {}, static_cast<std::uint32_t>(flights_.size())};
+  flights_.push_back({line, time_, {}, set, true});
   ++own_;
 }
 
 void TimedSchedule::pass_l1() {
   ++time_;
   waited_for_ = true;
-  flights_.push_back({~std::uint64_t{0}, time_, {never}, 0, false});
+  flights_.push_back({~std::uint64_t{0}, time_, {}, 0, false});
   ++own_;
 }
 
@@ -283,10 +283,11 @@ void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
   flight.back = {sent + Reference::l2 + (from_dram ? Reference::dram : 0),
                  from_dram ? MissEvent::dram : MissEvent::l2_hit};
   if (flight.holds) {
-    (from_dram ? from_dram_ : from_l2_).push_back({flight.back.time, flight.line, flight.set});
+    (from_dram ? from_dram_ : from_l2_).push_back({flight.back.time(), flight.line, flight.set});
     UnderWay& entry = under_way(flight.line);
     if (entry.line == flight.line && entry.flight == answered_) {
       entry.back = flight.back;
+      entry.flight = UnderWay::none;
     }
   }
   ++answered_;

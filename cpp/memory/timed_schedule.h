@@ -23,10 +23,17 @@ inline constexpr ReferenceCycle never = std::numeric_limits<ReferenceCycle>::max
 
 /// When data are there, and where they came from. The greater is the later; of equally late ones,
 /// that from farther away.
-struct Arrival {
-  ReferenceCycle time = 0;
-  MissEvent source = MissEvent::l1_hit;
+class Arrival {
+ public:
+  Arrival() = default;
+  Arrival(ReferenceCycle time, MissEvent source)
+      : bits_(time * 4 + static_cast<std::uint64_t>(source)) {}
+  [[nodiscard]] ReferenceCycle time() const { return bits_ / 4; }
+  [[nodiscard]] MissEvent source() const { return static_cast<MissEvent>(bits_ % 4); }
   auto operator<=>(const Arrival&) const = default;
+
+ private:
+  std::uint64_t bits_ = 0;
 };
 
 /// What the timed order asks of an SM.
@@ -135,7 +142,7 @@ class TimedSchedule {
   struct Flight {
     std::uint64_t line;
     ReferenceCycle sent;
-    Arrival back{never};  ///< unknown
+    Arrival back;  ///< once L2 has answered
     std::uint32_t set;
     bool holds;  ///< an MSHR and, if lines are reserved, a place
   };
@@ -151,9 +158,10 @@ class TimedSchedule {
   };
   /// The last miss to a line of those with the same place.
   struct UnderWay {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::uint64_t line = ~std::uint64_t{0};
     Arrival back;
-    std::uint32_t flight = 0;  ///< while `back` is unknown
+    std::uint32_t flight = none;  ///< none: `back` is known
   };
 
   static constexpr std::size_t nobody = ~std::size_t{0};

@@ -102,10 +102,11 @@ def scattered(blocks):
     return k.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", _core.ENUM_NAMES["access order"])
 def test_threads_do_not_change_the_result(order):
-    """A thread is started for each 100 000 sectors."""
-    gpu = ws.gpu("pascal-mdm").replace(num_sms=5, l1_write_policy="write_back", l2_size_kib=384)
+    """A thread is started for each 100 000 sectors and, in the timed order, 8 SMs."""
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=24, l1_write_policy="write_back", l2_size_kib=384)
     kernel = scattered(280)
     assert kernel._core.num_sectors > 300_000
     systems = [ws.MemorySystem(gpu, access_order=order, num_threads=n) for n in (1, 2, 3)]

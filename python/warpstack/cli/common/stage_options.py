@@ -19,7 +19,7 @@ def add_access_order(parser: argparse.ArgumentParser) -> None:
         "--access-order",
         choices=ACCESS_ORDERS,
         default=ACCESS_ORDERS[0],
-        help="in which order the warps of an SM access memory (default: round_robin)",
+        help="in which order the warps of an SM access memory (default: auto, which is timed)",
     )
 
 
