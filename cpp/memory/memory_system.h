@@ -32,7 +32,7 @@ struct MemoryConfig {
   bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
-  std::uint32_t l1_mshrs = 1;  ///< per SM; only the greedy and the timed order ask
+  std::uint32_t l1_mshrs = 1;     ///< per SM; only the greedy and the timed order ask
   bool atomics_per_lane = false;  ///< several lanes of one word have a request each
   // Only the timed order asks:
   gpu::Scheduler scheduler = gpu::Scheduler::gto;

@@ -225,7 +225,8 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
     const ReferenceCycle back = first ? first->front().back : end;
     const ReferenceCycle until = std::max(time_, std::min(back, end));
     // While the port is busy with data that came before, it is the port that keeps the load.
-    if (mshrs_in_use_ < order_.mshrs) place_wait_ += until - std::min(until, std::max(time_, port_));
+    if (mshrs_in_use_ < order_.mshrs)
+      place_wait_ += until - std::min(until, std::max(time_, port_));
     time_ = until;
     if (!first || back > time_) continue;
     release(*first);

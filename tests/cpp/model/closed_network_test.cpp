@@ -128,8 +128,8 @@ TEST(ClosedNetworkModel, LinesOfALoadOverlap) {
 }
 
 TEST(ClosedNetworkModel, WaitsForPlacesHoldUpTheLoadStoreUnit) {
-  // 12 and 34 cycles on the reference machine, whose L2 takes 120 and whose DRAM 220 more: here both
-  // take twice as long.
+  // 12 and 34 cycles on the reference machine, whose L2 takes 120 and whose DRAM 220 more: here
+  // both take twice as long.
   interval::ResourceDemands demands;
   demands.lsu_cycles = 1;
   demands.place_wait_l2 = 12;

@@ -132,7 +132,9 @@ def test_names_of_cache_entries(tmp_path):
 def test_warnings_name_the_line_of_the_caller(kernel):
     both = pd.concat([MEASURED, MEASURED.assign(kernel=2)])
     calls = [
-        lambda: ws.sweep(kernel, "pascal-mdm", {"noc_bandwidth_gbs": [640, 960]}, "mt", cache=False),
+        lambda: ws.sweep(
+            kernel, "pascal-mdm", {"noc_bandwidth_gbs": [640, 960]}, "mt", cache=False
+        ),
         lambda: ws.validate(PREDICTED, both),
     ]
     for call in calls:
