@@ -46,7 +46,7 @@ def main() -> None:
     tasks = [(name, arguments.size, "pascal-mdm") for name in names]
     table = pd.DataFrame(pages.in_processes(counted, tasks, arguments.processes), index=names)
     near = ((table - 1).abs() <= NEAR).sum()
-    cells = [[name, *(f"{value:.2f}" for value in row)] for name, row in table.iterrows()]
+    cells = [[str(name), *(f"{value:.2f}" for value in row)] for name, row in table.iterrows()]
     cells.append([f"within {100 * NEAR:.0f} %", *(f"{n} of {len(names)}" for n in near)])
     text = pages.markdown_of_texts(["workload", *table.columns], cells)
     print(text)
