@@ -145,7 +145,7 @@ class WarpGrouper {
   std::vector<WarpGroup> groups_;
 };
 
-double sum(const std::array<std::uint64_t, memory::num_miss_events>& counts) {
+double all_of(const std::array<std::uint64_t, memory::num_miss_events>& counts) {
   return static_cast<double>(counts[0] + counts[1] + counts[2]);
 }
 
@@ -156,9 +156,9 @@ constexpr std::array<double, memory::num_miss_events> reference_levels = {
 }  // namespace
 
 std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row) {
-  const auto& counts = sum(row.waits) > 0 ? row.waits : row.events;
+  const auto& counts = all_of(row.waits) > 0 ? row.waits : row.events;
   std::array<double, memory::num_miss_events> shares{};
-  const double all = sum(counts);
+  const double all = all_of(counts);
   for (std::size_t e = 0; all > 0 && e < shares.size(); ++e) {
     shares[e] = static_cast<double>(counts[e]) / all;
   }
@@ -196,7 +196,7 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
       const std::array<double, memory::num_miss_events> of_level = {levels.l1, levels.l2,
                                                                     levels.l2 + levels.dram};
       double cycles = 0;
-      const double waits = sum(counters.waits);
+      const double waits = all_of(counters.waits);
       if (waits > 0) {
         for (std::size_t e = 0; e < of_level.size(); ++e) {
           cycles +=
@@ -205,7 +205,7 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
         result.push_back(cycles / waits);
         continue;
       }
-      const double events = sum(counters.events);
+      const double events = all_of(counters.events);
       for (std::size_t e = 0; e < of_level.size(); ++e) {
         cycles += static_cast<double>(counters.events[e]) * of_level[e];
       }

@@ -1,0 +1,553 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "memory/cache.h"
+#include "memory/counters.h"
+#include "memory/line_grouper.h"
+#include "memory/line_parts.h"
+#include "memory/memory_system.h"
+#include "memory/schedule.h"
+#include "memory/timed_schedule.h"
+
+// An SM with its L1 and what it asks of L2, and L2 as one thread serves it: the parts of which
+// memory_system.cpp makes a GPU. Nobody else includes this.
+
+namespace warpstack::memory {
+
+/// What an SM asks of one L2 line.
+struct Request {
+  enum class Kind : std::uint8_t { read, write, atomic, write_back };
+
+  std::uint64_t line;    ///< of L2
+  std::uint32_t set;     ///< of L2
+  std::uint32_t writer;  ///< of a write-back: the row that it counts for; of an atomic: its row
+  std::uint32_t bytes;   ///< position of the byte masks of a write
+  SectorMask mask;
+  std::uint8_t owner;  ///< the thread that has the set
+  Kind kind;
+  bool continues : 1;    ///< belongs to the L1 line of the request before it
+  bool evict_first : 1;  ///< L2 shall replace the line next
+  bool is_awaited : 1;   ///< in the timed order, by a warp
+};
+
+/// What L2 says about a request.
+struct Outcome {
+  bool missed : 1;                ///< a sector was not in L2
+  std::uint8_t dram_sectors : 7;  ///< fetched, or for a write miss without a fetch, written
+};
+
+/// One warp instruction of a batch: its requests follow those of the one before.
+struct IssuedAccess {
+  std::uint32_t row;
+  std::uint32_t first_request;
+  bool is_observed;
+  bool goes_on = false;  ///< in the next batch
+};
+
+/// What a thread works with, and what it counts: the sum over the threads is the profile.
+struct alignas(128) Worker {
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_sets)
+      : per_row(rows), of_sets(l2_sets), grouper(l1_line_bytes) {}
+
+  MemoryTotals totals;
+  std::vector<InstructionCounters> per_row;
+  std::vector<double> of_sets;  ///< requests by set of L2
+  LineGrouper grouper;
+};
+
+inline void add(InstructionCounters& counters, const ObservedAccess& seen) {
+  counters.l2_requests += seen.l2_requests;
+  counters.l2_request_sectors += seen.l2_request_sectors;
+  counters.dram_requests += seen.dram_requests;
+  counters.dram_sectors += seen.dram_sectors;
+}
+
+/// L2 and DRAM as one thread serves them: the requests for a range of sets.
+class L2Port {
+ public:
+  L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
+
+  Outcome serve(const Request& request, const ByteMasks& bytes) {
+    switch (request.kind) {
+      case Request::Kind::read:
+        return read(request);
+      case Request::Kind::atomic:
+        return read_modify_write(request, bytes);
+      case Request::Kind::write:
+      case Request::Kind::write_back:
+        break;
+    }
+    return write(request, bytes);
+  }
+
+ private:
+  static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
+
+  Outcome read(const Request& request) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult result =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    ++totals_[Total::l2_read_requests];
+    totals_[Total::l2_read_request_hits] += result.hit == request.mask;
+    totals_[Total::l2_read_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
+    settle(result.fetch, eviction);
+    return outcome(result.hit != request.mask, result.fetch);
+  }
+
+  Outcome write(const Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
+                                                   no_writer, request.evict_first, eviction);
+    ++totals_[Total::l2_write_requests];
+    totals_[Total::l2_write_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(result.forward);
+    settle(result.fetch, eviction);
+    return outcome(
+        result.hit != request.mask,
+        result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
+  }
+
+  /// Atomics read the old value, so that a miss always fetches.
+  Outcome read_modify_write(const Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult read =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
+                                                  no_writer, request.evict_first, eviction);
+    totals_[Total::l2_atomic_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(write.forward);
+    settle(read.fetch, eviction);
+    return outcome(read.hit != request.mask, read.fetch);
+  }
+
+  void settle(SectorMask fetch, const Cache::Eviction& eviction) {
+    totals_[Total::dram_read_sectors] += count_sectors(fetch);
+    totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
+  }
+  static Outcome outcome(bool missed, SectorMask moved) {
+    return {missed, static_cast<std::uint8_t>(count_sectors(moved) & 127)};
+  }
+
+  Cache& cache_;
+  MemoryTotals& totals_;
+};
+
+using Schedule = std::variant<SmSchedule, GreedySchedule, TimedSchedule>;
+
+inline Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags,
+                            const Paces& paces, std::vector<std::uint32_t> blocks,
+                            std::uint32_t blocks_per_sm, const MemoryConfig& config,
+                            const CacheConfig& l1) {
+  switch (config.access_order) {
+    case AccessOrder::round_robin:
+      return SmSchedule(trace, flags, std::move(blocks), blocks_per_sm);
+    case AccessOrder::greedy:
+      return GreedySchedule(trace, flags, std::move(blocks), blocks_per_sm, config.l1_mshrs);
+    case AccessOrder::timed:
+      break;
+  }
+  return TimedSchedule(
+      trace, flags, paces, std::move(blocks), blocks_per_sm,
+      {config.scheduler, config.issue_width, config.lsu_queue_entries, config.l1_mshrs,
+       // Where lines take their places with their data, none is taken before.
+       config.reserves_lines && l1.allocation == Allocation::on_miss},
+      l1.num_sets(), l1.ways);
+}
+
+/// Accesses of the timed order that are so many cycles apart reach L2 in the order of SMs.
+inline constexpr ReferenceCycle cycles_of_turn = 8;
+inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
+
+/// An SM: its warps, its L1, and what leaves it in the running batch of turns.
+class alignas(128) Sm {
+ public:
+  Sm(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
+     std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm, const MemoryConfig& config,
+     const CacheConfig& l1, const Cache& l2, std::size_t num_threads)
+      : instructions_(trace.instructions()),
+        config_(config),
+        schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config, l1)),
+        timed_(std::get_if<TimedSchedule>(&schedule_)),
+        l1_(l1),
+        l2_(l2),
+        l1_sectors_(l1.line_bytes / trace::sector_bytes),
+        l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
+        first_local_line_(trace::local_region_sector / l1_sectors_),
+        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
+                     l2.config().write_miss == WriteMiss::fetch_on_partial_write),
+        sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
+        outcomes_(num_threads) {}
+
+  // `schedule_` and `timed_`, which points into it, stay where they are.
+  Sm(const Sm&) = delete;
+  Sm& operator=(const Sm&) = delete;
+
+  /// Runs up to `turns` turns, one warp instruction each; or in the timed order until `end`.
+  void run(std::size_t turns, ReferenceCycle end,
+           const std::optional<trace::WarpPosition>& observed, Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    if (timed_) return run_until(end, observed, worker);
+    if (auto* in_turn = std::get_if<SmSchedule>(&schedule_)) {
+      return run(*in_turn, turns, observed, worker);
+    }
+    run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
+  }
+  [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
+  /// In the timed order: when something may happen next; see TimedSchedule.
+  [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
+    return timed_->next_event(end);
+  }
+  /// Writes back what L1 holds, as the only turn of a last batch.
+  void flush(Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    accesses_.push_back({0, 0, false});
+    is_flushing_ = true;
+    l1_.flush([&](const Cache::Eviction& line) {
+      worker.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
+      write_back(line);
+    });
+  }
+  [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
+  // Of the batch:
+  [[nodiscard]] std::size_t num_turns() const {
+    return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
+  }
+  [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
+  /// Position of a turn's first request; those of the next turn follow.
+  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
+    if (timed_ && !accesses_.empty()) {
+      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
+    }
+    return first_request_of(turn);
+  }
+  [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
+  /// Where a thread notes the outcomes of the requests that it owns. Each thread has its own place:
+  /// neighbouring requests have different owners.
+  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) { return outcomes_[thread]; }
+  [[nodiscard]] std::vector<std::vector<Outcome>>& outcomes() { return outcomes_; }
+  [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
+    return bytes_[request.bytes];
+  }
+
+  /// Counts what L2 said about the batch.
+  void settle(Worker& worker) {
+    for (std::size_t a = 0; a < accesses_.size(); ++a) {
+      const IssuedAccess& access = accesses_[a];
+      ObservedAccess seen = std::exchange(seen_before_, {});
+      seen.row = access.row;
+      const std::size_t last = first_request_of(a + 1);
+      for (std::size_t i = access.first_request; i < last;) {
+        ObservedAccess one;
+        const Request& first = requests_[i];
+        one.l2_requests = 1;
+        do {
+          const Outcome outcome = outcomes_[requests_[i].owner][i];
+          one.l2_request_sectors += count_sectors(requests_[i].mask);
+          one.dram_requests |= outcome.missed;
+          one.dram_sectors += outcome.dram_sectors;
+          ++i;
+        } while (i < last && requests_[i].continues);
+        if (first.kind == Request::Kind::write_back) {
+          add(worker.per_row[first.writer], one);
+          continue;
+        }
+        if (first.is_awaited) {
+          timed_->come_back(one.dram_requests > 0, one.l2_request_sectors * trace::sector_bytes);
+        }
+        seen.l2_requests += one.l2_requests;
+        seen.l2_request_sectors += one.l2_request_sectors;
+        seen.dram_requests += one.dram_requests;
+        seen.dram_sectors += one.dram_sectors;
+        seen.event = std::max(seen.event, one.dram_requests ? MissEvent::dram : MissEvent::l2_hit);
+      }
+      if (is_flushing_) continue;
+      if (timed_) timed_->settle(issued_[a], worker.per_row);
+      if (access.goes_on) {
+        seen_before_ = seen;
+        continue;
+      }
+      InstructionCounters& counters = worker.per_row[access.row];
+      add(counters, seen);
+      ++counters.events[static_cast<std::size_t>(seen.event)];
+      if (access.is_observed) observed_.push_back(seen);
+    }
+  }
+
+ private:
+  template <typename Order>
+  void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
+           Worker& worker) {
+    while (accesses_.size() < turns) {
+      const MemoryAccess* access = schedule.next();
+      if (access == nullptr) break;
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && schedule.warp() == *observed});
+      misses_ = 0;
+      look_up(*access, worker);
+      if constexpr (std::is_same_v<Order, GreedySchedule>) {
+        if (misses_ > 0) schedule.missed(misses_);
+      }
+    }
+  }
+
+  void run_until(ReferenceCycle end, const std::optional<trace::WarpPosition>& observed,
+                 Worker& worker) {
+    issued_.clear();
+    timed_->begin_window();
+    turn_ = 0;
+    end_ = end;
+    while (const MemoryAccess* access = timed_->next(end)) {
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && timed_->warp() == *observed});
+      if (lines_left_.empty()) {
+        look_up(*access, worker);
+      } else {
+        load_lines_left(worker.totals);
+      }
+      accesses_.back().goes_on = !lines_left_.empty();
+      issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
+    }
+    begin_turns_until(turns_of_window);
+  }
+
+  /// What follows leaves in a turn before this one at the latest.
+  void begin_turns_until(std::size_t turn) {
+    while (turn_ < turn) first_of_turn_[turn_++] = static_cast<std::uint32_t>(requests_.size());
+  }
+  void begin_turn_of(ReferenceCycle now) {
+    const ReferenceCycle begin = end_ - TimedSchedule::window;
+    begin_turns_until(now < begin ? 1
+                                  : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
+  }
+
+  /// In the timed order: the lines of a load, of which some may be left for the next batch.
+  void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::uint32_t set = l1_.set_of(lines[i].line);
+      const bool can_go_on = timed_->takes_line(end_) &&
+                             (!timed_->is_full(lines[i].line, set) || bypasses_l1(lines[i].line) ||
+                              l1_.missing(set, lines[i].line, lines[i].mask) == 0 ||
+                              timed_->takes_miss(lines[i].line, set, end_));
+      if (!can_go_on) {
+        lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
+        return;
+      }
+      begin_turn_of(timed_->now());
+      load(lines[i], set, evict_first_, totals);
+    }
+    lines_left_.clear();
+  }
+  void load_lines_left(MemoryTotals& totals) {
+    std::swap(lines_left_, resumed_);
+    lines_left_.clear();
+    load_in_time(resumed_, totals);
+  }
+
+  /// Position of an access's first request; those of the next access follow.
+  [[nodiscard]] std::size_t first_request_of(std::size_t access) const {
+    return access < accesses_.size() ? accesses_[access].first_request : requests_.size();
+  }
+
+  void look_up(const MemoryAccess& access, Worker& worker) {
+    const trace::StaticInstruction& instruction = instructions_[access.row];
+    const std::span<const LineAccess> lines = worker.grouper.group(access);
+    InstructionCounters& counters = worker.per_row[access.row];
+    counters.sectors += access.sectors.size();
+    counters.requests += lines.size();
+    const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+    if (instruction.is_atomic()) {
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
+        const bool waits = instruction.kind == trace::MemoryKind::atomic;
+        misses_ += waits;
+        if (timed_) {
+          begin_turn_of(timed_->now());
+          waits ? timed_->pass_l1() : timed_->store();
+          is_awaited_ = waits;
+        }
+        leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
+              &worker.grouper.bytes(i), access.row);
+        is_awaited_ = false;
+      }
+    } else if (instruction.kind == trace::MemoryKind::store) {
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        store(access.row, lines[i], worker.grouper.bytes(i), evict_first, worker.totals);
+      });
+    } else {
+      bypass_ = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+      if (timed_) {
+        evict_first_ = evict_first;
+        if (l1_.config().allocation == Allocation::on_miss) {
+          load_in_time(lines, worker.totals);
+        } else {
+          resumed_.clear();
+          in_order_of_allocation(lines, [&](std::size_t i) { resumed_.push_back(lines[i]); });
+          load_in_time(resumed_, worker.totals);
+        }
+        return;
+      }
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        load(lines[i], l1_.set_of(lines[i].line), evict_first, worker.totals);
+      });
+    }
+  }
+
+  /// Visits the lines of an instruction as they are; or with allocation on fill, first those that
+  /// L1 holds.
+  template <typename Visit>
+  void in_order_of_allocation(std::span<const LineAccess> lines, Visit visit) {
+    if (l1_.config().allocation == Allocation::on_miss || lines.size() == 1) {
+      for (std::size_t i = 0; i < lines.size(); ++i) visit(i);
+      return;
+    }
+    absent_.clear();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (l1_.contains(l1_.set_of(lines[i].line), lines[i].line)) {
+        visit(i);
+      } else {
+        absent_.push_back(i);
+      }
+    }
+    for (const std::size_t i : absent_) visit(i);
+  }
+
+  [[nodiscard]] bool bypasses_l1(std::uint64_t line) const {
+    return bypass_ || (line < first_local_line_ && !config_.l1_caches_global);
+  }
+
+  void load(const LineAccess& access, std::uint32_t set, bool evict_first, MemoryTotals& totals) {
+    const bool is_local = access.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(access.mask);
+    ++totals[Total::l1_read_requests];
+    totals[Total::l1_read_sectors] += sectors;
+    if (is_local) totals[Total::l1_local_read_sectors] += sectors;
+    if (bypasses_l1(access.line)) {
+      ++misses_;
+      if (timed_) timed_->pass_l1();
+      is_awaited_ = timed_;
+      leave(access.line, access.mask, Request::Kind::read, evict_first);
+      is_awaited_ = false;
+      return;
+    }
+    Cache::Eviction eviction;
+    const Cache::ReadResult result = l1_.read(set, access.line, access.mask, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    totals[Total::l1_read_sector_hits] += hits;
+    if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
+    totals[Total::l1_read_request_hits] += result.hit == access.mask;
+    misses_ += result.hit != access.mask;
+    write_back(eviction);
+    const SectorMask asked =
+        config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
+    if (timed_) {
+      is_awaited_ = result.fetch != 0;
+      is_awaited_ ? timed_->miss(access.line, set) : timed_->hit(access.line);
+    }
+    if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
+    is_awaited_ = false;
+  }
+
+  void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
+             MemoryTotals& totals) {
+    const bool is_local = access.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(access.mask);
+    Cache::Eviction eviction;
+    if (timed_) {
+      begin_turn_of(timed_->now());
+      timed_->store();
+    }
+    const Cache::WriteResult result = l1_.write(l1_.set_of(access.line), access.line, access.mask,
+                                                bytes, row, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    ++totals[Total::l1_write_requests];
+    totals[Total::l1_write_sectors] += sectors;
+    totals[Total::l1_write_sector_hits] += hits;
+    if (is_local) {
+      totals[Total::l1_local_write_sectors] += sectors;
+      totals[Total::l1_local_write_sector_hits] += hits;
+    }
+    write_back(eviction);
+    if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first);
+    if (result.forward) {
+      leave(access.line, result.forward, Request::Kind::write, evict_first, &bytes);
+    }
+  }
+
+  void write_back(const Cache::Eviction& eviction) {
+    if (!eviction.dirty) return;
+    leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
+          eviction.writer);
+  }
+
+  /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
+  void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
+             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+    bool continues = false;
+    for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+                  [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
+                    note(line, part, kind, evict_first, part_bytes, writer, continues);
+                    continues = true;
+                  });
+  }
+
+  void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
+            const ByteMasks* bytes, std::uint32_t writer, bool continues) {
+    std::uint32_t position = 0;
+    if (bytes && keeps_bytes_) {
+      position = static_cast<std::uint32_t>(bytes_.size());
+      bytes_.push_back(*bytes);
+    }
+    const std::uint32_t set = l2_.set_of(line);
+    const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
+    requests_.push_back(
+        {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited_});
+  }
+
+  const std::vector<trace::StaticInstruction>& instructions_;
+  const MemoryConfig& config_;
+  Schedule schedule_;
+  TimedSchedule* timed_;  ///< the schedule, in the timed order
+  Cache l1_;
+  const Cache& l2_;
+  std::uint64_t l1_sectors_;
+  std::uint64_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  Divisor sets_per_thread_;
+  bool is_flushing_ = false;
+  std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
+  std::vector<IssuedAccess> accesses_;
+  std::vector<TimedSchedule::Issued> issued_;  ///< of the accesses, in the timed order
+  std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< requests
+  std::size_t turn_ = 0;
+  ReferenceCycle end_ = 0;
+  std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
+  std::vector<LineAccess> resumed_;
+  bool bypass_ = false;  ///< the load being looked up passes L1
+  bool evict_first_ = false;
+  bool is_awaited_ = false;     ///< what leaves now, in the timed order
+  ObservedAccess seen_before_;  ///< of the access that was interrupted
+  std::vector<Request> requests_;
+  std::vector<ByteMasks> bytes_;
+  std::vector<std::vector<Outcome>> outcomes_;  ///< by thread
+  std::vector<std::size_t> absent_;
+  std::vector<ObservedAccess> observed_;
+};
+
+}  // namespace warpstack::memory
