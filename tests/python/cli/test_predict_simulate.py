@@ -10,6 +10,7 @@ import pytest
 
 import warpstack as ws
 from accelsim_text import Instruction, grouped
+from machines import PLAIN, plain_pascal
 from warpstack.cli import main
 from warpstack.tables import IDENTITY, PROVENANCE, STACK
 
@@ -100,22 +101,25 @@ class TestReasons:
     def test_order_of_accesses(self, run):
         """Warps in turn evict each other's lines from a small L1, greedy ones do not."""
         kernel = ws.patterns.strided(gs=32, blocks=56)
-        (sentence,) = reasons(run([kernel], "-m", "mdm", "--access-order", "round_robin"))
+        # One instruction in front of L1, and nothing that holds it up: as greedy as can be.
+        plain = [part for item in PLAIN.items() for part in ("--set", "{}={}".format(*item))]
+        gpu = plain_pascal()
+        (sentence,) = reasons(run([kernel], "-m", "mdm", "--access-order", "round_robin", *plain))
         assert sentence.startswith(f"1 {kernel.short_name}, mdm: the order of accesses: ")
 
         def misses(totals):
             return totals["l1_read_requests"] - totals["l1_read_request_hits"]
 
         own, greedy = (
-            misses(ws.simulate_caches(kernel, "pascal-mdm", access_order=order).totals)
+            misses(ws.simulate_caches(kernel, gpu, access_order=order).totals)
             for order in ("round_robin", "greedy")
         )
-        simulated = misses(ws.simulate(kernel, "pascal-mdm").totals)
+        simulated = misses(ws.simulate(kernel, gpu).totals)
         assert own > 1.25 * greedy
         assert f"L1 {greedy:,} times instead of {own:,} (simulated: {simulated:,})" in sentence
-        (predicted,) = ws.predict(kernel, "pascal-mdm", access_order="greedy")["cycles"]
+        (predicted,) = ws.predict(kernel, gpu, access_order="greedy")["cycles"]
         assert f"the prediction is {predicted:,.0f} cycles" in sentence
-        others = reasons(run([kernel], "-m", "mdm", "--access-order", "greedy"))
+        others = reasons(run([kernel], "-m", "mdm", "--access-order", "greedy", *plain))
         assert not any(": the order of accesses: " in other for other in others)
 
     def test_a_limit_that_the_model_does_not_have(self, run):
