@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -303,7 +304,8 @@ std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
     }
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (sectors[row] > 0) lanes[row] = requests[row] / sectors[row];
+    // In parts of 1024, whose sums do not depend on the order of the threads.
+    if (sectors[row] > 0) lanes[row] = std::round(1024 * requests[row] / sectors[row]) / 1024;
   }
   return lanes;
 }

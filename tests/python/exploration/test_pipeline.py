@@ -67,7 +67,7 @@ def test_roofline(app, gpu, change, expected):
     gips = (expected["ipc"] * gpu.clock_ghz).tolist()
     assert found.loc[found["level"] == "L1", "gips"].tolist() == gips
     for name, of in (("l2_read_sectors", "L2"), ("dram_read_sectors", "DRAM")):
-        flush, order = change.get("flush_l2", False), change.get("access_order", "round_robin")
+        flush, order = change.get("flush_l2", False), change.get("access_order", "auto")
         totals = [
             m.totals for m in ws.simulate_caches(app, gpu, flush_l2=flush, access_order=order)
         ]
@@ -111,7 +111,10 @@ def test_the_simulations_empty_l2_too(app, gpu):
     [
         ({"selection": "best"}, "selection = 'best' is not one of clustering, max, min"),
         ({"misses": "all"}, "misses = 'all' is not one of per_pc, representative"),
-        ({"access_order": "any"}, "access_order = 'any' is not one of round_robin, greedy"),
+        (
+            {"access_order": "any"},
+            "access_order = 'any' is not one of auto, round_robin, greedy, timed",
+        ),
         ({"merge_threshold": -1.0}, "merge_threshold = -1.0 is not a number of cycles"),
     ],
 )

@@ -53,7 +53,7 @@ def test_caches_are_simulated_only_when_they_change(app, pascal, monkeypatch):
     monkeypatch.setattr(
         ws.MemorySystem, "run", lambda self, k, **o: runs.append(k) or original(self, k, **o)
     )
-    explorer = Explorer(app, pascal)
+    explorer = Explorer(app, pascal, access_order="round_robin")
     explorer.predict()
     assert len(runs) == 2
     for value in (64, 256):
@@ -119,7 +119,7 @@ def test_bars_are_as_high_as_the_stack(view):
 
 def test_slow_fields_wait_until_the_slider_is_let_go(view):
     for field, slider in view.sliders.items():
-        fast = field not in ("num_sms", "l1_size_kib", "l2_size_kib")
+        fast = field not in ("num_sms", "l1_size_kib", "l2_size_kib", "l1_mshrs")
         assert slider.continuous_update == fast, field
         assert slider.tooltip == ws.Gpu.fields()[field]
 

@@ -67,7 +67,7 @@ def paces(kernel):
 
 
 def atomic_lanes(kernel):
-    """Return {row: requests of a sector}: an atomic's lanes that meet in a word take turns."""
+    """Return {row: requests of a sector, in parts of 1024}: lanes that meet in a word take turns."""
     table = kernel.instructions
     sums = {}
     for block, (_, warps) in enumerate(kernel.blocks()):
@@ -91,7 +91,8 @@ def atomic_lanes(kernel):
                     turns = max(math.ceil(mask.bit_count() / words), 1)
                     sectors, requests = sums.get(row, (0, 0))
                     sums[row] = sectors + count, requests + count * turns
-    return {row: requests / sectors for row, (sectors, requests) in sums.items()}
+    # Half a part up, as in C++.
+    return {row: math.floor(1024 * r / s + 0.5) / 1024 for row, (s, r) in sums.items()}
 
 
 class Warp:
