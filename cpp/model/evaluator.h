@@ -35,7 +35,7 @@ class Evaluator {
   // Of the profile:
   double instructions_;
   double dram_share_ = 0;  ///< of the read misses
-  StallShares stalls_;
+  StallShares stalls_{};
   // For the issue rate and request sizes of the last configuration:
   double issue_rate_ = 0;
   double l1_request_bytes_ = 0;
