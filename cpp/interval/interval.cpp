@@ -149,10 +149,6 @@ double all_of(const std::array<std::uint64_t, memory::num_miss_events>& counts) 
   return static_cast<double>(counts[0] + counts[1] + counts[2]);
 }
 
-constexpr std::array<double, memory::num_miss_events> reference_levels = {
-    gpu::ReferenceMachine::normal, gpu::ReferenceMachine::l2,
-    gpu::ReferenceMachine::l2 + gpu::ReferenceMachine::dram};
-
 }  // namespace
 
 std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row) {
@@ -166,11 +162,10 @@ std::array<double, memory::num_miss_events> wait_shares(const memory::Instructio
 }
 
 Latencies nominal_latencies(const trace::KernelTrace& trace) {
-  constexpr double arithmetic = 25;  // GPUMech, Table I: normal instructions
-  constexpr double l2_hit = 120;     // GPUMech, Table I
   Latencies result;
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
-    result.push_back(instruction.uses_caches() ? l2_hit : arithmetic);
+    result.push_back(instruction.uses_caches() ? gpu::ReferenceMachine::l2
+                                               : gpu::ReferenceMachine::normal);
   }
   return result;
 }
@@ -199,8 +194,8 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
       const double waits = all_of(counters.waits);
       if (waits > 0) {
         for (std::size_t e = 0; e < of_level.size(); ++e) {
-          cycles +=
-              static_cast<double>(counters.wait_cycles[e]) / reference_levels[e] * of_level[e];
+          cycles += static_cast<double>(counters.wait_cycles[e]) /
+                    gpu::ReferenceMachine::round_trips[e] * of_level[e];
         }
         result.push_back(cycles / waits);
         continue;

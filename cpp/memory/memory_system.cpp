@@ -292,15 +292,11 @@ std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
       const std::size_t first = store;
       store += count;
       if (!instruction.is_atomic() || count == 0) continue;
-      unsigned bytes = 0;
-      for (std::size_t i = first; i < store; ++i) {
-        bytes += static_cast<unsigned>(std::popcount(block.store_bytes[i]));
-      }
-      const unsigned width = std::max(instruction.width, 1U);
-      const unsigned words = std::max((bytes + width - 1) / width, 1U);
-      const auto active = static_cast<unsigned>(std::popcount(block.active_mask[k]));
+      const auto active = static_cast<std::uint32_t>(std::popcount(block.active_mask[k]));
       sectors[row] += static_cast<double>(count);
-      requests[row] += static_cast<double>(count * std::max((active + words - 1) / words, 1U));
+      requests[row] += static_cast<double>(
+          count * trace::lanes_per_word(active, block.store_bytes.subspan(first, count),
+                                        instruction.width));
     }
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {

@@ -80,13 +80,12 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
   if (warp.is_blocked) return;
   warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
   if (waits) {
-    static constexpr std::array<ReferenceCycle, num_miss_events> longest = {
-        Reference::normal, Reference::l2, Reference::l2 + Reference::dram};
     const auto source = static_cast<std::size_t>(warp.data.source());
     for (const WaitingRow& waiting : warp.rows) {
       ++(*per_row)[waiting.row].waits[source];
       (*per_row)[waiting.row].wait_cycles[source] +=
-          std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent), longest[source]);
+          std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent),
+                   ReferenceCycle{Reference::round_trips[source]});
     }
     warp.rows.clear();
     warp.data = {warp.data.time(), MissEvent::l1_hit};
@@ -188,29 +187,26 @@ void TimedSchedule::release(std::deque<Holding>& holding) {
   holding.pop_front();
 }
 
-bool TimedSchedule::has_place(std::uint64_t line, std::uint32_t set) const {
-  const Reserved* first = &reserved_[std::size_t{set} * ways_];
-  return std::any_of(first, first + under_way_in_[set],
-                     [line](const Reserved& reserved) { return reserved.line == line; });
+std::size_t TimedSchedule::place_of(std::uint64_t line, std::uint32_t set) const {
+  const auto first = reserved_.begin() + static_cast<std::ptrdiff_t>(std::size_t{set} * ways_);
+  const auto last = first + under_way_in_[set];
+  return static_cast<std::size_t>(std::ranges::find(first, last, line, &Reserved::line) -
+                                  reserved_.begin());
 }
 
 void TimedSchedule::keep_place(std::uint64_t line, std::uint32_t set) {
-  Reserved* first = &reserved_[std::size_t{set} * ways_];
-  Reserved* last = first + under_way_in_[set];
-  Reserved* found = std::find_if(first, last, [line](const Reserved& r) { return r.line == line; });
-  if (found == last) {
-    *last = {line, 0};
+  const std::size_t place = place_of(line, set);
+  if (place == places_end(set)) {
+    reserved_[place] = {line, 0};
     ++under_way_in_[set];
   }
-  ++found->flights;
+  ++reserved_[place].flights;
 }
 
 void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
-  Reserved* first = &reserved_[std::size_t{set} * ways_];
-  Reserved* last = first + under_way_in_[set];
-  Reserved* found = std::find_if(first, last, [line](const Reserved& r) { return r.line == line; });
-  if (--found->flights > 0) return;
-  *found = last[-1];
+  const std::size_t place = place_of(line, set);
+  if (--reserved_[place].flights > 0) return;
+  reserved_[place] = reserved_[places_end(set) - 1];
   --under_way_in_[set];
 }
 
@@ -281,8 +277,8 @@ void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
   Flight& flight = flights_[answered_];
   const ReferenceCycle sent = std::max(flight.sent, port_);
   port_ = sent + (bytes + port_bytes - 1) / port_bytes;
-  flight.back = {sent + Reference::l2 + (from_dram ? Reference::dram : 0),
-                 from_dram ? MissEvent::dram : MissEvent::l2_hit};
+  const MissEvent source = from_dram ? MissEvent::dram : MissEvent::l2_hit;
+  flight.back = {sent + Reference::round_trips[static_cast<std::size_t>(source)], source};
   if (flight.holds) {
     (from_dram ? from_dram_ : from_l2_).push_back({flight.back.time(), flight.line, flight.set});
     UnderWay& entry = under_way(flight.line);

@@ -88,8 +88,8 @@ class TimedSchedule {
     return !is_full(line, set) || wait_until_free(line, set, end);
   }
   [[nodiscard]] bool is_full(std::uint64_t line, std::uint32_t set) const {
-    return mshrs_in_use_ >= order_.mshrs ||
-           (order_.reserves_lines && under_way_in_[set] >= ways_ && !has_place(line, set));
+    return mshrs_in_use_ >= order_.mshrs || (order_.reserves_lines && under_way_in_[set] >= ways_ &&
+                                             place_of(line, set) == places_end(set));
   }
   // The lines of the access, one after the other:
   void hit(std::uint64_t line);                      ///< of a load
@@ -176,7 +176,11 @@ class TimedSchedule {
   void close_gaps();
   void release(std::deque<Holding>& holding);
   bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
-  [[nodiscard]] bool has_place(std::uint64_t line, std::uint32_t set) const;
+  /// Position in reserved_ of a line's place; places_end() if it keeps none.
+  [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const;
+  [[nodiscard]] std::size_t places_end(std::uint32_t set) const {
+    return std::size_t{set} * ways_ + under_way_in_[set];
+  }
   void keep_place(std::uint64_t line, std::uint32_t set);
   void leave_place(std::uint64_t line, std::uint32_t set);
   UnderWay& under_way(std::uint64_t line) { return under_way_[line % under_way_.size()]; }

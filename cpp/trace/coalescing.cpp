@@ -119,6 +119,17 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
   return collector.count();
 }
 
+std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
+                             std::uint32_t width) {
+  std::uint32_t bytes = 0;
+  for (const std::uint32_t mask : store_bytes) {
+    bytes += static_cast<std::uint32_t>(std::popcount(mask));
+  }
+  width = std::max(width, 1u);
+  const std::uint32_t words = std::max((bytes + width - 1) / width, 1u);
+  return std::max((lanes + words - 1) / words, 1u);
+}
+
 std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, std::uint64_t warp,
                              std::vector<std::uint64_t>& sectors,
                              std::vector<std::uint32_t>* store_bytes) {

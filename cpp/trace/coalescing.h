@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace warpstack::trace {
@@ -26,6 +27,11 @@ inline constexpr std::uint64_t max_address = ~std::uint64_t{0} - 64;
 std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
                        std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes);
+
+/// Lanes of an atomic of `width` bytes that meet in a word: as if all touched words had as many,
+/// because traces say only how many lanes are active and, by sector, which bytes they touch.
+std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
+                             std::uint32_t width);
 
 /// Coalesces accesses to local memory, which the hardware interleaves so that the 32-bit words at
 /// one private offset of a warp's 32 lanes are neighbours: word w of lane l of warp `warp` lies at

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
-    from warpstack.memory.caches import ACCESS_ORDERS, cache_fields
+    from warpstack.memory.caches import ORDERS, cache_fields
     from warpstack.models import pipeline, prediction
     from warpstack.tables import as_records
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.access_order,
         arguments.flush_l2,
     )
-    memo = pipeline.Recent(len(ACCESS_ORDERS)) if arguments.simulate else None
+    memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
     rows = prediction.predicted_rows(
         app, target, wanted, **dataclasses.asdict(options), progress=True, memo=memo
     )

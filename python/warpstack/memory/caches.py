@@ -20,8 +20,10 @@ from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
-#: In which order the resident warps of an SM access memory. Which one `auto` is, `order_of` says.
-ACCESS_ORDERS = ("auto", *_core.ENUM_NAMES["access order"])
+#: In which orders the resident warps of an SM can access memory.
+ORDERS = _core.ENUM_NAMES["access order"]
+#: What can be asked for. Which order `auto` is, `order_of` says.
+ACCESS_ORDERS = ("auto", *ORDERS)
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
 GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
 #: The same for the timed order.

@@ -25,7 +25,13 @@ from warpstack.interval.profile import (
     interval_profile,
     representative_warp,
 )
-from warpstack.memory.caches import ACCESS_ORDERS, MemoryProfile, MemorySystem, cache_fields
+from warpstack.memory.caches import (
+    ACCESS_ORDERS,
+    MemoryProfile,
+    MemorySystem,
+    cache_fields,
+    order_of,
+)
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
 __all__ = ["Memo", "Options", "Pipeline", "Recent"]
@@ -67,7 +73,8 @@ class Options:
             or not 0 <= threshold <= sys.float_info.max
         ):
             raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
-        # In one type: an identity tells 10 from 10.0.
+        # What it stands for: an identity tells `auto` from that, and 10 from 10.0.
+        object.__setattr__(self, "access_order", order_of(self.access_order))
         object.__setattr__(self, "merge_threshold", float(threshold))
 
     @property

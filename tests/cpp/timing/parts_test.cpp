@@ -167,7 +167,9 @@ TEST(Interconnect, AFullDestinationHoldsUpOnlyItsOwnQueue) {
           return source == 1 || has_room;
         },
         [&](std::uint32_t source) { moved.push_back(source); });
-    if (i == 0) EXPECT_EQ(network.next(), cycle);
+    if (i == 0) {
+      EXPECT_EQ(network.next(), cycle);
+    }
     if (i == 1) {
       // It sleeps until it hears of room, and looks at the next edge then.
       EXPECT_EQ(network.next(), never);

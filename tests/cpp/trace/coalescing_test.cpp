@@ -59,6 +59,20 @@ TEST(CoalesceLocal, WarpsHaveRegionsOfTheirOwn) {
   EXPECT_EQ(second[0] - first[0], (std::uint64_t{512} << 20) / 32);
 }
 
+TEST(LanesPerWord, AsIfAllWordsHadAsMany) {
+  const std::vector<std::uint32_t> two_words = {0xff};
+  EXPECT_EQ(lanes_per_word(32, two_words, 4), 16u);
+  EXPECT_EQ(lanes_per_word(5, two_words, 4), 3u);
+  EXPECT_EQ(lanes_per_word(1, two_words, 4), 1u);
+  EXPECT_EQ(lanes_per_word(32, two_words, 8), 32u);
+  // Two sectors of eight words each.
+  EXPECT_EQ(lanes_per_word(32, std::vector<std::uint32_t>{~0u, ~0u}, 4), 2u);
+  // Half a word counts as one; no bytes and no width as one.
+  EXPECT_EQ(lanes_per_word(4, std::vector<std::uint32_t>{0x3}, 4), 4u);
+  EXPECT_EQ(lanes_per_word(4, {}, 4), 4u);
+  EXPECT_EQ(lanes_per_word(4, two_words, 0), 1u);
+}
+
 TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t)) {
     return shared_wavefronts(lanes_of(0xffffffff, address), width);

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpstack import _core
 from warpstack.interval.profile import warp_groups
-from warpstack.memory.caches import ACCESS_ORDERS, order_of
+from warpstack.memory.caches import ORDERS
 from warpstack.memory.reuse import line_stream
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
@@ -139,8 +139,8 @@ def _known(
     """Yield what is known of the wanted kernels."""
     if not any(wanted):
         return
-    pipelines = {order_of(options.access_order): Pipeline(app, options, memo=memo)}
-    for order in map(order_of, ACCESS_ORDERS):
+    pipelines = {options.access_order: Pipeline(app, options, memo=memo)}
+    for order in ORDERS:
         if order not in pipelines:
             other = dataclasses.replace(options, access_order=order)
             pipelines[order] = Pipeline(app, other, memo=memo)
