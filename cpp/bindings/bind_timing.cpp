@@ -64,9 +64,15 @@ void bind_timing(py::module_& module) {
       .def_readonly("active_sms", &timing::SimulationResult::active_sms)
       .def_readonly("sm_cycles", &timing::SimulationResult::sm_cycles)
       .def_readonly("l1_size_bytes", &timing::SimulationResult::l1_size_bytes)
-      .def_property_readonly(
-          "slots", [](const timing::SimulationResult& r) { return stack_to_dict(r.slots, 1); })
-      .def_readonly("store_slots", &timing::SimulationResult::store_slots)
+      .def_property_readonly("slots",
+                             [](const timing::SimulationResult& r) {
+                               return stack_to_dict(r.slots, timing::parts_per_slot);
+                             })
+      .def_property_readonly("store_slots",
+                             [](const timing::SimulationResult& r) {
+                               return static_cast<double>(r.store_slots) /
+                                      static_cast<double>(timing::parts_per_slot);
+                             })
       .def_property_readonly("critical_cycles",
                              [](const timing::SimulationResult& r) {
                                return static_cast<double>(r.critical_path) /

@@ -18,7 +18,7 @@ double share_of_others(const Station& station) {
 /// Cycles of a visit, waiting included, at a rate.
 double residence(const Station& station, double rate) {
   const double free = 1 - share_of_others(station) * station.capacity_cycles * rate;
-  return station.demand == 0 ? 0 : station.demand / free;
+  return station.demand == 0 ? 0 : station.demand / 2 * (1 + 1 / free);
 }
 
 /// What the stations of an SM's memory system are in the network.
@@ -101,18 +101,27 @@ Stations overlapped(Stations stations, double lines, std::size_t longest) {
 /// The rate at which the lines of a load overlap with the longest visit of all: the lowest one, as
 /// every other station in its place leaves some of the time out. Among an SM's own stations the one
 /// with the largest demand has the longest visit at any rate, and so among those that all share.
-double overlapped_rate(double warps, double think, const Stations& stations, double lines) {
+NetworkRate overlapped_rate(double warps, double think, const Stations& stations, double lines) {
   const std::size_t own = longest_visit(stations, 0, lsu, request_network);
   const std::size_t shared = longest_visit(stations, 0, request_network, num_resources);
-  const double rate = closed_network_rate(warps, think, overlapped(stations, lines, shared));
+  NetworkRate rate = closed_network_rate(warps, think, overlapped(stations, lines, shared));
   if (lines == 1 || stations[own].demand <= stations[shared].demand) return rate;
-  return std::min(rate, closed_network_rate(warps, think, overlapped(stations, lines, own)));
+  rate.root =
+      std::min(rate.root, closed_network_rate(warps, think, overlapped(stations, lines, own)).root);
+  return rate;
 }
 
 /// The round trips of misses, each of which holds an MSHR.
 struct RoundTrips {
-  double rate = std::numeric_limits<double>::infinity();  ///< instructions per cycle they allow
-  CpiStack<double> queues;                                ///< waiting of a trip, by cause
+  double rate = std::numeric_limits<double>::infinity();   ///< instructions per cycle they allow
+  CpiStack<double> queues;                                 ///< waiting of a trip, by cause
+  double latency = 0;                                      ///< of a trip that waits nowhere
+  double mshrs = std::numeric_limits<double>::infinity();  ///< for each miss of an instruction
+
+  /// Cycles that a trip waits at most while instructions go at a rate.
+  [[nodiscard]] double longest_wait(double at_rate) const {
+    return std::max(mshrs / at_rate - latency, 0.0);
+  }
 };
 
 /// SMs share what is behind their ports alike, whatever their warps: each has its MSHRs.
@@ -120,8 +129,9 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
                        const ModelParameters& gpu) {
   RoundTrips result;
   if (demands.read_misses == 0) return result;
-  const double latency =
+  result.latency =
       gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
+  result.mshrs = gpu.l1_mshrs / demands.read_misses;
   // A miss takes its share of what an instruction takes, writes included: they pass the same
   // queues.
   Stations of_miss = stations_of(demands, gpu.l1_mshrs, sms, gpu);
@@ -130,7 +140,7 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
     of_miss[k].capacity_cycles /= demands.read_misses;
   }
   of_miss[issue] = of_miss[lsu] = {};
-  const double misses = closed_network_rate(gpu.l1_mshrs, latency, of_miss);
+  const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss).bounded();
   result.rate = misses / demands.read_misses;
   for (std::size_t k = send_port; k < num_resources; ++k) {
     result.queues[shown_as[k]] += residence(of_miss[k], misses);
@@ -143,9 +153,9 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
 void add_place_waits(const interval::ResourceDemands& demands, const ModelParameters& gpu,
                      Station& unit) {
   using Reference = gpu::ReferenceMachine;
-  const double waits = demands.place_wait_l2 * gpu.l2_latency / Reference::l2 +
-                       demands.place_wait_dram * (gpu.l2_latency + gpu.dram_latency) /
-                           (Reference::l2 + Reference::dram);
+  const double waits =
+      demands.place_wait_l2 * gpu.l2_latency / Reference::l2 +
+      demands.place_wait_dram * (gpu.l2_latency + gpu.dram_latency) / Reference::round_trips[2];
   unit.demand += waits;
   unit.capacity_cycles += waits;
 }
@@ -166,16 +176,39 @@ void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& sta
 struct Solution {
   double busy_sms = 0;
   Stations stations;
-  double unbounded = 0;  ///< instructions per cycle of the SM, without a bound by MSHRs
+  NetworkRate of_warps;  ///< instructions per cycle of the SM, without a bound by MSHRs
   double rate = 0;
   RoundTrips trips;
 };
 
-/// A warp's time per instruction by cause, without the issue cycle. `stalls`: alone.
-CpiStack<double> time_by_cause(const interval::ResourceDemands& demands, const Solution& solution,
-                               double warps, const CpiStack<double>& stalls) {
+/// The time of a warp alone per instruction, without its issue cycle.
+struct TimeAlone {
+  double stalls = 0;
+  double for_stores = 0;  ///< at its end, until they are acknowledged
+  const StallLengths* lengths = nullptr;
+
+  [[nodiscard]] double sum() const { return stalls + for_stores; }
+  /// By cause, when other warps leave `share` of it uncovered.
+  [[nodiscard]] CpiStack<double> by_cause(double share) const {
+    const StallShares shares = lengths->uncovered(share);
+    CpiStack<double> result;
+    double known = 0;
+    for (std::size_t c = 0; c < shares.size(); ++c) {
+      result[interval::stall_causes[c]] = stalls * shares[c];
+      known += shares[c];
+    }
+    result[StackComponent::dep] += stalls * std::max(1 - known, 0.0);
+    result[StackComponent::l2] += for_stores;
+    return result;
+  }
+};
+
+/// What the issue slots of an instruction that are lost in a phase are lost to. All warps that wait
+/// share a lost slot alike, so that it is a warp's time by cause.
+CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solution& solution,
+                         double warps, const TimeAlone& alone, double issue_cycles) {
   const Stations& stations = solution.stations;
-  CpiStack<double> time = stalls;
+  CpiStack<double> time;
   // The load-store unit waits for places as for MSHRs.
   const double at_unit = stations[lsu].capacity_cycles;
   const double of_places = at_unit > 0 ? std::max(1 - demands.lsu_cycles / at_unit, 0.0) : 0;
@@ -187,21 +220,39 @@ CpiStack<double> time_by_cause(const interval::ResourceDemands& demands, const S
     time[shown_as[station]] += cycles;
   };
   for (std::size_t k = lsu; k < num_resources; ++k) show(k, residence(stations[k], solution.rate));
-  // What a bound adds: with that by MSHRs the queues of the trips that hold them, and before the
-  // trips waiting for an MSHR. Both may be the capacity of one station; rounding does not decide.
-  const double rest =
-      std::max(warps / solution.rate - time.sum() - residence(stations[issue], solution.rate), 0.0);
-  if (solution.trips.rate < solution.unbounded * (1 - 1e-9)) {
-    const double in_queues = std::min(rest, demands.missing_loads * solution.trips.queues.sum());
-    divide(in_queues, solution.trips.queues, time);
-    time[StackComponent::mshr] += rest - in_queues;
-    return time;
+  // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
+  // the trips that hold them, or for the MSHRs alone.
+  const double rest = std::max(
+      warps / solution.rate - alone.sum() - time.sum() - residence(stations[issue], solution.rate),
+      0.0);
+  // Both may be the capacity of one station; rounding does not decide.
+  if (solution.trips.rate < solution.of_warps.bounded() * (1 - 1e-9)) {
+    if (solution.trips.queues.sum() > 0) {
+      divide(rest, solution.trips.queues, time);
+    } else {
+      time[StackComponent::mshr] += rest;
+    }
+  } else {
+    std::size_t busiest = issue;
+    for (std::size_t k = lsu; k < num_resources; ++k) {
+      if (stations[k].capacity_cycles > stations[busiest].capacity_cycles) busiest = k;
+    }
+    if (busiest != issue) show(busiest, rest);
   }
-  std::size_t busiest = issue;
-  for (std::size_t k = lsu; k < num_resources; ++k) {
-    if (stations[k].capacity_cycles > stations[busiest].capacity_cycles) busiest = k;
+  // No more requests are on their way than there are MSHRs (Little's law); what waits beyond that
+  // waits for an MSHR.
+  const double queues = time[StackComponent::noc] + time[StackComponent::queue];
+  const double most = demands.missing_loads * solution.trips.longest_wait(solution.rate);
+  if (queues > most) {
+    for (const StackComponent c : {StackComponent::noc, StackComponent::queue}) {
+      time[StackComponent::mshr] += time[c] * (1 - most / queues);
+      time[c] *= most / queues;
+    }
   }
-  if (busiest != issue) show(busiest, rest);
+  // Of a warp's time alone as much is lost as of the rest.
+  const double all = alone.sum() + time.sum();
+  const double lost = std::max(1 / solution.rate - issue_cycles, 0.0) * warps;
+  time += alone.by_cause(all > 0 ? lost / all : 0);
   return time;
 }
 
@@ -233,7 +284,9 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
 
 }  // namespace
 
-double closed_network_rate(double customers, double think, std::span<const Station> stations) {
+double NetworkRate::bounded() const { return std::min(root, bound); }
+
+NetworkRate closed_network_rate(double customers, double think, std::span<const Station> stations) {
   // What has a part: a station's demand, and the rate at which its queue would have no end.
   constexpr std::size_t most_stations = 16;
   std::array<double, most_stations> demands;
@@ -241,18 +294,21 @@ double closed_network_rate(double customers, double think, std::span<const Stati
   std::size_t count = 0;
   std::size_t first = 0;  // of the highest pole
   double bound = std::numeric_limits<double>::infinity();
-  double alone = think;
+  double queued_alone = 0;
   for (const Station& station : stations) {
     if (station.capacity_cycles > 0) bound = std::min(bound, 1 / station.capacity_cycles);
     if (station.demand == 0) continue;
-    demands[count] = station.demand;
+    // Half of a visit is as without a queue.
+    think += station.demand / 2;
+    demands[count] = station.demand / 2;
     poles[count] = share_of_others(station) * station.capacity_cycles;
     if (poles[count] > poles[first]) first = count;
-    alone += station.demand;
+    queued_alone += demands[count];
     ++count;
   }
-  if (!(alone > 0)) return bound;
-  if (count == 0) return std::min(customers / alone, bound);
+  const double alone = think + queued_alone;
+  if (!(alone > 0)) return {bound, bound};
+  if (count == 0) return {customers / alone, bound};
   // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole. With
   // a queue at that station only the equation is quadratic; its root lies above the root of h, so
   // that Newton's method comes down to that without a step too far.
@@ -274,26 +330,17 @@ double closed_network_rate(double customers, double think, std::span<const Stati
     if (!(next < rate * (1 - 1e-12))) break;
     rate = next;
   }
-  return std::min(rate, bound);
+  return {rate, bound};
 }
 
 ModelResult evaluate_closed_network(const interval::PhaseList& launch,
                                     const interval::ResourceDemands& demands,
-                                    const StallShares& stall_shares,
+                                    const StallLengths& lengths,
                                     const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
   const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
-  CpiStack<double> stalls;  // a warp's time alone per instruction, by cause
-  {
-    const double for_stores = std::min(launch.store_cycles, think);
-    double other = 0;
-    for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
-      stalls[interval::stall_causes[c]] = (think - for_stores) * stall_shares[c];
-      other += stall_shares[c];
-    }
-    stalls[StackComponent::dep] += (think - for_stores) * std::max(1 - other, 0.0);
-    stalls[StackComponent::l2] += for_stores;
-  }
+  const double for_stores = std::min(launch.store_cycles, think);
+  const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
@@ -309,8 +356,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
         known != &solution ? known->trips : round_trips(demands, solution.busy_sms, parameters);
     add_place_waits(demands, parameters, solution.stations[lsu]);
     const double lines = demands.missing_lines;
-    solution.unbounded = overlapped_rate(warps, think, solution.stations, lines);
-    solution.rate = std::min(solution.unbounded, solution.trips.rate);
+    solution.of_warps = overlapped_rate(warps, think, solution.stations, lines);
+    solution.rate = std::min(solution.of_warps.bounded(), solution.trips.rate);
     const std::size_t longest = longest_visit(solution.stations, solution.rate, lsu, num_resources);
     solution.stations = overlapped(solution.stations, lines, longest);
   }
@@ -324,8 +371,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   if (!solutions.empty()) {
     const auto fullest = std::ranges::max_element(launch.phases, {}, &interval::Phase::warps);
     const Solution& solution = solutions[static_cast<std::size_t>(fullest - launch.phases.begin())];
-    paced = std::max(fullest->warps, 1.0) / solution.unbounded -
-            residence(solution.stations[issue], solution.unbounded) + issue_cycles;
+    const double root = solution.of_warps.root;
+    paced = std::max(fullest->warps, 1.0) / root - residence(solution.stations[issue], root) +
+            issue_cycles;
   }
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
@@ -348,12 +396,12 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     if (instructions == 0) continue;
     const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
-    const CpiStack<double> shares = time_by_cause(demands, solutions[p], warps, stalls);
+    const CpiStack<double> shares = lost_to(demands, solutions[p], warps, alone, issue_cycles);
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
   // Warps that are alone wait for their own results.
-  divide(cycles - in_phases, stalls, result.stack);
+  divide(cycles - in_phases, alone.by_cause(1), result.stack);
   const Burst burst = first_burst(demands, launch, parameters);
   result.stack[burst.shown] += burst.cycles;
   result.cycles = cycles + burst.cycles;

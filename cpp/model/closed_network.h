@@ -4,6 +4,7 @@
 #include <span>
 
 #include "model/model.h"
+#include "model/stall_lengths.h"
 
 namespace warpstack::model {
 
@@ -16,12 +17,22 @@ struct Station {
   double competitors = 1;  ///< customers that share the station, this one included
 };
 
+/// Rate of a class of customers.
+struct NetworkRate {
+  double root = 0;   ///< of the equation
+  double bound = 0;  ///< by the station that is busiest
+  [[nodiscard]] double bounded() const;
+};
+
 /// Rate of a class of customers in a closed network: x with
-///   customers / x = think + sum of demand / (1 - (1 - 1 / competitors) capacity_cycles x),
+///   customers / x = think + sum of demand / 2 (1 + 1 / (1 - others capacity_cycles x)),
+///   others = 1 - 1 / competitors:
 /// Schweitzer's approximation of mean-value analysis in one unknown: a customer that arrives finds
-/// the queue that the others leave, (1 - 1 / competitors) of the mean. Never above
-/// 1 / capacity_cycles of a station. Infinite when nothing takes time. At most 16 stations.
-double closed_network_rate(double customers, double think, std::span<const Station> stations);
+/// the queue that the others leave, `others` of the mean. Service takes the same time for all, so
+/// that who is being served is half done in the mean.
+/// The bound is 1 / capacity_cycles.
+/// Infinite when nothing takes time. At most 16 stations.
+NetworkRate closed_network_rate(double customers, double think, std::span<const Station> stations);
 
 /// The closed network model (docs/explanation/closed-network-model.md): the warps of each phase as
 /// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
@@ -29,6 +40,6 @@ double closed_network_rate(double customers, double think, std::span<const Stati
 /// their first access.
 ModelResult evaluate_closed_network(const interval::PhaseList& launch,
                                     const interval::ResourceDemands& demands,
-                                    const StallShares& stalls, const ModelParameters& parameters);
+                                    const StallLengths& stalls, const ModelParameters& parameters);
 
 }  // namespace warpstack::model

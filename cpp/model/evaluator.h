@@ -7,6 +7,7 @@
 
 #include "model/interval_demand.h"
 #include "model/model.h"
+#include "model/stall_lengths.h"
 
 namespace warpstack::model {
 
@@ -34,8 +35,9 @@ class Evaluator {
   std::span<const interval::Wave> waves_;
   // Of the profile:
   double instructions_;
-  double dram_share_ = 0;  ///< of the read misses
-  StallShares stalls_{};
+  double dram_share_ = 0;                ///< of the read misses
+  StallShares stalls_{};                 ///< of the models of waves
+  std::optional<StallLengths> lengths_;  ///< of the models of launches
   // For the issue rate and request sizes of the last configuration:
   double issue_rate_ = 0;
   double l1_request_bytes_ = 0;

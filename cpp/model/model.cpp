@@ -39,7 +39,7 @@ struct Model {
                               const ModelParameters&, double miss_latency) = nullptr;
   /// Takes the place of everything.
   ModelResult (*of_launch)(const interval::PhaseList&, const interval::ResourceDemands&,
-                           const StallShares& stalls, const ModelParameters&) = nullptr;
+                           const StallLengths& stalls, const ModelParameters&) = nullptr;
 };
 
 namespace {
@@ -190,6 +190,10 @@ Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
   if (waves_.empty()) throw InputError("the interval profile has no wave of thread blocks");
   const double misses = sum(intervals_.read_misses);
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
+  if (model.of_launch) {
+    lengths_.emplace(intervals_);
+    return;
+  }
   const double stall = sum(intervals_.stall_cycles);
   for (std::size_t c = 0; c < interval::num_stall_causes && stall > 0; ++c) {
     stalls_[c] = sum(intervals_.stall_by_cause[c]) / stall;
@@ -265,9 +269,9 @@ ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const 
           ? *kernel_.demands
           : demands_of(intervals_, parameters.l1_request_bytes, parameters.l2_request_bytes);
   if (!kernel_.phases.phases.empty()) {
-    return model_.of_launch(kernel_.phases, demands, stalls_, parameters);
+    return model_.of_launch(kernel_.phases, demands, *lengths_, parameters);
   }
-  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands, stalls_,
+  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands, *lengths_,
                           parameters);
 }
 

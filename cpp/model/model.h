@@ -35,9 +35,6 @@ struct ModelParameters {
   double l2_bytes_per_cycle = 0;  ///< read or written by all slices; 0: no limit
 };
 
-/// Parts of the stall cycles of the representative warp, by cause.
-using StallShares = std::array<double, interval::num_stall_causes>;
-
 /// A kernel as the models see it.
 struct ModelInput {
   const interval::IntervalColumns* intervals = nullptr;

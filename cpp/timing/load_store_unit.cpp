@@ -1,7 +1,6 @@
 #include "timing/load_store_unit.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "memory/line_parts.h"
@@ -107,13 +106,7 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
 
 void LoadStoreUnit::split_conflicts(Entry& entry, const memory::MemoryAccess& access,
                                     std::uint32_t lanes, std::uint32_t width) const {
-  std::uint32_t bytes = 0;
-  for (const std::uint32_t mask : access.store_bytes) {
-    bytes += static_cast<std::uint32_t>(std::popcount(mask));
-  }
-  // Traces say how many lanes there are and which bytes they touch: as if all were touched alike.
-  const std::uint32_t words = std::max((bytes + width - 1) / std::max(width, 1u), 1u);
-  const std::uint32_t lanes_per_word = std::max((lanes + words - 1) / words, 1u);
+  const std::uint32_t lanes_per_word = trace::lanes_per_word(lanes, access.store_bytes, width);
   if (lanes_per_word == 1) return;
   std::vector<memory::LineAccess> lines;
   std::vector<memory::ByteMasks> masks;

@@ -22,7 +22,7 @@ struct Load {
   std::uint32_t fetches = 0;  ///< lines to look up, and replies under way
   bool returns_data = true;
   Cycle done = 0;                  ///< of what has arrived
-  std::int64_t lost_slots = 0;     ///< issue slots lost while a warp waited for it
+  std::int64_t lost_parts = 0;     ///< parts of issue slots that were lost to it
   Ticks critical_before = 0;       ///< the SM's critical path of loads when it was issued
   CpiStack<std::int64_t> latency;  ///< ticks, of what arrived last
 };

@@ -33,7 +33,7 @@ struct SimulationResult {
   std::uint64_t instructions = 0;
   std::uint64_t active_sms = 0;
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
-  /// Issue slots of these cycles, by what they were used for (base) or lost to.
+  /// Issue slots of these cycles, by what they were used for (base) or lost to, in parts_per_slot.
   CpiStack<std::int64_t> slots;
   /// Those of them that were lost while a store waited for an MSHR or the NoC.
   std::int64_t store_slots = 0;

@@ -72,6 +72,8 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   warps_.resize(slots);
   ready_.resize(slots, never);
   need_.resize(slots);
+  waits_until_.resize(slots, idle);
+  lost_.resize(slots);
   unit_.resize(slots);
   register_ready_.resize(slots * num_registers_);
   register_cause_.resize(slots * num_registers_);
@@ -145,9 +147,10 @@ void Sm::complete_loads(Cycle now) {
     const Load& load = lsu_.load(id);
     const RowTable::Row& row = rows_[load.row];
     Warp& warp = warps_[load.warp];
+    settle(load.warp);
     const auto cause =
         static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
-    if (load.lost_slots > 0) {
+    if (load.lost_parts > 0) {
       if (load.latency.sum() > 0) {
         // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
         CpiStack<std::int64_t> latency = load.latency;
@@ -155,9 +158,9 @@ void Sm::complete_loads(Cycle now) {
           latency[StackComponent::dram] += latency[StackComponent::l2];
           latency[StackComponent::l2] = 0;
         }
-        add_in_proportion(slots_, load.lost_slots, latency);
+        add_in_proportion(slots_, load.lost_parts, latency);
       } else {
-        slots_[static_cast<StackComponent>(cause)] += load.lost_slots;
+        slots_[static_cast<StackComponent>(cause)] += load.lost_parts;
       }
     }
     const Cycle done = std::max(load.done, now);
@@ -168,7 +171,11 @@ void Sm::complete_loads(Cycle now) {
     }
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
-    if (!warp.has_exited && !warp.is_at_barrier) look_ahead(load.warp);
+    if (warp.has_exited) {
+      drain(load.warp);
+    } else if (!warp.is_at_barrier) {
+      look_ahead(load.warp);
+    }
     lsu_.release(id);
   }
   lsu_.completed().clear();
@@ -180,6 +187,7 @@ void Sm::retire(Cycle now, BlockQueue& blocks) {
     Warp& warp = warps_[slot];
     if (!warp.loads.empty() || warp.finish > now) return false;
     warp.is_resident = false;
+    wait_for(slot, warp.cause, idle);
     end_ = now;
     has_retired = true;
     --num_warps_;
@@ -223,7 +231,7 @@ void Sm::issue(Cycle now) {
     }
     scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
   }
-  slots_[StackComponent::base] += available - left;
+  slots_[StackComponent::base] += (available - left) * parts_per_slot;
   if (left > 0) lose(left, now);
 }
 
@@ -269,13 +277,17 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   if (warp.stream.done()) {
     warp.has_exited = true;
     ready_[slot] = never;
+    need_[slot] = Need::nothing;
     schedulers_[scheduler].remove(slot);
     draining_.push_back(slot);
+    drain(slot);
     --blocks_[block].unfinished;
     check_barrier(block, now);
   } else if (waits_at_barrier) {
     warp.is_at_barrier = true;
     ready_[slot] = never;
+    need_[slot] = Need::nothing;
+    wait_for(slot, warp.cause, idle);  // it waits for other warps
     ++blocks_[block].waiting;
     check_barrier(block, now);
   } else {
@@ -296,6 +308,12 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
   }
 }
 
+void Sm::drain(std::uint32_t slot) {
+  const Warp& warp = warps_[slot];
+  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
+  wait_for(slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never);
+}
+
 void Sm::look_ahead(std::uint32_t slot) {
   Warp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
@@ -312,7 +330,7 @@ void Sm::look_ahead(std::uint32_t slot) {
     cause = static_cast<std::uint32_t>(StackComponent::dep);
   }
   ready_[slot] = ready;
-  warp.cause = cause;
+  wait_for(slot, cause, ready);
   unit_[slot] = row.unit;
   need_[slot] = warp.stream.mask() == 0 ? Need::nothing
                 : row.is_memory
@@ -321,46 +339,76 @@ void Sm::look_ahead(std::uint32_t slot) {
                                    : Need::nothing;
 }
 
-std::optional<std::uint32_t> Sm::cause_of(std::uint32_t slot, Cycle cycle) const {
-  const Warp& warp = warps_[slot];
-  if (warp.is_at_barrier) return {};  // it waits for other warps
-  if (warp.has_exited) {
-    if (!warp.loads.empty()) return first_load_cause + warp.loads.front();
-    return static_cast<std::uint32_t>(StackComponent::dep);
-  }
-  if (ready_[slot] > cycle) return warp.cause;
-  if (need_[slot] == Need::load_store_unit && !lsu_.accepts(cycle)) {
-    return static_cast<std::uint32_t>(lsu_.cause_of_waiting());
-  }
-  if (need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle) {
-    return static_cast<std::uint32_t>(StackComponent::dep);
-  }
-  return {};
-}
-
 void Sm::lose(std::int64_t slots, Cycle cycle) {
   if (slots == 0) return;
-  for (const std::uint32_t slot : by_age_) {
-    if (const std::optional<std::uint32_t> cause = cause_of(slot, cycle)) {
-      settle(slots, *cause);
-      return;
+  const bool accepts = lsu_.accepts(cycle);
+  std::int64_t for_data = 0;
+  std::int64_t for_load_store_unit = 0;
+  std::int64_t for_unit = 0;
+  const auto of_unit = [&](std::size_t slot) {
+    return need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle;
+  };
+  for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
+    if (waits_until_[slot] > cycle) {
+      ++for_data;
+    } else if (need_[slot] == Need::load_store_unit) {
+      for_load_store_unit += !accepts;
+    } else {
+      for_unit += of_unit(slot);
     }
   }
-  settle(slots, static_cast<std::uint32_t>(StackComponent::base));
+  const std::int64_t count = for_data + for_load_store_unit + for_unit;
+  if (count == 0) {
+    slots_[StackComponent::base] += slots * parts_per_slot;
+    return;
+  }
+  const std::int64_t each = slots * (parts_per_slot / count);
+  for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
+    if (waits_until_[slot] > cycle) lost_[slot] += each;
+  }
+  if (for_load_store_unit > 0) lose_at_load_store_unit(each * for_load_store_unit);
+  slots_[StackComponent::dep] += each * for_unit;
+  // The oldest that waits takes what division leaves.
+  const std::int64_t rest = slots * (parts_per_slot % count);
+  if (rest == 0) return;
+  for (const std::uint32_t slot : by_age_) {
+    if (waits_until_[slot] > cycle) {
+      lost_[slot] += rest;
+    } else if (need_[slot] == Need::load_store_unit && !accepts) {
+      lose_at_load_store_unit(rest);
+    } else if (of_unit(slot)) {
+      slots_[StackComponent::dep] += rest;
+    } else {
+      continue;
+    }
+    return;
+  }
 }
 
-void Sm::settle(std::int64_t slots, std::uint32_t cause) {
-  if (cause >= first_load_cause) {
-    lsu_.load(cause - first_load_cause).lost_slots += slots;
-  } else {
-    const auto part = static_cast<StackComponent>(cause);
-    slots_[part] += slots;
-    // Only the load-store unit gives these two as causes.
-    if ((part == StackComponent::mshr || part == StackComponent::noc) &&
-        lsu_.is_blocked_by_store()) {
-      store_slots_ += slots;
-    }
+void Sm::lose_at_load_store_unit(std::int64_t parts) {
+  const StackComponent component = lsu_.cause_of_waiting();
+  slots_[component] += parts;
+  if ((component == StackComponent::mshr || component == StackComponent::noc) &&
+      lsu_.is_blocked_by_store()) {
+    store_slots_ += parts;
   }
+}
+
+void Sm::settle(std::uint32_t slot) {
+  if (lost_[slot] == 0) return;
+  const std::uint32_t cause = warps_[slot].cause;
+  if (cause >= first_load_cause) {
+    lsu_.load(cause - first_load_cause).lost_parts += lost_[slot];
+  } else {
+    slots_[static_cast<StackComponent>(cause)] += lost_[slot];
+  }
+  lost_[slot] = 0;
+}
+
+void Sm::wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until) {
+  settle(slot);
+  warps_[slot].cause = cause;
+  waits_until_[slot] = until;
 }
 
 /// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing

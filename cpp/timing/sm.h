@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,7 +102,7 @@ class Sm {
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
   /// The cycle after its last warp was done.
   [[nodiscard]] Cycle end() const { return end_; }
-  /// Issue slots until end(), by what they were used for.
+  /// Parts of the issue slots until end(), by what they were used for or lost to.
   [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
   /// Those of them that were lost while a store kept the load-store unit waiting.
   [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
@@ -141,10 +140,16 @@ class Sm {
   void check_barrier(std::uint32_t block, Cycle now);
   /// Finds out when the registers of the warp's next instruction are ready.
   void look_ahead(std::uint32_t slot);
-  /// Accounts for `slots` issue slots that nobody used in a cycle.
+  /// Accounts for `slots` issue slots that nobody used in a cycle: all warps that wait share them
+  /// alike, each giving its part to what it waits for; slots of which nobody waits are idle.
   void lose(std::int64_t slots, Cycle cycle);
-  void settle(std::int64_t slots, std::uint32_t cause);
-  [[nodiscard]] std::optional<std::uint32_t> cause_of(std::uint32_t slot, Cycle cycle) const;
+  void lose_at_load_store_unit(std::int64_t parts);
+  /// What was lost to a warp goes to what it waits for.
+  void settle(std::uint32_t slot);
+  /// From now on it waits for something else.
+  void wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until);
+  /// It waits for its loads, the oldest first, and for its results.
+  void drain(std::uint32_t slot);
   [[nodiscard]] Cycle next_issue(Cycle now) const;
   [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
     return slot % static_cast<std::uint32_t>(schedulers_.size());
@@ -182,6 +187,10 @@ class Sm {
   std::vector<Cycle> ready_;  ///< when the next instruction's registers are ready
   std::vector<Need> need_;
   std::vector<std::uint8_t> unit_;
+  // By warp slot, for lost issue slots:
+  static constexpr Cycle idle = -1;
+  std::vector<Cycle> waits_until_;  ///< for data; idle: it waits for other warps, or is not there
+  std::vector<std::int64_t> lost_;  ///< parts of slots while it waited for them
   // By warp slot and register:
   std::vector<Cycle> register_ready_;
   std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight

@@ -137,6 +137,9 @@ struct TimingConfig {
   }
 };
 
+/// Lost issue slots are counted in parts, so that several warps can share one.
+inline constexpr std::int64_t parts_per_slot = std::int64_t{1} << 20;
+
 /// Adds `amount` to a stack in proportion to `shares`, whose sum is positive, in whole numbers; the
 /// largest share, the first of several, takes what rounding leaves.
 void add_in_proportion(CpiStack<std::int64_t>& stack, std::int64_t amount,

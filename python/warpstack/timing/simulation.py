@@ -126,7 +126,7 @@ class SimulationResult:
         return self._core.critical_cycles
 
     @property
-    def store_stall_slots(self) -> int:
+    def store_stall_slots(self) -> float:
         """Issue slots lost while a store waited for an MSHR or the NoC; part of `cpi_stack`."""
         return self._core.store_slots
 

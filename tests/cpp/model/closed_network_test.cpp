@@ -10,30 +10,30 @@ namespace warpstack::model {
 namespace {
 
 TEST(ClosedNetwork, NothingThatTakesTimeHasNoBound) {
-  EXPECT_EQ(closed_network_rate(4, 0, {}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(closed_network_rate(4, 0, std::vector<Station>(3)),
+  EXPECT_EQ(closed_network_rate(4, 0, {}).bounded(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(closed_network_rate(4, 0, std::vector<Station>(3)).bounded(),
             std::numeric_limits<double>::infinity());
 }
 
 TEST(ClosedNetwork, ThinkingAloneIsLittlesLaw) {
-  EXPECT_DOUBLE_EQ(closed_network_rate(6, 3, {}), 2);
+  EXPECT_DOUBLE_EQ(closed_network_rate(6, 3, {}).bounded(), 2);
 }
 
 TEST(ClosedNetwork, OneCustomerNeverWaits) {
   const Station stations[] = {{2, 2, 1}, {3, 3, 1}};
-  EXPECT_DOUBLE_EQ(closed_network_rate(1, 5, stations), 1.0 / 10);
+  EXPECT_DOUBLE_EQ(closed_network_rate(1, 5, stations).bounded(), 1.0 / 10);
 }
 
 TEST(ClosedNetwork, TwoCustomersOfOneStation) {
-  // 2 / x = 2 + 1 / (1 - x / 2): x^2 - 4 x + 2 = 0.
+  // 2 / x = 2 + 1 / 2 + 1 / 2 / (1 - x / 2): 5 x^2 - 16 x + 8 = 0.
   const Station station{1, 1, 2};
-  EXPECT_NEAR(closed_network_rate(2, 2, {&station, 1}), 2 - std::sqrt(2), 1e-12);
+  EXPECT_NEAR(closed_network_rate(2, 2, {&station, 1}).bounded(), (8 - std::sqrt(24)) / 5, 1e-12);
 }
 
 TEST(ClosedNetwork, ManyCustomersReachTheCapacity) {
   const Station stations[] = {{1, 1, 64}, {0.1, 2.8, 64 * 28}};
-  EXPECT_NEAR(closed_network_rate(64, 10, stations), 1 / 2.8, 1e-3);
-  EXPECT_LE(closed_network_rate(1e9, 10, stations), 1 / 2.8);
+  EXPECT_NEAR(closed_network_rate(64, 10, stations).bounded(), 1 / 2.8, 1e-3);
+  EXPECT_LE(closed_network_rate(1e9, 10, stations).bounded(), 1 / 2.8);
 }
 
 TEST(ClosedNetwork, SolvesItsEquation) {
@@ -52,12 +52,12 @@ TEST(ClosedNetwork, SolvesItsEquation) {
       stations.push_back({demand, demand * sms, customers * sms});
       if (demand > 0) bound = std::min(bound, 1 / (demand * sms));
     }
-    const double x = closed_network_rate(customers, think, stations);
+    const double x = closed_network_rate(customers, think, stations).bounded();
     ASSERT_GT(x, 0);
     ASSERT_LE(x, bound);
     double time = think;
     for (const Station& s : stations) {
-      time += s.demand / (1 - (1 - 1 / s.competitors) * s.capacity_cycles * x);
+      time += s.demand / 2 * (1 + 1 / (1 - (1 - 1 / s.competitors) * s.capacity_cycles * x));
     }
     if (x < bound) {
       ASSERT_NEAR(x * time, customers, 1e-6 * customers);
@@ -145,7 +145,7 @@ TEST(ClosedNetworkModel, WaitsForPlacesHoldUpTheLoadStoreUnit) {
 
 TEST(ClosedNetworkModel, BusySmsShareTheMemoryAlike) {
   // One MSHR per SM, a miss of 100 cycles and 50 more at DRAM: 150. Two SMs wait for each other:
-  // q = 100 + 50 / (1 - 50 / q), that is q^2 - 200 q + 5000 = 0.
+  // q = 100 + 25 + 25 / (1 - 50 / q), that is q^2 - 200 q + 6250 = 0.
   interval::ResourceDemands demands;
   demands.read_misses = 1;
   demands.dram_bytes = 50;
@@ -154,7 +154,7 @@ TEST(ClosedNetworkModel, BusySmsShareTheMemoryAlike) {
   gpu.dram_bandwidth_gbs = 1;
   gpu.l2_latency = 100;
   EXPECT_NEAR(run(demands, gpu, 64, 1).cycles, 64 * 150, 1e-3);
-  EXPECT_NEAR(run(demands, gpu, 64, 2).cycles, 64 * (100 + std::sqrt(5000)), 1e-3);
+  EXPECT_NEAR(run(demands, gpu, 64, 2).cycles, 64 * (100 + std::sqrt(3750)), 1e-3);
 }
 
 TEST(ClosedNetworkModel, DramTurnsRoundBetweenReadsAndWrites) {
@@ -172,7 +172,7 @@ TEST(ClosedNetworkModel, DramTurnsRoundBetweenReadsAndWrites) {
 
 TEST(ClosedNetworkModel, TheLastBlockDrainsAmongTheOthers) {
   // The oldest first. Two warps of one instruction that are done after 3 cycles alone, but share
-  // DRAM, 4 cycles of each: 2 / x = 2 + 1 / (1 - x / 2) + 4 / (1 - 2 x).
+  // DRAM, 4 cycles of each: 2 / x = 2 + 1 / 2 + 1 / 2 / (1 - x / 2) + 2 + 2 / (1 - 2 x).
   interval::ResourceDemands demands;
   demands.dram_bytes = 4;
   ModelParameters gpu = fast_gpu();
@@ -184,10 +184,61 @@ TEST(ClosedNetworkModel, TheLastBlockDrainsAmongTheOthers) {
   launch.sms = {{{1}, 1000, 1.5, 0.5}};
   launch.alone_cycles = 3;
   double x = 0.1;
-  for (int i = 0; i < 100; ++i) x = 2 / (2 + 1 / (1 - x / 2) + 4 / (1 - 2 * x));
+  for (int i = 0; i < 100; ++i) x = 2 / (4.5 + 0.5 / (1 - x / 2) + 2 / (1 - 2 * x));
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles,
-              1000 + 0.5 * (2 + 4 / (1 - 2 * x) + 1), 1e-6);
+              1000 + 0.5 * (2 + 2 + 2 / (1 - 2 * x) + 1), 1e-6);
 }
+
+TEST(ClosedNetworkModel, MshrsLimitWhatIsOnItsWay) {
+  // DRAM serves one of 64 warps in 10 cycles: 640 cycles per instruction, of which 10 are its
+  // service. Four MSHRs are held for 40 cycles each, so that a load waits 30 of them there; for
+  // the rest it waits for an MSHR.
+  interval::ResourceDemands demands;
+  demands.read_misses = demands.missing_loads = 1;
+  demands.dram_bytes = 10;
+  ModelParameters gpu = fast_gpu();
+  gpu.l1_mshrs = 4;
+  gpu.dram_bandwidth_gbs = 1;
+  const ModelResult result = run(demands, gpu, 64);
+  EXPECT_NEAR(result.cycles, 640, 1e-6);
+  const CpiStack<double>& stack = result.stack;
+  const double all = stack.sum() - 1;  // without the issue cycle
+  // A warp's time but for its turn to issue: 9 alone, 40 at DRAM, the others of the 640 for an
+  // MSHR.
+  EXPECT_NEAR(stack[StackComponent::dep] / stack[StackComponent::queue], 9.0 / 40, 1e-3);
+  EXPECT_NEAR(stack[StackComponent::mshr] / all, 1 - 49.0 / 639, 2e-3);
+}
+
+/// Stalls of 4, 10, 10 and 30 cycles for `dep`, L2, half L1 and half L2, and DRAM.
+StallLengths some_stalls() {
+  interval::IntervalColumns intervals;
+  intervals.instructions = {1, 1, 1, 1, 1};
+  intervals.stall_cycles = {4, 10, 0, 10, 30};
+  intervals.stall_by_cause = {
+      {{4, 0, 0, 0, 0}, {0, 0, 0, 5, 0}, {0, 10, 0, 5, 0}, {0, 0, 0, 0, 30}}};
+  return StallLengths(intervals);
+}
+
+void expect_shares(const StallShares& shares, const StallShares& expected) {
+  for (std::size_t c = 0; c < shares.size(); ++c) EXPECT_NEAR(shares[c], expected[c], 1e-12) << c;
+}
+
+TEST(StallLengths, ShortStallsAreCoveredFirst) {
+  const StallLengths stalls = some_stalls();
+  // Of 54 cycles all: 4, 5, 15, 30.
+  expect_shares(stalls.uncovered(1), {4.0 / 54, 5.0 / 54, 15.0 / 54, 30.0 / 54});
+  // 2 cycles of each covered leave 2, 8, 8, 28 of 46.
+  expect_shares(stalls.uncovered(46.0 / 54), {2.0 / 46, 4.0 / 46, 12.0 / 46, 28.0 / 46});
+  // 4: 0, 6, 6, 26 of 38; 8: 2, 2, 22 of 26.
+  expect_shares(stalls.uncovered(38.0 / 54), {0, 3.0 / 38, 9.0 / 38, 26.0 / 38});
+  expect_shares(stalls.uncovered(26.0 / 54), {0, 1.0 / 26, 3.0 / 26, 22.0 / 26});
+  // From 10 on only DRAM is left.
+  expect_shares(stalls.uncovered(20.0 / 54), {0, 0, 0, 1});
+  expect_shares(stalls.uncovered(0.1), {0, 0, 0, 1});
+  expect_shares(stalls.uncovered(0), {0, 0, 0, 1});
+}
+
+TEST(StallLengths, AWarpThatNeverStalls) { expect_shares(StallLengths().uncovered(0.5), {}); }
 
 }  // namespace
 }  // namespace warpstack::model

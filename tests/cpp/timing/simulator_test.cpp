@@ -494,8 +494,9 @@ TEST(Conservation, WhatLeavesALevelEntersTheNext) {
           totals[memory::Total::l2_write_sectors] - totals[memory::Total::l2_write_sector_hits],
       totals[memory::Total::dram_read_sectors]);
   // Every issue slot of every SM until its end is accounted for.
-  EXPECT_EQ(result.slots.sum(), result.sm_cycles);
-  EXPECT_EQ(result.slots[StackComponent::base], static_cast<std::int64_t>(result.instructions));
+  EXPECT_EQ(result.slots.sum(), result.sm_cycles * parts_per_slot);
+  EXPECT_EQ(result.slots[StackComponent::base],
+            static_cast<std::int64_t>(result.instructions) * parts_per_slot);
   EXPECT_EQ(result.active_sms, 28u);
 }
 

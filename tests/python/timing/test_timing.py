@@ -97,7 +97,7 @@ def assert_same(result, plain):
     for name, value in result.totals.items():
         if name not in INSTRUCTIONS:
             assert value == plain["totals"][name], name
-    assert core.slots == {part: plain["slots"][part] for part in PARTS}
+    assert core.slots == plain["slots"]
     assert core.misses == plain["misses"]
     assert core.miss_cycles == {part: plain["miss_ticks"][part] / TICKS for part in PARTS}
 
@@ -286,7 +286,7 @@ class TestTrends:
         assert slow.miss_latency["mean"]["noc"] > 10 * fast.miss_latency["mean"]["noc"]
         waiting = [r.cpi_stack["noc"] + r.cpi_stack["mshr"] for r in (fast, slow)]
         assert waiting[1] > 0.8 * slow.cpi
-        assert waiting[0] < 0.6 * fast.cpi
+        assert waiting[0] < 0.7 * fast.cpi
 
     def test_a_streaming_l1_does_not_wait_for_mshrs(self, stream):
         # Where lines are reserved, waiting for one counts as waiting for an MSHR.

@@ -84,7 +84,8 @@ def between(of_levels, count):
 def network_rate(customers, think, stations, lines=1):
     """Solve the network by bisection; stations: {name: (demand, capacity cycles, competitors)}.
 
-    Of a load of ``lines`` lines all count where it takes longest, elsewhere one.
+    Of a load of ``lines`` lines all count where it takes longest, elsewhere one. Returns the root, and
+    no more than the capacities allow.
     """
     bound = min((1 / c for _, c, _ in stations.values() if c > 0), default=math.inf)
 
@@ -97,17 +98,17 @@ def network_rate(customers, think, stations, lines=1):
         return think + issuing + longest + (sum(visits.values()) - longest) / lines
 
     if time(0) == 0:
-        return bound
-    low, high = 0.0, min(bound, customers / time(0))
+        return bound, bound
+    low, high = 0.0, customers / time(0)
     if high * time(high) <= customers:
-        return high
+        return high, min(high, bound)
     for _ in range(80):
         middle = (low + high) / 2
         if middle * time(middle) > customers:
             high = middle
         else:
             low = middle
-    return low
+    return low, min(low, bound)
 
 
 def stay(station, rate):
@@ -116,7 +117,35 @@ def stay(station, rate):
     free = 1 - (1 - 1 / max(competitors, 1)) * cycles * rate
     if demand == 0:
         return 0.0
-    return demand / free if free > 0 else math.inf
+    # Who is being served is half done in the mean.
+    return demand / 2 + demand / 2 / free if free > 0 else math.inf
+
+
+def uncovered(stalls, share):
+    """Return the parts by cause of what is left when others cover the first cycles of each stall.
+
+    stalls: [{cause: cycles}]; share: of all stall cycles that is left, by bisection.
+    """
+    lengths = [sum(stall.values()) for stall in stalls]
+    if not any(lengths):
+        return dict.fromkeys(CAUSES, 0.0)
+    low, high = 0.0, max(lengths)
+    for _ in range(100):
+        covered = (low + high) / 2
+        if sum(max(length - covered, 0) for length in lengths) > share * sum(lengths):
+            low = covered
+        else:
+            high = covered
+    left = [max(length - low, 0) for length in lengths]
+    return {
+        cause: sum(
+            stall[cause] / length * part
+            for stall, length, part in zip(stalls, lengths, left, strict=True)
+            if length
+        )
+        / sum(left)
+        for cause in CAUSES
+    }
 
 
 #: Where waiting shows in the stack.
@@ -155,24 +184,30 @@ def services(d, gpu):
     return own, shared | {"slice": at_slice, "dram": at_dram}
 
 
-def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
+def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """Return (cycles, stack per instruction of the mean SM).
 
-    launch: as from `play`; demands: a dictionary per instruction; stall_shares: of the stall cycles by
-    cause; gpu: parameters by name; store_cycles: per instruction, of those alone, waiting for stores.
+    launch: as from `play`; demands: a dictionary per instruction; stalls: of the representative warp,
+    [{cause: cycles}]; gpu: parameters by name; store_cycles: per instruction, of those alone, waiting for
+    stores.
     """
     d = demands
     own, shared = services(d, gpu)
     issue = own["issue"]
     think = max(launch["alone"] - issue, 0)
     for_stores = min(store_cycles, think)
-    stalls = {cause: (think - for_stores) * stall_shares[cause] for cause in CAUSES}
-    stalls["dep"] += (think - for_stores) * max(1 - sum(stall_shares.values()), 0)
-    stalls["l2"] += for_stores
     places = d["place_wait_l2"] * gpu["l2_latency"] / REFERENCE_L2
     beyond = gpu["l2_latency"] + gpu["dram_latency"]
     places += d["place_wait_dram"] * beyond / (REFERENCE_L2 + REFERENCE_DRAM)
     of_places = places / (own["lsu"] + places) if places else 0
+
+    def alone(share):
+        """Return the time alone by cause when others leave a share of it uncovered."""
+        parts = uncovered(stalls, share)
+        time = {cause: (think - for_stores) * parts[cause] for cause in CAUSES}
+        time["dep"] += (think - for_stores) * max(1 - sum(parts.values()), 0)
+        time["l2"] += for_stores
+        return time
 
     def show(where, name, cycles):
         if name == "lsu":
@@ -182,7 +217,7 @@ def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
             where[SHOWN[name]] += cycles
 
     def trips(busy):
-        """Return misses per cycle of an SM whose MSHRs are all taken, and a trip's queues by name."""
+        """Return misses per cycle of an SM whose MSHRs are all taken, a trip's queues and latency."""
         m, mshrs = d["read_misses"], gpu["l1_mshrs"]
         latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
         inner = {
@@ -191,8 +226,8 @@ def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
             if name in ("send", "receive")
         }
         inner |= {n: (cycles / m, cycles * busy / m, mshrs * busy) for n, cycles in shared.items()}
-        misses = network_rate(mshrs, latency, inner)
-        return misses, {name: stay(station, misses) for name, station in inner.items()}
+        _, misses = network_rate(mshrs, latency, inner)
+        return misses, {name: stay(station, misses) for name, station in inner.items()}, latency
 
     def solve(phase):
         """Return (cycles per instruction of a warp, the same without MSHRs and issue queue, by cause)."""
@@ -202,29 +237,39 @@ def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
         stations["lsu"] = (own["lsu"] + places, own["lsu"] + places, warps)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
-        free = network_rate(warps, think, stations, d["missing_lines"])
+        root, free = network_rate(warps, think, stations, d["missing_lines"])
         rate, queues = free, {}
         if d["read_misses"] > 0:
-            misses, queues = trips(busy)
+            misses, queues, latency = trips(busy)
             rate = min(free, misses / d["read_misses"])
-        where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0) | stalls
+        where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
-        rest = max(warps / rate - sum(where.values()) - issuing, 0)
+        rest = max(warps / rate - think - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
-            in_queues = min(rest, d["missing_loads"] * sum(queues.values()))
+            if not sum(queues.values()):
+                where["mshr"] += rest
             for name, cycles in queues.items():
-                if in_queues:
-                    show(where, name, in_queues * cycles / sum(queues.values()))
-            where["mshr"] += rest - in_queues
+                show(where, name, rest * cycles / (sum(queues.values()) or 1))
         else:
             busiest = max(stations, key=lambda name: stations[name][1])
             if busiest != "issue":
                 show(where, busiest, rest)
-        return warps / rate, warps / free - stay(stations["issue"], free) + issue, where
+        if d["read_misses"] > 0:
+            # No more is on its way than there are MSHRs.
+            held = gpu["l1_mshrs"] / d["read_misses"] / rate
+            most = d["missing_loads"] * max(held - latency, 0)
+            waiting = where["noc"] + where["queue"]
+            if waiting > most:
+                where["mshr"] += waiting - most
+                where |= {name: where[name] * most / waiting for name in ("noc", "queue")}
+        lost, all_time = warps / rate - warps * issue, think + sum(where.values())
+        for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0).items():
+            where[cause] += cycles
+        return warps / rate, warps / root - stay(stations["issue"], root) + issue, where
 
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
@@ -249,7 +294,7 @@ def predict(launch, demands, stall_shares, gpu, store_cycles=0.0):
         stack["base"] += depth * phase[0] * issue
         divide(depth * max(time - phase[0] * issue, 0), where)
         instructions += depth * phase[0]
-    divide(cycles - in_phases, stalls)
+    divide(cycles - in_phases, alone(1))
     if d["memory_instructions"]:
         first, of_all = launch["first"]
         no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)

@@ -13,11 +13,13 @@ from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
 NEVER = 2**62
 #: Where the warps of a block wait for each other, in SASS and PTX.
 BLOCK_BARRIER = re.compile(r"(BAR\.|bar\.|barrier\.)(cta\.)?(SYNC|RED|sync|red)")
+#: In which lost issue slots are shared.
+PARTS_PER_SLOT = 2**20
 PARTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
 
 
 def in_proportion(amount, shares):
-    """Divide whole slots in proportion to shares; the largest takes what rounding leaves."""
+    """Divide whole parts in proportion to shares; the largest takes what rounding leaves."""
     total = sum(shares.values())
     parts = {name: amount * shares.get(name, 0) // total for name in PARTS}
     largest = max(PARTS, key=lambda name: (shares.get(name, 0), -PARTS.index(name)))
@@ -182,8 +184,8 @@ class Machine:
             "cycles": max(*ends, 0),
             "instructions": sum(sm.instructions for sm in self.sms),
             "sm_cycles": sum(sm.end for sm in self.sms),
-            "slots": slots,
-            "store_slots": sum(sm.store_slots for sm in self.sms),
+            "slots": {part: slots[part] / PARTS_PER_SLOT for part in PARTS},
+            "store_slots": sum(sm.store_slots for sm in self.sms) / PARTS_PER_SLOT,
             "critical_ticks": sum(sm.critical_path for sm in self.sms),
             "misses": sum(sm.misses for sm in self.sms),
             "miss_ticks": miss_ticks,
@@ -319,7 +321,7 @@ class PlainSm:
                 scheduler["last"], scheduler["last_age"] = warp, warp["age"]
                 self.issue_one(warp, now)
                 left -= 1
-        self.slots["base"] += available - left
+        self.slots["base"] += (available - left) * PARTS_PER_SLOT
         if left:
             self.lose(left, now)
 
@@ -373,19 +375,19 @@ class PlainSm:
         return None
 
     def lose(self, slots, now):
-        for warp in self.by_age:
-            cause = self.obstacle(warp, now)
-            if cause in (None, "barrier"):
+        """Share slots among all warps that wait, in parts; the oldest gets what is left over."""
+        causes = [self.obstacle(warp, now) for warp in self.by_age]
+        causes = [cause for cause in causes if cause not in (None, "barrier")] or ["base"]
+        each, left = divmod(PARTS_PER_SLOT, len(causes))
+        for i, cause in enumerate(causes):
+            parts = slots * (each + (left if i == 0 else 0))
+            if not isinstance(cause, str):
+                cause["lost"] += parts
                 continue
-            if isinstance(cause, str):
-                self.slots[cause] += slots
-                if cause in ("mshr", "noc"):
-                    first = self.pipeline[0]["entry"] if self.tags_wait_for else self.queue[0]
-                    self.store_slots += slots if first["kind"] in ("store", "reduction") else 0
-            else:
-                cause["lost"] += slots
-            return
-        self.slots["base"] += slots
+            self.slots[cause] += parts
+            if cause in ("mshr", "noc"):
+                first = self.pipeline[0]["entry"] if self.tags_wait_for else self.queue[0]
+                self.store_slots += parts if first["kind"] in ("store", "reduction") else 0
 
     def issue_one(self, warp, now):
         row, mask, count, sectors, masks = warp["program"][warp["next"]]
