@@ -16,25 +16,29 @@ class Meeting {
   explicit Meeting(std::uint32_t num_threads) : num_threads_(num_threads) {}
 
   /// Returns when all threads have called it. The last to come calls `then` before the others go
-  /// on.
+  /// on. Returns whether this one had to sleep: the last one was late.
   template <typename Then>
-  void wait(Then then) {
+  bool wait(Then then) {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
       then();
       arrived_.store(0, std::memory_order_relaxed);
       round_.store(round + 1, std::memory_order_release);
       round_.notify_all();
-      return;
+      return false;
     }
     for (int i = 0; i < patience; ++i) {
-      if (round_.load(std::memory_order_acquire) != round) return;
+      if (round_.load(std::memory_order_acquire) != round) return false;
 #if defined(__SSE2__)
       _mm_pause();
 #endif
     }
     round_.wait(round, std::memory_order_acquire);
+    return true;
   }
+
+  /// For `then`: from now on fewer threads meet. The others go on once more.
+  void shrink(std::uint32_t num_threads) { num_threads_ = num_threads; }
 
  private:
   static constexpr int patience = 20000;  // some 300 microseconds

@@ -1,6 +1,7 @@
 #include "memory/memory_system.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <exception>
@@ -36,12 +37,11 @@ class Simulation {
         interrupt_(interrupt) {}
 
   void run() {
-    Meeting meeting(static_cast<std::uint32_t>(workers_.size()));
     std::vector<std::jthread> helpers;
     for (std::size_t id = 1; id < workers_.size(); ++id) {
-      helpers.emplace_back([this, id, &meeting] { work(id, meeting); });
+      helpers.emplace_back([this, id] { work(id); });
     }
-    work(0, meeting);
+    work(0);
     helpers.clear();
     if (failure_) std::rethrow_exception(failure_);
     flush();
@@ -74,27 +74,46 @@ class Simulation {
   /// Whether to ask the caller, who may wait for a lock. A batch of the timed order is short.
   bool is_time_to_ask() { return !timed_ || batch_++ % 32 == 0; }
 
-  void work(std::size_t id, Meeting& meeting) {
+  void work(std::size_t id) {
     bool is_backward = false;
     while (true) {
+      is_backward = !is_backward;
       guard([&] {
         if (id == 0 && interrupt_ && is_time_to_ask()) interrupt_();
-        // A thread keeps its SMs: their state stays in its processor's cache.
-        // Those that ran last come first: more of their state is still there.
-        is_backward = !is_backward;
-        const std::size_t mine = (sms_.size() - id + workers_.size() - 1) / workers_.size();
-        for (std::size_t n = 0; n < mine; ++n) {
-          const std::size_t i = id + (is_backward ? mine - 1 - n : n) * workers_.size();
-          if (!sms_[i]) sms_[i] = make_sm_(i);
-          sms_[i]->settle(workers_[id]);
-          sms_[i]->run(turns_, end_, observed_, workers_[id]);
+        for (std::size_t part = id; part < workers_.size(); part += num_threads_) {
+          run_sms(part, is_backward);
         }
       });
-      meeting.wait([this] { end_turns(); });
-      if (finished_) return;
-      guard([&] { serve(id); });
-      meeting.wait([] {});
+      late_ += meeting_.wait([this] { end_turns(); });
+      if (finished_ || id >= num_threads_) return;
+      guard([&] {
+        for (std::size_t part = id; part < workers_.size(); part += num_threads_) serve(part);
+      });
+      late_ += meeting_.wait([] {});
     }
+  }
+
+  /// The SMs of a part: they stay with their thread, so that their state stays in its processor's
+  /// cache. Those that ran last come first: more of their state is still there.
+  void run_sms(std::size_t part, bool is_backward) {
+    const std::size_t mine = (sms_.size() - part + workers_.size() - 1) / workers_.size();
+    for (std::size_t n = 0; n < mine; ++n) {
+      const std::size_t i = part + (is_backward ? mine - 1 - n : n) * workers_.size();
+      if (!sms_[i]) sms_[i] = make_sm_(i);
+      sms_[i]->settle(workers_[part]);
+      sms_[i]->run(turns_, end_, observed_, workers_[part]);
+    }
+  }
+
+  /// Batches of the timed order are so short that threads lose more than they save where others
+  /// want the processors, too, and one has to wait for another to get its own back.
+  void give_up_late_threads() {
+    ++meetings_;
+    constexpr std::uint64_t some = 4;
+    constexpr std::uint64_t rarely = 64;
+    if (late_ < some || late_ * rarely < meetings_) return;
+    num_threads_ = 1;
+    meeting_.shrink(1);
   }
 
   template <typename Work>
@@ -122,6 +141,7 @@ class Simulation {
       finished_ = most_turns_ == 0 && first == never;
       // L2 may have to answer, though nothing else is left.
       if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;
+      give_up_late_threads();
       return;
     }
     constexpr std::size_t least_turns = 8;
@@ -132,10 +152,10 @@ class Simulation {
     finished_ = most_turns_ == 0;
   }
 
-  /// Serves the requests of the batch whose sets a thread owns: turn by turn, SM by SM.
-  void serve(std::size_t id) {
-    for (const auto& sm : sms_) sm->outcomes(id).resize(sm->num_requests());
-    L2Port port(l2_, workers_[id].totals);
+  /// Serves the requests of the batch for the sets of a part: turn by turn, SM by SM.
+  void serve(std::size_t part) {
+    for (const auto& sm : sms_) sm->outcomes(part).resize(sm->num_requests());
+    L2Port port(l2_, workers_[part].totals);
     Order now(sms_, most_turns_);
     Order ahead(sms_, most_turns_);
     Order far_ahead(sms_, most_turns_);
@@ -144,7 +164,7 @@ class Simulation {
       const Sm& sm = ahead.sm();
       for (std::size_t i = ahead.first(); i < ahead.last(); ++i) {
         const Request& request = sm.request(i);
-        if (request.owner == id) l2_.prefetch(request.set, request.line);
+        if (request.owner == part) l2_.prefetch(request.set, request.line);
       }
       ahead.next();
     };
@@ -165,9 +185,9 @@ class Simulation {
       Sm& sm = now.sm();
       for (std::size_t i = now.first(); i < now.last(); ++i) {
         const Request& request = sm.request(i);
-        if (request.owner != id) continue;
-        sm.outcomes(id)[i] = port.serve(request, sm.bytes(request));
-        workers_[id].of_sets[request.set] +=
+        if (request.owner != part) continue;
+        sm.outcomes(part)[i] = port.serve(request, sm.bytes(request));
+        workers_[part].of_sets[request.set] +=
             request.kind == Request::Kind::atomic ? atomic_lanes_[request.writer] : 1;
       }
     }
@@ -226,7 +246,11 @@ class Simulation {
   const std::vector<double>& atomic_lanes_;  ///< by row
   Sms sms_;                                  ///< each made by the thread that runs it
   Cache& l2_;
-  std::vector<Worker>& workers_;
+  std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
+  std::size_t num_threads_ = workers_.size();
+  Meeting meeting_{static_cast<std::uint32_t>(workers_.size())};
+  std::uint64_t meetings_ = 0;           ///< in the timed order
+  std::atomic<std::uint64_t> late_ = 0;  ///< threads that slept until another one came
   std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
   ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
