@@ -220,6 +220,12 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
     time[shown_as[station]] += cycles;
   };
   for (std::size_t k = lsu; k < num_resources; ++k) show(k, residence(stations[k], solution.rate));
+  // Who waits for an MSHR waits in front of L1, where others pass at times.
+  const double passing = std::min(solution.rate * demands.lsu_cycles, 1.0);
+  const auto wait_for_mshr = [&](double cycles) {
+    time[StackComponent::l1] += cycles * passing;
+    time[StackComponent::mshr] += cycles * (1 - passing);
+  };
   // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
   // the trips that hold them, or for the MSHRs alone.
   const double rest = std::max(
@@ -230,7 +236,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
     if (solution.trips.queues.sum() > 0) {
       divide(rest, solution.trips.queues, time);
     } else {
-      time[StackComponent::mshr] += rest;
+      wait_for_mshr(rest);
     }
   } else {
     std::size_t busiest = issue;
@@ -245,7 +251,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
   const double most = demands.missing_loads * solution.trips.longest_wait(solution.rate);
   if (queues > most) {
     for (const StackComponent c : {StackComponent::noc, StackComponent::queue}) {
-      time[StackComponent::mshr] += time[c] * (1 - most / queues);
+      wait_for_mshr(time[c] * (1 - most / queues));
       time[c] *= most / queues;
     }
   }

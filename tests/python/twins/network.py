@@ -248,10 +248,17 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
+        passing = min(rate * d["lsu_cycles"], 1)
+
+        def wait_for_mshr(cycles):
+            """Others pass L1 meanwhile, at times."""
+            where["l1"] += cycles * passing
+            where["mshr"] += cycles * (1 - passing)
+
         rest = max(warps / rate - think - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
             if not sum(queues.values()):
-                where["mshr"] += rest
+                wait_for_mshr(rest)
             for name, cycles in queues.items():
                 show(where, name, rest * cycles / (sum(queues.values()) or 1))
         else:
@@ -264,7 +271,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             most = d["missing_loads"] * max(held - latency, 0)
             waiting = where["noc"] + where["queue"]
             if waiting > most:
-                where["mshr"] += waiting - most
+                wait_for_mshr(waiting - most)
                 where |= {name: where[name] * most / waiting for name in ("noc", "queue")}
         lost, all_time = warps / rate - warps * issue, think + sum(where.values())
         for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0).items():
