@@ -14,8 +14,18 @@ namespace {
 
 std::uint32_t word_of(const Execution& execution, const LaunchWord& word) {
   const LaunchOptions& options = execution.options;
-  const auto& sizes = word.special == Special::ntid ? options.block : options.grid;
-  return static_cast<std::uint32_t>(sizes[word.component]);
+  switch (word.special) {
+    case Special::ntid:
+      return static_cast<std::uint32_t>(options.block[word.component]);
+    case Special::nctaid:
+      return static_cast<std::uint32_t>(options.grid[word.component]);
+    case Special::dynamic_smem_size:
+      return static_cast<std::uint32_t>(options.dynamic_shared_bytes);
+    case Special::gridid:
+      return static_cast<std::uint32_t>(options.launch_id);
+    default:
+      return 0;
+  }
 }
 
 }  // namespace

@@ -247,9 +247,9 @@ struct ConstantBank {
   std::uint64_t size = 0;        ///< there
 };
 
-/// A word of a constant bank that a launch fills in, with the size of its grid, say.
+/// A word of constant bank 0 that a launch fills in: ntid, nctaid, dynamic_smem_size or gridid.
 struct LaunchWord {
-  std::uint32_t offset = 0;  ///< in constant bank 0
+  std::uint32_t offset = 0;
   Special special = Special::ntid;
   std::uint8_t component = 0;
 };

@@ -25,8 +25,10 @@ Frame::Frame(const Kernel& kernel) {
   };
   for (const Instruction& instruction : kernel.code) {
     for (const Operand& operand : instruction.operands) count(operand);
+    // Functions of the library find their arguments in registers that the code need not name.
+    if (instruction.opcode.starts_with("CALL.ABS")) registers = std::max(registers, 16u);
   }
-  take(5);
+  take(7);
   filled_.emplace_back(truth, ~0u);
   num_registers_ = registers + 3;  // the last operand may be a tuple
   registers_ = take(num_registers_);

@@ -20,7 +20,8 @@ class Frame {
 
   explicit Frame(const Kernel& kernel);
 
-  // Two slots of zeros (RZ, URZ), one of true predicates (PT), two that are written and never read.
+  // Two slots of zeros (RZ, URZ), one of true predicates (PT), four that are written and never
+  // read.
   static constexpr Slot zero = 0;
   static constexpr Slot truth = 2 * slot_bytes;
   static constexpr Slot sink = 3 * slot_bytes;

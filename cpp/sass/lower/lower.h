@@ -19,7 +19,8 @@ using SectionAddresses = std::map<std::string, std::uint64_t, std::less<>>;
 simt::KernelProgram lower(const Module& module, std::string_view kernel,
                           const SectionAddresses& addresses);
 
-/// The bytes of a section with the addresses that it holds.
+/// The bytes of a section with the addresses that it holds. Functions that are not there have the
+/// address 0: calls of them are refused.
 std::vector<std::byte> contents_of(const Module& module, const Section& section,
                                    const SectionAddresses& addresses);
 

@@ -102,6 +102,9 @@ class Lowerer {
     return table;
   }
 
+  /// Bytes per lane for the arguments of functions of the library.
+  void reserve_arguments(std::uint32_t bytes) { function_.parameter_bytes = bytes; }
+  [[nodiscard]] const Module& module() const { return module_; }
   [[nodiscard]] std::uint32_t arch() const { return module_.arch; }
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
   simt::KernelProgram& program() { return program_; }
@@ -109,7 +112,7 @@ class Lowerer {
   [[noreturn]] void refuse(const std::string& what) const;
   /// The address of a jump's target: a number, or a function of the kernel.
   std::uint32_t address_of(const Operand& operand) const;
-  /// Slots from here on: the targets of computed branches.
+  /// Goes on at an address in a slot.
   void computed_jump(Slot index, std::int64_t offset);
 
   [[nodiscard]] static bool is_unused(const Operand& operand) {

@@ -69,14 +69,26 @@ void lop3(Lowerer& to, Form& form) {
       });
 }
 
+/// A predicate, or the sign of a register (R2.SIGN).
+Condition condition_or_sign(Lowerer& to, const Operand& operand) {
+  if (operand.suffix != "SIGN") return to.condition(operand);
+  Operand bare = operand;
+  bare.suffix.clear();
+  bare.negated = false;
+  const Slot sign = to.temporary();
+  to.emit({.operation = Operation::setp, .type = Type::s32, .comparison = simt::Comparison::lt},
+          sign, {to.integer(bare), Frame::zero});
+  return {sign, operand.negated};
+}
+
 /// Predicates are words of equal bits, so that the function of words serves them, too.
 void plop3(Lowerer& to, Form& form) {
   if (!form.take("LUT")) to.refuse("only PLOP3.LUT is executed");
   const Operand& p = form.next();
   const Operand& q = form.next();
-  const Condition a = to.condition(form.next());
-  const Condition b = to.condition(form.next());
-  const Condition c = to.condition(form.next());
+  const Condition a = condition_or_sign(to, form.next());
+  const Condition b = condition_or_sign(to, form.next());
+  const Condition c = condition_or_sign(to, form.next());
   const auto table = [&](const Operand& operand) {
     return table_with_inverted(table_in(to, operand), a.negated, b.negated, c.negated);
   };

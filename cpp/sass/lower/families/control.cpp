@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "sass/lower/built_ins.h"
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -46,11 +49,86 @@ void branch_by_register(Lowerer& to, Form& form) {
   to.computed_jump(place, behind + form.next().integer);
 }
 
+/// Where the registers of arguments lie in a thread's argument area, and its result behind them.
+constexpr std::uint32_t first_argument = 4;
+constexpr std::uint32_t argument_registers = 8;
+constexpr std::uint32_t result_at = 4 * argument_registers;
+
+void emit_argument_access(Lowerer& to, Action action, std::uint32_t offset,
+                          std::uint8_t registers) {
+  simt::ParameterAccess access;
+  access.offset = offset;
+  access.elements = registers;
+  for (std::uint32_t i = 0; i < registers; ++i) {
+    access.values[i] = to.frame().reg(first_argument + i);
+    access.value_bytes[i] = 4;
+  }
+  to.emit(action, static_cast<std::uint32_t>(to.program().parameter_accesses.size()));
+  to.program().parameter_accesses.push_back(access);
+}
+
+void call_built_in(Lowerer& to, simt::Call::BuiltIn kind) {
+  emit_argument_access(to, Action::parameter_store, 0, argument_registers);
+  simt::Call call;
+  call.built_in = kind;
+  call.arguments = {{0, 8}, {8, 8}, {16, 4}};
+  call.results = {{result_at, 8}};
+  to.emit(Action::call, static_cast<std::uint32_t>(to.program().calls.size()));
+  to.program().calls.push_back(call);
+  if (kind == simt::Call::BuiltIn::print) {
+    emit_argument_access(to, Action::parameter_load, result_at, 1);
+  } else if (kind == simt::Call::BuiltIn::allocate) {
+    emit_argument_access(to, Action::parameter_load, result_at, 2);
+  }
+}
+
+/// By an address in a register, which is that of a function of the library: it comes back to the
+/// instruction behind the call.
+void call_by_address(Lowerer& to, Slot address) {
+  const Condition guard = to.guard();
+  if (!guard.is_true()) to.refuse("under a guard it is not executed");
+  to.reserve_arguments(result_at + 8);
+  const Slot is_known = to.temporary();
+  to.move(is_known, Frame::zero);
+  for (const BuiltIn& function : built_ins) {
+    const bool is_used = std::ranges::any_of(to.module().sections, [&](const Section& section) {
+      return std::ranges::any_of(section.addresses, [&](const AddressField& field) {
+        return field.symbol == function.name;
+      });
+    });
+    if (!is_used) continue;
+    const Slot same = to.temporary();
+    to.emit({.operation = Operation::setp, .type = Type::u32, .comparison = simt::Comparison::eq},
+            same, {address, to.frame().literal(function.address)});
+    to.emit(Operation::bit_or, Type::b32, is_known, {is_known, same});
+    to.guard_by({same, false});
+    call_built_in(to, function.kind);
+    to.guard_by(guard);
+  }
+  to.guard_by({is_known, true});
+  to.emit(Action::trap);
+  to.guard_by(guard);
+}
+
+/// The address of an instruction, its own one without an operand. Code begins at 0.
+void lepc(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const std::uint32_t address =
+      form.more() ? to.address_of(form.next()) : form.instruction().address;
+  to.move(target, to.frame().literal(address));
+  to.move(target + Frame::slot_bytes, Frame::zero);
+}
+
 void call(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
+  form.take("ABS");
   form.take_all({"NOINC", "INC"});
-  if (!relative) to.refuse("calls by an absolute address are not executed");
   take_condition(to, form);
+  if (!relative) {
+    const Operand& address = form.next();
+    if (!address.is_register()) to.refuse("a call by an absolute number is not executed");
+    return call_by_address(to, to.integer(address));
+  }
   const Operand& first = form.next();
   if (!first.is_register()) {
     to.jump(to.address_of(first));
@@ -182,6 +260,7 @@ Family control_family(std::string_view base) {
   if (base == "BRA") return branch;
   if (base == "BRX") return branch_by_register;
   if (base == "CALL") return call;
+  if (base == "LEPC") return lepc;
   if (base == "RET") return ret;
   if (base == "EXIT") return exit;
   if (base == "BSSY") return convergence<Action::begin_convergence>;

@@ -111,12 +111,32 @@ void hfma2(Lowerer& to, Form& form) {
   arithmetic<Operation::fma, 3>(to, form);
 }
 
+/// The lesser of each half where the predicate holds, else the greater.
+void hmnmx2(Lowerer& to, Form& form) {
+  const bool is_bf16 = form.take("BF16_V2");
+  const bool flush = form.take("FTZ");
+  const bool keeps_nan = form.take("NAN");
+  const bool xor_sign = form.take("XORSIGN");
+  const Slot target = to.target(form.next());
+  const Slot a = next_halves(to, form);
+  const Slot b = next_halves(to, form);
+  const Condition least = to.condition(form.next());
+  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
+  to.emit({.operation = least.is_true() ? Operation::min : Operation::max,
+           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
+           .flush = flush,
+           .propagate_nan = keeps_nan,
+           .xor_sign = xor_sign},
+          target, {a, b});
+}
+
 }  // namespace
 
 Family half_family(std::string_view base) {
   if (base == "HADD2") return arithmetic<Operation::add, 2>;
   if (base == "HMUL2") return arithmetic<Operation::mul_lo, 2>;
   if (base == "HFMA2") return hfma2;
+  if (base == "HMNMX2") return hmnmx2;
   return nullptr;
 }
 

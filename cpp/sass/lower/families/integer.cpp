@@ -99,13 +99,30 @@ void iadd3(Lowerer& to, Form& form) {
 }
 
 void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
+  const bool extended = form.take("X");
   const Slot target = to.target(form.next());
-  if (form.peek().is_predicate()) to.refuse("the carry of IMAD.WIDE is not executed");
+  const Operand* const carry_out = form.peek().is_predicate() ? &form.next() : nullptr;
   const Slot a = to.integer(form.next());
   const Slot b = to.integer(form.next());
   const Operand& c = form.next();
   if (high && is_zero(c)) {
     to.emit(Operation::mul_hi, type, target, {a, b});
+    return;
+  }
+  if (extended || is_wanted(carry_out)) {
+    const Slot product = to.temporary();
+    to.emit({.operation = Operation::mad_wide, .type = type, .words = true}, product,
+            {a, b, Frame::zero});
+    const Slot addend = to.pair(c);
+    const Slot carry = to.temporary();
+    const Slot carry_in = extended ? to.positive(form.next()) : Frame::zero;
+    constexpr std::uint32_t upper = Frame::slot_bytes;
+    const Slot low = high ? Slot{Frame::sink} : target;
+    to.emit(Operation::add3_carry, Type::u32, low, {product, addend, Frame::zero, carry_in})
+        .operands.target2 = carry;
+    to.emit(Operation::add3_carry, Type::u32, high ? target : target + upper,
+            {product + upper, addend + upper, Frame::zero, carry})
+        .operands.target2 = is_wanted(carry_out) ? to.predicate_target(*carry_out) : Frame::sink;
     return;
   }
   to.emit({.operation = high ? Operation::mad_wide_hi : Operation::mad_wide,
@@ -245,6 +262,15 @@ void viaddmnmx(Lowerer& to, Form& form) {
       target, {sum, c});
 }
 
+/// |a - b| + c
+void vabsdiff(Lowerer& to, Form& form) {
+  const Type type = form.take("U32") ? Type::u32 : Type::s32;
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  to.emit(Operation::sad, type, target, {a, b, to.integer(form.next())});
+}
+
 void idp(Lowerer& to, Form& form) {
   const bool four = form.take("4A");
   const bool two = !four && (form.take("2A") || form.take("2A.LO"));
@@ -265,7 +291,7 @@ void idp(Lowerer& to, Form& form) {
   }
   const std::string_view opcode = form.instruction().opcode;
   if (number == 2 && types[0] != types[1]) {
-    types[0] = opcode.find("U8") < opcode.find("S8") ? Type::u32 : Type::s32;
+    types[0] = opcode.find(".U") < opcode.find(".S") ? Type::u32 : Type::s32;
     types[1] = types[0] == Type::u32 ? Type::s32 : Type::u32;
   }
   const Slot target = to.target(form.next());
@@ -289,6 +315,7 @@ Family integer_family(std::string_view base) {
   if (base == "IMNMX" || base == "VIMNMX") return imnmx;
   if (base == "VIADD") return viadd;
   if (base == "VIADDMNMX") return viaddmnmx;
+  if (base == "VABSDIFF") return vabsdiff;
   if (base == "IDP") return idp;
   return nullptr;
 }

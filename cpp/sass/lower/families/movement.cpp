@@ -60,6 +60,12 @@ void s2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
   if (source.text == "SRZ") return to.move(target, Frame::zero);
+  if (source.text == "SR_VIRTID") {  // the number of the warp is in bits 8 to 14
+    const Slot number = to.temporary();
+    read_special(to, Special::warpid, 0, number);
+    to.emit(Operation::shl, Type::b32, target, {number, to.frame().literal(8)});
+    return;
+  }
   const SpecialName& special = special_in(to, source);
   read_special(to, special.special, special.component, target);
 }

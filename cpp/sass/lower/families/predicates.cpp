@@ -105,8 +105,8 @@ void fsetp(Lowerer& to, Form& form) {
   });
 }
 
-/// DSETP.MIN, DSETP.MAX: whether the first operand is the lesser or greater, and whether one is not
-/// a number. A number goes before NaN.
+/// DSETP.MIN, DSETP.MAX: whether the first operand is the result, for numbers go before NaN, and
+/// whether both operands are NaN.
 void select_extreme(Lowerer& to, Form& form, bool is_min) {
   if (combination_in(to, form) != '&') to.refuse("only the form with AND is executed");
   const Operand& p = form.next();
@@ -114,25 +114,40 @@ void select_extreme(Lowerer& to, Form& form, bool is_min) {
   const Operand& a = form.next();
   const Operand& b = form.next();
   if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
-  const simt::OperandSigns signs = signs_of(a, b);
   const Slot x = to.real_pair(a);
   const Slot y = to.real_pair(b);
-  const auto compare = [&](Comparison comparison, Slot result, Slot left, Slot right) {
+  const auto compare = [&](Comparison comparison, Slot left, Slot right, simt::OperandSigns signs) {
+    const Slot result = to.temporary();
     to.emit({.operation = Operation::setp,
              .type = Type::f64,
              .comparison = comparison,
              .words = true,
              .signs = true},
             result, {left, right}, signs.bits);
+    return result;
   };
-  const Slot first = to.temporary();
-  const Slot second = to.temporary();
-  compare(is_min ? Comparison::ltu : Comparison::gtu, first, x, y);
-  compare(Comparison::nan, second, x, y);
+  const simt::OperandSigns signs = signs_of(a, b);
+  const Slot before = compare(is_min ? Comparison::lt : Comparison::gt, x, y, signs);
+  // -0 is below +0: of equal values the first goes when its sign is that of the extreme.
+  const Slot equal = compare(Comparison::eq, x, y, signs);
+  Slot is_negative = a.negated ? Slot{Frame::truth} : Slot{Frame::zero};
+  if (!a.absolute) {
+    is_negative = to.temporary();
+    compare_words(to, a.negated ? Comparison::ge : Comparison::lt, Type::s32, is_negative,
+                  x + Frame::slot_bytes, Frame::zero);
+  }
+  to.emit(Operation::lop3, Type::b32, before, {before, equal, is_negative},
+          Lowerer::table_of([is_min](bool less, bool same, bool negative) {
+            return less || (same && negative == is_min);
+          }));
+  const Slot a_is_nan = compare(Comparison::nan, x, x, {});
+  const Slot b_is_nan = compare(Comparison::nan, y, y, {});
   const Slot p_target = to.predicate_target(p);
+  const Slot q_target = to.predicate_target(q);
   if (p_target == to.guard().slot) to.refuse("a result into its own guard is not executed");
-  to.move(p_target, first);
-  to.move(to.predicate_target(q), second);
+  to.emit(Operation::lop3, Type::b32, p_target, {before, a_is_nan, b_is_nan},
+          Lowerer::table_of([](bool less, bool u, bool v) { return less || (!u && v); }));
+  to.emit(Operation::bit_and, Type::b32, q_target, {a_is_nan, b_is_nan});
 }
 
 void dsetp(Lowerer& to, Form& form) {
@@ -153,6 +168,28 @@ void dsetp(Lowerer& to, Form& form) {
              .signs = true},
             result, {to.real_pair(a), to.real_pair(b)}, signs_of(a, b).bits);
   });
+}
+
+/// A comparison as a number: 1.0 with .BF, else all bits.
+void fset(Lowerer& to, Form& form) {
+  const bool is_float = form.take("BF");
+  const bool flush = form.take("FTZ");
+  const Comparison comparison = comparison_in(to, form);
+  if (combination_in(to, form) != '&') to.refuse("only the form with AND is executed");
+  const Slot target = to.target(form.next());
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
+  const simt::OperandSigns signs = signs_of(a, b);
+  const Slot holds = to.temporary();
+  to.emit({.operation = Operation::setp,
+           .type = Type::f32,
+           .comparison = comparison,
+           .flush = flush,
+           .signs = signs.bits != 0},
+          holds, {to.real_word(a), to.real_word(b)}, signs.bits);
+  constexpr std::uint32_t one = 0x3f800000;
+  to.emit(Operation::bit_and, Type::b32, target, {holds, to.frame().literal(is_float ? one : ~0u)});
 }
 
 /// Bits of a mask, lowest first.
@@ -212,6 +249,7 @@ Family predicate_family(std::string_view base) {
   if (base == "ISETP") return isetp;
   if (base == "FSETP") return fsetp;
   if (base == "DSETP") return dsetp;
+  if (base == "FSET") return fset;
   if (base == "P2R") return p2r;
   if (base == "R2P") return r2p;
   return nullptr;

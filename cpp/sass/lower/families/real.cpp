@@ -94,12 +94,14 @@ void sel(Lowerer& to, Form& form) {
   select_word(to, target, a, b, to.condition(form.next()));
 }
 
-/// The special-function unit. It flushes subnormal values; compilers scale around that.
+/// The special-function unit. But for tanh it flushes subnormal values; compilers scale around
+/// that.
 void mufu(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Slot source = to.signed_real_word(form.next());
   const auto real = [&](Operation operation) {
-    to.emit({.operation = operation, .type = Type::f32, .flush = true}, target, {source});
+    const bool flush = operation != Operation::tanh;
+    to.emit({.operation = operation, .type = Type::f32, .flush = flush}, target, {source});
   };
   if (form.take("RCP")) return real(Operation::rcp);
   if (form.take("RSQ")) return real(Operation::rsqrt);
