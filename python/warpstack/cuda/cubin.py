@@ -19,7 +19,9 @@ _FUNCTION, _OBJECT = 2, 1
 
 # Attributes of .nv.info sections, with the names that NVIDIA's tools print.
 _MAX_THREADS, _PARAM_CBANK, _REQNTID = 0x05, 0x0A, 0x10
-_MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT = 0x12, 0x17, 0x2F
+_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT = 0x11, 0x12, 0x17, 0x2F
+#: What a cubin says of the stack of kernels whose functions call themselves.
+_UNKNOWN = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -196,15 +198,15 @@ class Cubin:
             self.kernels.append(kernel)
         general = self.find(".nv.info")
         for kind, value in _attributes(general.data if general is not None else b""):
-            if kind not in (_REGCOUNT, _MIN_STACK_SIZE) or len(value) < 8:
+            if kind not in (_REGCOUNT, _MIN_STACK_SIZE, _FRAME_SIZE) or len(value) < 8:
                 continue
             number, count = struct.unpack_from("<II", value)
             if number not in by_symbol:
                 continue
             if kind == _REGCOUNT:
                 by_symbol[number].registers = count
-            else:
-                by_symbol[number].local_bytes = count
+            elif count != _UNKNOWN:
+                by_symbol[number].local_bytes = max(by_symbol[number].local_bytes, count)
 
     @staticmethod
     def _read_attributes(kernel: KernelFacts, data: bytes) -> None:

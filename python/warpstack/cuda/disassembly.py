@@ -169,6 +169,8 @@ def _kernel_lines(
         row = bisect.bisect_right(starts, address) - 1
         place = places[row][1] if row >= 0 else "0:0"
         operands = instruction.get("operands", "").replace(" ", "").replace(".reuse", "")
+        if instruction["opcode"].startswith("LDGSTS") and "desc" not in operands:
+            operands = operands.replace("][", "],[", 1)  # a comma is missing up to sm_89
         # The payload of a NaN is in the encoding alone.
         operands = _NAN.sub(f"{low >> 32:#x}", operands)
         # P2R has its source, all predicates, where others have their guard.

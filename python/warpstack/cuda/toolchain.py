@@ -107,7 +107,7 @@ def compile_both(
 
 def assemble(ptx: str, file: str, arch: str) -> bytes:
     """Return the cubin that ptxas makes of PTX."""
-    ptxas = _find_ptxas()
+    ptxas = find_ptxas()
     if ptxas is None:
         raise InputError(
             f"{file}: ptxas is needed to make machine code of PTX and was not found; install it "
@@ -124,7 +124,8 @@ def assemble(ptx: str, file: str, arch: str) -> bytes:
         return target.read_bytes()
 
 
-def _find_ptxas() -> str | None:
+def find_ptxas() -> str | None:
+    """Return the path of ptxas, or None."""
     for package in nvidia_packages():
         if (package / "bin" / "ptxas").exists():
             return str(package / "bin" / "ptxas")
