@@ -22,5 +22,6 @@ Family memory_family(std::string_view base);
 Family atomic_family(std::string_view base);
 Family control_family(std::string_view base);
 Family warp_family(std::string_view base);
+Family matrix_family(std::string_view base);
 
 }  // namespace warpstack::sass

@@ -37,7 +37,7 @@ Family find_family(std::string_view base) {
   constexpr Family (*parts[])(std::string_view) = {
       integer_family,    bit_family,       real_family,     half_family,
       conversion_family, predicate_family, movement_family, memory_family,
-      atomic_family,     control_family,   warp_family};
+      atomic_family,     control_family,   warp_family,     matrix_family};
   for (const auto part : parts) {
     if (const Family family = part(base)) return family;
   }

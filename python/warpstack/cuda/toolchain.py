@@ -116,7 +116,9 @@ def assemble(ptx: str, file: str, arch: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "module.ptx", Path(folder) / "module.cubin"
         source.write_text(ptx, encoding="utf-8")
-        command = [ptxas, f"-arch={arch}", "-lineinfo", str(source), "-o", str(target)]
+        command = [ptxas, f"-arch={arch}", str(source), "-o", str(target)]
+        if ".loc" in ptx:  # without lines ptxas 13.0 may crash when asked for them
+            command.insert(1, "-lineinfo")
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             log = (result.stderr or result.stdout).strip().replace(str(source), file)

@@ -206,6 +206,33 @@ def test_asynchronous_copies():
         np.testing.assert_array_equal(np.asarray(out), 4 * (63 - np.arange(64) + 5) + 1)
 
 
+@needs_tools
+@pytest.mark.parametrize("trans", ["", ".trans"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_matrices_from_shared_memory(count, trans):
+    registers = ", ".join(f'"=r"(v[{i}])' for i in range(count))
+    places = ", ".join(f"%{i}" for i in range(count))
+    source = f"""extern "C" __global__ void k(const unsigned* a, unsigned* o) {{
+      __shared__ __align__(16) unsigned tile[256];
+      unsigned v[4], t = threadIdx.x;
+      for (int i = 0; i < 8; ++i) tile[32 * i + t] = a[32 * i + t];
+      __syncthreads();
+      unsigned row = (unsigned)__cvta_generic_to_shared(tile + (t * 7 % 32) * 4);
+      asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{places}}}, [%{count}];"
+                   : {registers} : "r"(row));
+      for (int i = 0; i < {count}; ++i) o[4 * t + i] = v[i];
+    }}"""
+    values = np.random.default_rng(1).integers(0, 2**32, 256, dtype=np.uint32)
+    results = []
+    for options in ({"arch": "sm_80"}, {"machine_code": "sm_80"}):
+        device = ws.cuda.Device(0.1)
+        a, out = device.array(values), device.zeros(128, np.uint32)
+        trace = ws.cuda.compile(source, device=device, **options).kernel("k").launch(1, 32, a, out)
+        results.append(np.asarray(out))
+    np.testing.assert_array_equal(*results)
+    assert any(o.startswith("LDSM.16.M") for o in trace.instructions.opcode)
+
+
 # ---- damage ----
 
 

@@ -6,8 +6,10 @@ What a form must give is said there, by plain definitions; here other instructio
 import dataclasses
 import importlib.util
 import itertools
+import types
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import machine_forms
@@ -106,3 +108,34 @@ def test_arithmetic(module, function, case, monkeypatch):
 def test_memory_and_warps(module, function, case, monkeypatch):
     monkeypatch.setattr(ws.cuda, "compile", machine_forms.compiler_for("sm_80"))
     function(**case)
+
+
+matrices = module_named("test_ptx_matrix")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        (name, kinds)
+        for name, kinds in matrices.FORMS
+        # sm_80 has one type for both accumulators; BMMA and DMMA are not executed.
+        if kinds[0] == kinds[3] and kinds[1] not in ("b1", "f64")
+    ],
+    ids=lambda v: v if v[0] == "m" else ".".join(v),
+)
+def test_matrices(name, kinds, monkeypatch):
+    plain = matrices.run_mma
+
+    def run_mma(opcode, *arguments):
+        out, trace = plain(opcode, *arguments)
+        table = trace.instructions
+        names = set(table[table.op_class == "tensor"].opcode)
+        assert names
+        assert all(found.startswith(("HMMA", "IMMA")) for found in names)
+        rows = pd.DataFrame({"op_class": ["tensor"], "opcode": [opcode]})  # what PTX's trace has
+        return out, types.SimpleNamespace(instructions=rows)
+
+    monkeypatch.setattr(ws.cuda, "compile", machine_forms.compiler_for("sm_80"))
+    monkeypatch.setattr(matrices, "run_mma", run_mma)
+    matrices.test_mma(name, kinds)
