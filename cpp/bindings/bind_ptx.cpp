@@ -1,6 +1,7 @@
 #include <string>
 
 #include "bindings/bindings.h"
+#include "bindings/launch.h"
 #include "ptx/loaded_module.h"
 #include "ptx/special_register.h"
 
@@ -112,49 +113,6 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
   return device.textures.add(texture);
 }
 
-py::tuple launch(LoadedModule& module, const std::string& kernel, const py::bytes& parameters,
-                 const trace::Dim3& grid, const trace::Dim3& block,
-                 std::uint64_t dynamic_shared_bytes, bool trace, std::uint64_t step_limit,
-                 bool check_uninitialized, bool continue_on_fault, bool check_races,
-                 bool cooperative, std::uint64_t registers_per_thread, std::uint64_t launch_id,
-                 std::shared_ptr<trace::StorageBudget> budget, const py::object& progress,
-                 py::list notes) {
-  simt::LaunchOptions options;
-  options.grid = grid;
-  options.block = block;
-  options.dynamic_shared_bytes = dynamic_shared_bytes;
-  options.trace = trace;
-  options.step_limit = step_limit;
-  options.check_uninitialized = check_uninitialized;
-  options.on_fault = continue_on_fault ? simt::OnFault::proceed : simt::OnFault::stop;
-  options.check_races = check_races;
-  options.cooperative = cooperative;
-  options.registers_per_thread = registers_per_thread;
-  options.launch_id = launch_id;
-  options.storage = std::move(budget);
-  options.interrupt = python_interrupt();
-  if (!progress.is_none()) {
-    options.progress = [&progress](std::uint64_t done, std::uint64_t all) {
-      const py::gil_scoped_acquire gil;
-      progress(done, all);
-    };
-  }
-  options.note = [&notes](const simt::Note& note) {
-    const py::gil_scoped_acquire gil;
-    notes.append(note.text());
-  };
-  const std::string bytes = parameters;
-  simt::LaunchResult result;
-  {
-    const py::gil_scoped_release unlocked;
-    result =
-        ptx::launch(module, kernel, std::as_bytes(std::span(bytes.data(), bytes.size())), options);
-  }
-  py::object traced = py::none();
-  if (result.trace) traced = py::cast(std::move(*result.trace));
-  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
-}
-
 }  // namespace
 
 void bind_ptx(py::module_& module) {
@@ -258,8 +216,8 @@ void bind_ptx(py::module_& module) {
           },
           py::arg("name"))
       .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"))
-      .def("launch", &launch, py::arg("kernel"), py::arg("parameters"), py::arg("grid"),
-           py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
+      .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
+           py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
            py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
            py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
            py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));

@@ -26,6 +26,7 @@ void bind_reuse(py::module_& module);
 void bind_timing(py::module_& module);
 void bind_blocks(py::module_& module);
 void bind_ptx(py::module_& module);
+void bind_sass(py::module_& module);
 
 /// Read-only NumPy view of memory that `owner` keeps alive.
 template <typename T>

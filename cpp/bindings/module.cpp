@@ -25,4 +25,5 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_timing(module);
   bindings::bind_blocks(module);
   bindings::bind_ptx(module);
+  bindings::bind_sass(module);
 }

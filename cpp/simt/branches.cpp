@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/text.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -64,11 +65,16 @@ void Branches::indexed_branch(Warp& warp, const Step& step, const std::byte* reg
   if (mask != path.mask) add(path.pc + 1, path.mask & ~mask);
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::uint32_t index = lane_u32(registers, targets.index, lane);
-    if (index >= targets.targets.size()) {
+    const auto place =
+        (lane_u32(registers, targets.index, lane) + static_cast<std::uint64_t>(targets.offset)) &
+        0xffffffffu;
+    const std::uint64_t index = place >> targets.shift;
+    if (index >= targets.targets.size() || index << targets.shift != place) {
       faults_.stop(warp, step, static_cast<std::uint32_t>(lane),
-                   "branch index " + std::to_string(index) + " of a list of " +
-                       std::to_string(targets.targets.size()) + " targets");
+                   targets.shift == 0
+                       ? "branch index " + std::to_string(index) + " of a list of " +
+                             std::to_string(targets.targets.size()) + " targets"
+                       : "branch to " + hexadecimal(place) + ", where there is no instruction");
     }
     add(targets.targets[index], 1u << lane);
   }

@@ -79,7 +79,9 @@ struct Execution {
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
   RaceBudget race_budget;
-  Block block;  ///< that runs
+  std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
+  std::vector<std::byte> first_frame;                  ///< of a warp that begins
+  Block block;                                         ///< that runs
 };
 
 }  // namespace warpstack::simt

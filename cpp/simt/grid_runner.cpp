@@ -87,8 +87,7 @@ void GridRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.is_parted = false;
   warp.out_of_order = false;
   warp.may_wait = false;
-  warp.file.assign(Frame::bytes_of(kernel), std::byte{0});
-  std::ranges::copy(kernel.constants, warp.file.begin());
+  warp.file = execution_.first_frame;
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
   const std::uint64_t local_bytes = program_.local_bytes * warp_size;

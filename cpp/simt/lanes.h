@@ -17,7 +17,39 @@ struct LaneOperands {
   std::uint32_t target = 0;
   std::uint32_t target2 = 0;  ///< second result: a carry
   std::array<std::uint32_t, 4> source{};
-  std::uint32_t immediate = 0;  ///< lop3's table, or a Rounding other than `nearest`
+  /// lop3's table, or a Rounding other than `nearest`; for `LaneForm::signs` and add3 see there.
+  std::uint32_t immediate = 0;
+};
+
+/// `LaneOperands::immediate` of forms with `LaneForm::signs`: the rounding, and what becomes of
+/// each source's sign before the operation.
+struct OperandSigns {
+  std::uint32_t bits = 0;
+
+  constexpr void set_rounding(Rounding rounding) { bits |= static_cast<std::uint32_t>(rounding); }
+  constexpr void negate(std::uint32_t source) { bits ^= 4u << (2 * source); }
+  constexpr void take_absolute(std::uint32_t source) { bits |= 8u << (2 * source); }
+  [[nodiscard]] constexpr Rounding rounding() const { return static_cast<Rounding>(bits & 3); }
+  [[nodiscard]] constexpr bool negates(std::uint32_t source) const {
+    return (bits >> (2 * source) & 4) != 0;
+  }
+  /// The absolute value comes before the negation.
+  [[nodiscard]] constexpr bool absolute(std::uint32_t source) const {
+    return (bits >> (2 * source) & 8) != 0;
+  }
+};
+
+/// `LaneOperands::immediate` of add3 and add3_carry: sources of which the complement is added, and
+/// a number that is added to the sum.
+struct Add3Terms {
+  std::uint32_t bits = 0;
+
+  constexpr void complement(std::uint32_t source) { bits |= 1u << source; }
+  constexpr void increment() { bits += 16; }
+  [[nodiscard]] constexpr std::uint32_t mask(std::uint32_t source) const {
+    return 0u - (bits >> source & 1);
+  }
+  [[nodiscard]] constexpr std::uint32_t addend() const { return bits >> 4; }
 };
 
 /// The lanes that an instruction changes.
@@ -42,7 +74,10 @@ using LaneFunction = void (*)(std::byte* registers, const LaneOperands& operands
 enum class Operation : std::uint8_t {
   abs,
   add,
-  addc,  ///< source[2] is the carry in, target2 the carry out (0 or 1)
+  add3,        ///< see Add3Terms
+  add3_carry,  ///< source[3] is a carry in, target2 a carry out (predicates); `high`: target is the
+               ///< predicate of a carry of two, and nothing else
+  addc,        ///< source[2] is the carry in, target2 the carry out (0 or 1)
   bfe,
   bfi,
   bfind,  ///< `high`: .shiftamt
@@ -56,9 +91,11 @@ enum class Operation : std::uint8_t {
   cnot,
   copysign,
   cos,
-  cvt,  ///< from `source` to `type`
+  cvt,        ///< from `source` to `type`
+  cos_turns,  ///< cos(2 pi a)
   div,
-  dp2a,  ///< `high`
+  division_check,  ///< whether the quotient needs more care than a Newton step
+  dp2a,            ///< `high`
   dp4a,
   ex2,
   fma,
@@ -69,6 +106,7 @@ enum class Operation : std::uint8_t {
   mad_hi,
   mad_lo,
   mad_wide,
+  mad_wide_hi,  ///< upper word of a 64-bit sum
   max,
   min,
   mov,
@@ -77,11 +115,14 @@ enum class Operation : std::uint8_t {
   mul_lo,
   mul_wide,
   neg,
+  pack,  ///< 64 bits in one slot, of those in two
   popc,
   prmt,  ///< `mode`
   rcp,
+  rcp_hi,  ///< upper word of 1 / a, of the upper word of a
   rem,
   rsqrt,
+  rsqrt_hi,
   sad,
   selp,
   setp,  ///< without a second predicate
@@ -90,6 +131,7 @@ enum class Operation : std::uint8_t {
   shl,
   shr,
   sin,
+  sin_turns,
   slct,  ///< by the sign of `source`
   sqrt,
   sub,
@@ -97,6 +139,7 @@ enum class Operation : std::uint8_t {
   szext,
   tanh,
   testp,  ///< `mode`
+  unpack,
 };
 
 enum class Comparison : std::uint8_t {
@@ -138,6 +181,10 @@ struct LaneForm {
   bool propagate_nan = false;  ///< min.NaN, max.NaN
   bool xor_sign = false;       ///< .xorsign.abs
   bool relu = false;           ///< .relu
+  /// 64-bit operands lie in two slots of 32-bit words, the upper words in the slot behind that of
+  /// the lower ones: the registers of machine code.
+  bool words = false;
+  bool signs = false;  ///< `LaneOperands::immediate` are OperandSigns
 };
 
 /// The function of a form, or null when it does not exist. The results are those of the PTX ISA;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "simt/constant_banks.h"
 #include "simt/execution.h"
 #include "simt/grid_runner.h"
 
@@ -65,6 +66,8 @@ LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::uint64_t> bound_textures) {
   check_launch(program, parameters, device.memory, options);
   Execution execution(device, program, parameters, options, bound_textures);
+  execution.constant_banks = constant_banks(execution);
+  execution.first_frame = first_frame(execution);
   GridRunner grid(execution);
   const auto tell = [&] {
     if (!options.note) return;

@@ -90,7 +90,7 @@ void move_elements(std::byte* registers, const MemoryAccess& access, const LaneA
 void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   const MemoryAccess& access = program_.memory[step.detail];
   LaneAddresses& lanes = addresses_;
-  read_addresses(registers, access.address, access.address_is_64_bits, access.offset, mask, lanes);
+  read_addresses(registers, access, mask, lanes);
   if (step.action == Action::async_copy) {
     copy_async(warp, step, access, registers, lanes);
     return;
@@ -211,6 +211,24 @@ void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_b
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
       lanes.address[lane] = (narrow[lane] + addend) & 0xffffffffu;
     }
+  }
+}
+
+void read_addresses(const std::byte* registers, const MemoryAccess& access, std::uint32_t mask,
+                    LaneAddresses& lanes) {
+  if (access.address_high == none) {
+    read_addresses(registers, access.address, access.address_is_64_bits, access.offset, mask,
+                   lanes);
+    return;
+  }
+  lanes.mask = mask;
+  const auto addend = static_cast<std::uint64_t>(access.offset);
+  std::array<std::uint32_t, warp_size> low;
+  std::array<std::uint32_t, warp_size> high;
+  std::memcpy(low.data(), registers + access.address, sizeof low);
+  std::memcpy(high.data(), registers + access.address_high, sizeof high);
+  for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+    lanes.address[lane] = (low[lane] | (std::uint64_t{high[lane]} << 32)) + addend;
   }
 }
 

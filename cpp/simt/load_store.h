@@ -14,6 +14,10 @@ namespace warpstack::simt {
 void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
                     std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes);
 
+/// The same of an access, whose addresses may have their upper words in another slot.
+void read_addresses(const std::byte* registers, const MemoryAccess& access, std::uint32_t mask,
+                    LaneAddresses& lanes);
+
 /// isspacep
 void query_address(const Step& step, std::byte* registers, std::uint32_t mask);
 

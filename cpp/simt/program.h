@@ -26,6 +26,7 @@ enum class Action : std::uint8_t {
   kernel_parameter,  ///< loads a parameter of the kernel
   parameter_load,    ///< loads from parameters of this function or a call of it
   parameter_store,
+  bank_load,  ///< loads from a constant bank
   load,
   store,
   atomic,
@@ -42,6 +43,10 @@ enum class Action : std::uint8_t {
   active_mask,
   elect,
   warp_sync,  ///< bar.warp.sync
+  begin_convergence,
+  converge,
+  leave_convergence,
+  divergence_test,  ///< whether the lanes that come together are others than those of a mask
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix
@@ -93,6 +98,9 @@ struct MemoryAccess {
   bool sign_extend = false;      ///< of loaded elements, to the register's width
   std::uint32_t address = none;  ///< slot; none: the address is `offset` alone
   bool address_is_64_bits = true;
+  /// Slot of the upper words of addresses whose lower words are in `address`; none: they are not
+  /// apart.
+  std::uint32_t address_high = none;
   std::int64_t offset = 0;
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
   std::array<std::uint8_t, 8> value_bytes{};  ///< widths of these registers: 2, 4 or 8
@@ -199,6 +207,15 @@ struct ParameterAccess {
   bool sign_extend = false;
   std::array<std::uint32_t, 8> values{};
   std::array<std::uint8_t, 8> value_bytes{};
+  std::uint32_t bank = 0;  ///< of a bank_load
+};
+
+/// Lanes that wait for each other by a barrier of their warp: each keeps in a slot the mask of
+/// those that it waits for. `begin_convergence` sets it to the lanes that come together,
+/// `leave_convergence` takes lanes out of it, and at `converge` they go on together when all that
+/// are left have come.
+struct Convergence {
+  std::uint32_t members = none;  ///< slot
 };
 
 /// A function call: which pieces of the caller's parameter area become the callee's.
@@ -215,9 +232,33 @@ struct Call {
   std::vector<Piece> results;
 };
 
+/// Goes on at targets[(index + offset) >> shift]. The index is a word.
 struct IndexedBranch {
   std::uint32_t index = none;  ///< slot
+  std::int64_t offset = 0;
+  std::uint32_t shift = 0;
   std::vector<std::uint32_t> targets;
+};
+
+/// Constants that instructions name by their place in a bank of them.
+struct ConstantBank {
+  std::vector<std::byte> bytes;  ///< unless they lie in the memory of the device
+  std::uint64_t address = 0;     ///< where in the memory of the device; 0: not there
+  std::uint64_t size = 0;        ///< there
+};
+
+/// A word of constant bank 0 that a launch fills in: ntid, nctaid, dynamic_smem_size or gridid.
+struct LaunchWord {
+  std::uint32_t offset = 0;
+  Special special = Special::ntid;
+  std::uint8_t component = 0;
+};
+
+/// A slot of the kernel's frame whose lanes hold a word of a constant bank from the beginning.
+struct FrameConstant {
+  std::uint32_t slot = 0;
+  std::uint32_t bank = 0;
+  std::uint32_t offset = 0;
 };
 
 struct TextureAccess {
@@ -285,7 +326,12 @@ struct KernelProgram {
   std::vector<Call> calls;
   std::vector<IndexedBranch> indexed_branches;
   std::vector<TextureAccess> textures;
-  std::vector<std::uint64_t> local_offsets;                   ///< of Action::local_address
+  std::vector<Convergence> convergences;
+  std::vector<ConstantBank> constant_banks;    ///< by number
+  std::vector<LaunchWord> launch_words;        ///< of bank 0
+  std::uint32_t parameter_offset = none;       ///< of the parameters in bank 0; none: not there
+  std::vector<FrameConstant> frame_constants;  ///< of functions[0]
+  std::vector<std::uint64_t> local_offsets;    ///< of Action::local_address
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
 };
 

@@ -70,6 +70,47 @@ void WarpOperations::meet(Warp& warp, const Step& step, std::byte* registers, st
   ++warp.paths.back().pc;
 }
 
+void WarpOperations::converge(Warp& warp, const Step& step, std::byte* registers,
+                              std::uint32_t mask) {
+  const std::uint32_t slot = program_.convergences[step.detail].members;
+  const std::uint32_t reachable = warp.reachable();
+  std::uint32_t waiting = 0;
+  for (std::uint32_t rest = mask; rest != 0;) {
+    const std::uint32_t same = alike(registers, slot, rest);
+    const std::uint32_t members = lane_u32(registers, slot, std::countr_zero(rest));
+    rest &= ~same;
+    // Lanes that are not among those they name wait for nobody.
+    if ((members & same) == same && (members & reachable & ~same) != 0) waiting |= same;
+  }
+  if (waiting == 0) {
+    ++warp.paths.back().pc;
+    return;
+  }
+  warp.park(waiting, slot);
+}
+
+void WarpOperations::leave_convergence(Warp& warp, const Step& step, std::byte* registers,
+                                       std::uint32_t mask) const {
+  const std::uint32_t slot = program_.convergences[step.detail].members;
+  std::uint32_t names = 0;  // of those that leave
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    names |= lane_u32(registers, slot, std::countr_zero(rest));
+  }
+  for (std::uint32_t rest = names | mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const std::uint32_t members = lane_u32(registers, slot, lane);
+    write_lane(registers, slot, 4, lane, members & ~mask);
+  }
+  for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
+    PathEntry& path = warp.paths[i];
+    if (path.pc != parked || (path.mask & names) == 0) continue;
+    const Step& place = warp.step_of(path);
+    if (place.action == Action::converge && program_.convergences[place.detail].members == slot) {
+      path.members &= ~mask;
+    }
+  }
+}
+
 void WarpOperations::let_others_come(Warp& warp) {
   if (complete_operation(warp) || warp.let_others_go()) return;
   if (go_on_without(warp)) return;
@@ -93,7 +134,8 @@ bool WarpOperations::complete_operation(Warp& warp) {
     if (path.pc != parked || path.members == 0) continue;
     const std::uint32_t here = lanes_at_operation(warp, path);
     if ((path.members & warp.reachable() & ~here) != 0) continue;
-    if (const std::uint32_t left = warp.elsewhere(path.members)) {
+    const bool converges = warp.step_of(path).action == Action::converge;
+    if (const std::uint32_t left = converges ? 0 : warp.elsewhere(path.members)) {
       note_left(warp, warp.step_of(path), path.mask, left);
     }
     run_operation(warp, i);
@@ -131,16 +173,17 @@ void WarpOperations::run_operation(Warp& warp, std::size_t i) {
   const PathEntry path = warp.paths[i];
   const std::uint32_t here = lanes_at_operation(warp, path);
   const std::size_t bottom = warp.frames.back().first_path;
+  const bool exchanges = warp.step_of(path).action != Action::converge;
   Exchange exchange;
   std::byte* const registers = warp.registers();
-  for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
+  for (std::size_t j = bottom; exchanges && j < warp.paths.size(); ++j) {
     if (!same_operation(warp, path, warp.paths[j])) continue;
     exchange_.bring(warp.step_of(warp.paths[j]), registers, warp.paths[j].mask, exchange);
   }
   for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
     PathEntry& each = warp.paths[j];
     if (!same_operation(warp, path, each)) continue;
-    exchange_.take(warp, warp.step_of(each), registers, each.mask, exchange);
+    if (exchanges) exchange_.take(warp, warp.step_of(each), registers, each.mask, exchange);
     each = {each.resume + 1, each.reconvergence, each.mask};
   }
   warp.join_paths(here);
@@ -152,6 +195,9 @@ bool WarpOperations::same_operation(const Warp& warp, const PathEntry& a,
   const Step& s = warp.step_of(a);
   const Step& t = warp.step_of(b);
   if (s.action != t.action) return false;
+  if (s.action == Action::converge) {
+    return program_.convergences[s.detail].members == program_.convergences[t.detail].members;
+  }
   const Collective& c = program_.collectives[s.detail];
   const Collective& d = program_.collectives[t.detail];
   return c.mode == d.mode && c.type == d.type && c.combine == d.combine;

@@ -21,6 +21,12 @@ class WarpOperations {
   /// A warp-wide operation: runs it when all lanes that its mask names are here or have exited, or
   /// lets the lanes that are here wait for the others.
   void meet(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// Lanes come to a place where they converge: they go on when all have come that their slot names
+  /// and that are left.
+  void converge(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// Lanes will not come there: nobody waits for them.
+  void leave_convergence(Warp& warp, const Step& step, std::byte* registers,
+                         std::uint32_t mask) const;
   /// The top path waits: runs an operation for which all are here, or puts a path on top that can
   /// go on.
   void let_others_come(Warp& warp);

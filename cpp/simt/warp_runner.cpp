@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "common/error.h"
+#include "simt/constant_banks.h"
 #include "simt/registers.h"
 #include "simt/special_read.h"
 
@@ -130,6 +131,9 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
     case Action::warp_sync:
       operations_.meet(warp, step, registers, mask);
       return;
+    case Action::converge:
+      operations_.converge(warp, step, registers, mask);
+      return;
     case Action::call:
     case Action::indirect_call:
       ++path.pc;
@@ -168,6 +172,22 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
       break;
     case Action::parameter_store:
       parameters_.access_parameter(warp, step, registers, mask, false);
+      break;
+    case Action::bank_load:
+      load_from_bank(execution_, faults_, warp, step, registers, mask);
+      break;
+    case Action::begin_convergence:
+      broadcast(registers, program_.convergences[step.detail].members, 4, mask, mask);
+      break;
+    case Action::divergence_test: {
+      const Collective& c = program_.collectives[step.detail];
+      const std::uint32_t members = lane_u32(registers, c.members, std::countr_zero(mask));
+      broadcast(registers, c.result, 4, mask,
+                (members & warp.live) == warp.paths.back().mask ? 0 : ~std::uint64_t{0});
+      break;
+    }
+    case Action::leave_convergence:
+      operations_.leave_convergence(warp, step, registers, mask);
       break;
     case Action::load:
     case Action::store:

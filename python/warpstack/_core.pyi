@@ -376,3 +376,38 @@ class PtxLoadedModule:
         progress: Callable[[int, int], object] | None,
         notes: list[str],
     ) -> tuple[KernelTrace | None, int, int]: ...
+
+class SassModule:
+    def __init__(self, text: str, file: str) -> None: ...
+    @property
+    def kernels(self) -> list[str]: ...
+    @property
+    def target(self) -> str: ...
+    def parameters(self, kernel: str) -> list[dict[str, Any]]: ...
+    def body(self, kernel: str) -> list[dict[str, Any]]: ...
+
+class SassLoadedModule:
+    def __init__(self, module: SassModule, device: PtxDevice) -> None: ...
+    def prepare(self, kernel: str) -> dict[str, int]: ...
+    def symbol(self, name: str) -> tuple[int, int]: ...
+    def launch(
+        self,
+        kernel: str,
+        parameters: bytes,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        dynamic_shared_bytes: int,
+        trace: bool,
+        step_limit: int,
+        check_uninitialized: bool,
+        continue_on_fault: bool,
+        check_races: bool,
+        cooperative: bool,
+        registers_per_thread: int,
+        launch_id: int,
+        budget: StorageBudget,
+        progress: Callable[[int, int], object] | None,
+        notes: list[str],
+    ) -> tuple[KernelTrace | None, int, int]: ...
+
+def sass_problem(opcode: str, operands: str, arch: int) -> str: ...

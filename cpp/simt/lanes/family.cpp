@@ -5,7 +5,18 @@
 namespace warpstack::simt::WARPSTACK_ISA {
 
 LaneFunction find_lane_function(const LaneForm& form) {
+  if (form.words || form.signs) return word_function(form);
   switch (form.operation) {
+    case Operation::add3:
+    case Operation::add3_carry:
+    case Operation::cos_turns:
+    case Operation::division_check:
+    case Operation::pack:
+    case Operation::rcp_hi:
+    case Operation::rsqrt_hi:
+    case Operation::sin_turns:
+    case Operation::unpack:
+      return word_function(form);
     case Operation::setp:
       return comparison_function(form);
     case Operation::cvt:

@@ -28,6 +28,8 @@ LaneFunction real_function(const LaneForm& form);
 LaneFunction half_function(const LaneForm& form);
 /// setp
 LaneFunction comparison_function(const LaneForm& form);
+/// Forms with `words` or `signs`, and operations that only they have.
+LaneFunction word_function(const LaneForm& form);
 /// cvt
 LaneFunction conversion_function(const LaneForm& form);
 

@@ -33,6 +33,35 @@ inline T saturated(T value) {
 /// .relu: the greater of the value and +0, where -0 is below +0; NaN stays.
 inline f64 clipped(f64 value) { return std::signbit(value) && value == value ? 0 : value; }
 
+/// An operation on f32 or f64 with .ftz and .sat. The hardware has one f32 NaN, 0x7fffffff.
+template <class F, bool flush, bool saturate>
+struct Real {
+  template <class T, class... Rest>
+  static T apply(T a, Rest... rest) {
+    T value;
+    if constexpr (flush) {
+      value = flushed(F::apply(flushed(a), flushed(rest)...));
+    } else {
+      value = F::apply(a, rest...);
+    }
+    if constexpr (saturate) value = saturated(value);
+    return value == value ? value : not_a_number<T>();
+  }
+};
+
+struct RealAdd {
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+};
+struct RealFma {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    if constexpr (std::is_same_v<T, f32>) return __builtin_fmaf(a, b, c);
+    return __builtin_fma(a, b, c);
+  }
+};
 struct RealMul {
   template <class T>
   static T apply(T a, T b) {

@@ -20,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", default="small", help="small (seconds) or paper (near the original's input)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+    parser.add_argument(
+        "--machine-code",
+        metavar="ARCH",
+        help="run the workload as machine code for ARCH (sm_80, say) instead of PTX",
+    )
     parser.add_argument("--output", "-o", required=True, help="folder to write")
     parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
     _add_program(parser)
@@ -75,6 +80,10 @@ def run(arguments: argparse.Namespace) -> None:
             "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
             "--workload NAME"
         )
+    if arguments.command and arguments.machine_code is not None:
+        raise ws.InputError(
+            "trace: --machine-code is for --workload; programs run as PTX (leave it out)"
+        )
     if arguments.command:
         _trace_program(arguments)
         return
@@ -83,7 +92,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise ws.InputError(
             f"{printable(target)}: exists already; choose another name or give --overwrite"
         )
-    app = ws.workloads.load(arguments.workload, arguments.size, arguments.seed)
+    app = ws.workloads.load(
+        arguments.workload, arguments.size, arguments.seed, machine_code=arguments.machine_code
+    )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 
 

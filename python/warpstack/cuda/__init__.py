@@ -23,6 +23,7 @@ array([1., 3., 5.], dtype=float32)
 from warpstack.cuda.compiler import compile, compilers
 from warpstack.cuda.device import Device, DeviceArray, array, default_device, empty, zeros
 from warpstack.cuda.kernel import Kernel, KernelWarning, Module
+from warpstack.cuda.machine_code import MachineModule, load_cubin
 from warpstack.cuda.texture import Texture, texture
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "DeviceArray",
     "Kernel",
     "KernelWarning",
+    "MachineModule",
     "Module",
     "Texture",
     "array",
@@ -37,6 +39,7 @@ __all__ = [
     "compilers",
     "default_device",
     "empty",
+    "load_cubin",
     "texture",
     "zeros",
 ]

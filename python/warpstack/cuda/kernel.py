@@ -44,8 +44,14 @@ class Module(Handle):
         self.ptx = text
         self.file = file
         self.device = device
-        self._text = _core.PtxModule(text, file)
-        self._core = _core.PtxLoadedModule(self._text, device._core)
+        self._text: _core.PtxModule | _core.SassModule
+        self._core: _core.PtxLoadedModule | _core.SassLoadedModule
+        self._load(text)
+
+    def _load(self, text: str) -> None:
+        module = _core.PtxModule(text, self.file)
+        self._text = module
+        self._core = _core.PtxLoadedModule(module, self.device._core)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -111,6 +117,8 @@ class Module(Handle):
     @strictly_checked
     def bind_texture(self, name: str, source: Texture) -> None:
         """Bind a texture reference (a ``texture<>`` variable of older sources)."""
+        if isinstance(self._core, _core.SassLoadedModule):
+            raise InputError(f"{self.file}: texture references of machine code are not executed")
         self._core.bind_texture(_plain(name), source.handle)
 
     def __repr__(self) -> str:
@@ -131,9 +139,10 @@ class Kernel(Handle):
 
     @property
     def registers_per_thread(self) -> int:
-        """Registers that are live at once in the PTX, at least 16.
+        """Registers of a thread.
 
-        An estimate: the machine code that a GPU runs may use more or fewer.
+        Of PTX those that are live at once, at least 16: an estimate, since the machine code that a
+        GPU runs may use more or fewer. Of machine code its own number.
         """
         return int(self._facts["registers_per_thread"])
 
@@ -193,7 +202,7 @@ class Kernel(Handle):
             All blocks are resident at once and take turns, so that the kernel may synchronize its
             grid (`cudaLaunchCooperativeKernel`).
         registers_per_thread
-            What the trace says, for occupancy; by default an estimate from the PTX.
+            What the trace says, for occupancy; by default `Kernel.registers_per_thread`.
         progress
             Show a progress bar on a terminal.
 

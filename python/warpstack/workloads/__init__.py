@@ -8,6 +8,7 @@ comes with the package, so no GPU and no CUDA compiler is needed.
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import pkgutil
 import types
@@ -25,7 +26,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.data_folder import data_folder
 from warpstack.cuda import DeviceArray
-from warpstack.errors import not_a, unknown
+from warpstack.errors import not_a, not_one_of, unknown
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "compare",
     "get",
     "load",
+    "machine_codes",
     "names",
     "run",
     "table",
@@ -200,7 +202,13 @@ def get(name: str) -> Workload:
 
 
 @checked
-def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
+def load(
+    name: str,
+    size: str | Parameters = "small",
+    seed: int = 0,
+    *,
+    machine_code: str | None = None,
+) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
     Parameters
@@ -212,6 +220,9 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
         ``small``.
     seed
         Seed of the inputs. The same seed gives the same trace.
+    machine_code
+        None: the kernels run as PTX. One of `machine_codes`, ``sm_80``, say: as the machine code that
+        nvcc made of them for this architecture.
 
     Returns
     -------
@@ -221,22 +232,29 @@ def load(name: str, size: str | Parameters = "small", seed: int = 0) -> App:
     Raises
     ------
     InputError
-        If there is no such workload, size or parameter.
+        If there is no such workload, size, parameter or machine code.
     """
-    workload, session, parameters, inputs = _prepare(name, size, seed, trace=True)
+    workload, session, parameters, inputs = _prepare(
+        name, size, seed, trace=True, machine_code=machine_code
+    )
     workload.run(session, parameters, inputs)
     return App(session.traces, name)
 
 
 @checked
 def run(
-    name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
+    name: str,
+    size: str | Parameters = "small",
+    seed: int = 0,
+    *,
+    trace: bool = False,
+    machine_code: str | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a workload by functional simulation and return its outputs.
 
     Parameters
     ----------
-    name, size, seed
+    name, size, seed, machine_code
         As in `load`.
     trace
         Whether launches are traced on the way, which changes no result.
@@ -246,19 +264,26 @@ def run(
     InputError
         If there is no such workload, size or parameter.
     """
-    workload, session, parameters, inputs = _prepare(name, size, seed, trace=trace)
+    workload, session, parameters, inputs = _prepare(
+        name, size, seed, trace=trace, machine_code=machine_code
+    )
     return workload.run(session, parameters, inputs)
 
 
 @checked
 def check(
-    name: str, size: str | Parameters = "small", seed: int = 0, *, trace: bool = False
+    name: str,
+    size: str | Parameters = "small",
+    seed: int = 0,
+    *,
+    trace: bool = False,
+    machine_code: str | None = None,
 ) -> None:
     """Run a workload and compare its outputs with its reference.
 
     Parameters
     ----------
-    name, size, seed, trace
+    name, size, seed, trace, machine_code
         As in `run`.
 
     Raises
@@ -268,7 +293,9 @@ def check(
     InputError
         If there is no such workload, size or parameter.
     """
-    workload, session, parameters, inputs = _prepare(name, size, seed, trace=trace)
+    workload, session, parameters, inputs = _prepare(
+        name, size, seed, trace=trace, machine_code=machine_code
+    )
     outputs = workload.run(session, parameters, inputs)
     compare(workload, outputs, workload.reference(parameters, inputs))
 
@@ -354,17 +381,38 @@ def _find(name: str) -> tuple[str, Workload]:
     return known[name]
 
 
-def _session(stem: str, *, trace: bool) -> Session:
+def machine_codes() -> list[str]:
+    """Return the architectures whose machine code of the workloads comes with the package."""
+    found = {path.name.split(".")[1] for path in _FOLDER.glob("*/*.sass.gz")}
+    return sorted(found)
+
+
+def _session(stem: str, *, trace: bool, machine_code: str | None = None) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
-    return Session(cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=cuda.Device()), trace=trace)
+    device = cuda.Device()
+    if machine_code is None:
+        module = cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=device)
+    else:
+        if machine_code not in machine_codes():
+            raise not_one_of("machine_code", machine_code, machine_codes())
+        packed = (_FOLDER / stem / f"{stem}.{machine_code}.sass.gz").read_bytes()
+        listing = gzip.decompress(packed).decode()
+        module = cuda.MachineModule(listing, f"{stem}.{machine_code}.sass", device)
+    return Session(module, trace=trace)
 
 
 def _prepare(
-    name: str, size: str | Parameters, seed: int, *, trace: bool
+    name: str,
+    size: str | Parameters,
+    seed: int,
+    *,
+    trace: bool,
+    machine_code: str | None = None,
 ) -> tuple[Workload, Session, Parameters, Arrays]:
     stem, workload = _find(name)
     parameters = workload.parameters(size)
-    return workload, _session(stem, trace=trace), parameters, _inputs(workload, parameters, seed)
+    session = _session(stem, trace=trace, machine_code=machine_code)
+    return workload, session, parameters, _inputs(workload, parameters, seed)
 
 
 def _inputs(workload: Workload, parameters: Parameters, seed: int) -> Arrays:

@@ -8,8 +8,7 @@ import pytest
 import warpstack as ws
 from ptx_forms import HEADER, compile_body, run
 from warpstack import cuda
-from warpstack.cuda import compiler as cuda_compiler
-from warpstack.cuda import headers
+from warpstack.cuda import headers, toolchain
 from warpstack.errors import InputError
 
 SAXPY = r"""
@@ -27,7 +26,7 @@ def device():
 
 @pytest.fixture(params=["nvrtc", pytest.param("nvcc", marks=pytest.mark.slow)])
 def compiler(request):
-    if request.param == "nvrtc" and cuda_compiler._find_nvrtc() is None:
+    if request.param == "nvrtc" and toolchain.find_nvrtc() is None:
         pytest.skip("NVRTC is not installed (warpstack[cuda] brings it)")
     if request.param == "nvcc" and not (
         shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
@@ -143,7 +142,7 @@ def test_what_compile_refuses(device, monkeypatch, tmp_path):
         cuda.compile(SAXPY, arch="turing", device=device)
     with pytest.raises(InputError, match="compiler = 'gcc' is not one of nvrtc, nvcc"):
         cuda.compile(SAXPY, compiler="gcc", device=device)
-    monkeypatch.setattr(cuda_compiler, "_find_nvrtc", lambda: None)
+    monkeypatch.setattr(toolchain, "find_nvrtc", lambda: None)
     with pytest.raises(InputError, match=r"NVRTC is found|pip install 'warpstack\[cuda\]'"):
         cuda.compile(SAXPY, compiler="nvrtc", device=device)
     monkeypatch.setattr(shutil, "which", lambda _: None)

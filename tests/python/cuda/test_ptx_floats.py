@@ -183,7 +183,7 @@ def test_signs_of_floats():
             "notanumber": math.isnan,
         }
         least = 2.0**-126 if kind == "f32" else 2.0**-1022
-        tests["normal"] = lambda x, m=least: m <= abs(x) < math.inf
+        tests["normal"] = lambda x, m=least: m <= abs(x) < math.inf or x == 0
         tests["subnormal"] = lambda x, m=least: 0 < abs(x) < m
         for name, f in tests.items():
             forms[f"testp.{name}.{kind}"] = Form(

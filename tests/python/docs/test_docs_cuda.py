@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from warpstack.cuda import compiler
+from warpstack.cuda import toolchain
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "cuda.md"
 
 
 def test_examples():
-    if compiler._find_nvrtc() is None and shutil.which("nvcc") is None:
+    if toolchain.find_nvrtc() is None and shutil.which("nvcc") is None:
         pytest.skip("there is no CUDA compiler here (warpstack[cuda] brings one)")
     result = doctest.testfile(
         str(PAGE), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS

@@ -1,5 +1,6 @@
 """The workloads: results equal to their references, the classes of MDM's Table IV, the framework."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -164,6 +165,12 @@ def test_every_source_has_its_ptx_and_module():
             )
         )
         assert kernels == set(re.findall(r"^\.visible \.entry (\w+)", ptx, re.MULTILINE))
+        for arch in ws.workloads.machine_codes():
+            listing = gzip.decompress(path.with_suffix(f".{arch}.sass.gz").read_bytes()).decode()
+            assert f".target {arch}\n" in listing
+            assert listing.endswith(f"SHA-256 {digest}\n"), "run tools/compile-workloads"
+            assert not re.search(r'^\.file \d+ "[^"]*/', listing, re.MULTILINE)
+            assert kernels == set(re.findall(r"^\.kernel (\w+)", listing, re.MULTILINE))
 
 
 def test_sources_include_nothing():

@@ -1,0 +1,118 @@
+#include <string>
+
+#include "bindings/bindings.h"
+#include "bindings/launch.h"
+#include "sass/loaded_module.h"
+
+namespace warpstack::bindings {
+namespace {
+
+using sass::LoadedModule;
+using sass::Module;
+
+const sass::Kernel& kernel_of(const Module& module, const std::string& name) {
+  const sass::Kernel* const kernel = module.kernel(name);
+  if (kernel == nullptr) throw InputError(module.file + ": there is no kernel " + name);
+  return *kernel;
+}
+
+py::list parameters(const Module& module, const std::string& kernel) {
+  py::list result;
+  for (const sass::Parameter& parameter : kernel_of(module, kernel).parameters) {
+    py::dict entry;
+    entry["name"] = "";
+    entry["type"] = parameter.type;
+    entry["is_array"] = parameter.type == "struct";
+    entry["offset"] = parameter.offset;
+    entry["bytes"] = parameter.bytes;
+    result.append(entry);
+  }
+  return result;
+}
+
+/// A kernel's instructions with their control fields, for tables.
+py::list body(const Module& module, const std::string& name) {
+  py::list result;
+  for (const sass::Instruction& instruction : kernel_of(module, name).code) {
+    py::dict entry;
+    entry["address"] = instruction.address;
+    entry["line"] = instruction.line;
+    entry["opcode"] = instruction.opcode;
+    entry["guard"] = instruction.is_guarded ? instruction.guard.text : "";
+    py::list operands;
+    for (const sass::Operand& operand : instruction.operands) operands.append(operand.text);
+    entry["operands"] = operands;
+    entry["stall"] = instruction.control.stall;
+    entry["yield"] = instruction.control.yield;
+    entry["write_barrier"] = instruction.control.write_barrier;
+    entry["read_barrier"] = instruction.control.read_barrier;
+    entry["wait_mask"] = instruction.control.wait_mask;
+    entry["reuse"] = instruction.control.reuse;
+    result.append(entry);
+  }
+  return result;
+}
+
+/// What is wrong with an instruction of a form; empty: it is executed.
+std::string problem_of_form(const std::string& opcode, const std::string& operands,
+                            std::uint32_t arch) {
+  const std::string text = ".sass 1\n.target sm_" + std::to_string(arch) +
+                           "\n.kernel form\n0 0:0 " + opcode +
+                           (operands.empty() ? "" : " " + operands) + "\n.end\n";
+  try {
+    const Module module = sass::parse(text, "<form>");
+    return sass::problem_of(module.kernels[0].code[0], arch);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void bind_sass(py::module_& module) {
+  py::class_<Module, std::shared_ptr<Module>>(module, "SassModule")
+      .def(py::init([](const std::string& text, const std::string& file) {
+             const py::gil_scoped_release unlocked;
+             return std::make_shared<Module>(sass::parse(text, file));
+           }),
+           py::arg("text"), py::arg("file"))
+      .def_property_readonly("kernels", &Module::kernel_names)
+      .def_readonly("target", &Module::target)
+      .def("parameters", &parameters, py::arg("kernel"))
+      .def("body", &body, py::arg("kernel"));
+
+  py::class_<LoadedModule>(module, "SassLoadedModule")
+      .def(py::init([](std::shared_ptr<Module> text, simt::Device& device) {
+             return std::make_unique<LoadedModule>(std::move(text), device);
+           }),
+           py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
+      .def(
+          "prepare",
+          [](LoadedModule& loaded, const std::string& kernel) {
+            const simt::KernelProgram& program = loaded.program(kernel);
+            py::dict facts;
+            facts["registers_per_thread"] = program.registers_per_thread;
+            facts["shared_memory_bytes"] = program.shared_bytes;
+            facts["local_memory_bytes"] = program.local_bytes;
+            facts["max_threads"] = program.max_threads;
+            return facts;
+          },
+          py::arg("kernel"))
+      .def(
+          "symbol",
+          [](const LoadedModule& loaded, const std::string& name) {
+            const LoadedModule::Location location = loaded.symbol(name);
+            return py::make_tuple(location.address, location.bytes);
+          },
+          py::arg("name"))
+      .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
+           py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
+           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
+           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+
+  module.def("sass_problem", &problem_of_form, py::arg("opcode"), py::arg("operands"),
+             py::arg("arch"));
+}
+
+}  // namespace warpstack::bindings

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "bindings/bindings.h"
+#include "simt/launch.h"
+
+namespace warpstack::bindings {
+
+/// Runs a kernel of a loaded module of PTX or of machine code. Returns its trace or None, and the
+/// executed warp and thread instructions.
+template <class LoadedModule>
+py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
+                        const py::bytes& parameters, const trace::Dim3& grid,
+                        const trace::Dim3& block, std::uint64_t dynamic_shared_bytes, bool trace,
+                        std::uint64_t step_limit, bool check_uninitialized, bool continue_on_fault,
+                        bool check_races, bool cooperative, std::uint64_t registers_per_thread,
+                        std::uint64_t launch_id, std::shared_ptr<trace::StorageBudget> budget,
+                        const py::object& progress, py::list notes) {
+  simt::LaunchOptions options;
+  options.grid = grid;
+  options.block = block;
+  options.dynamic_shared_bytes = dynamic_shared_bytes;
+  options.trace = trace;
+  options.step_limit = step_limit;
+  options.check_uninitialized = check_uninitialized;
+  options.on_fault = continue_on_fault ? simt::OnFault::proceed : simt::OnFault::stop;
+  options.check_races = check_races;
+  options.cooperative = cooperative;
+  options.registers_per_thread = registers_per_thread;
+  options.launch_id = launch_id;
+  options.storage = std::move(budget);
+  options.interrupt = python_interrupt();
+  if (!progress.is_none()) {
+    options.progress = [&progress](std::uint64_t done, std::uint64_t all) {
+      const py::gil_scoped_acquire gil;
+      progress(done, all);
+    };
+  }
+  options.note = [&notes](const simt::Note& note) {
+    const py::gil_scoped_acquire gil;
+    notes.append(note.text());
+  };
+  const std::string bytes = parameters;
+  simt::LaunchResult result;
+  {
+    const py::gil_scoped_release unlocked;
+    result = launch(module, kernel, std::as_bytes(std::span(bytes.data(), bytes.size())), options);
+  }
+  py::object traced = py::none();
+  if (result.trace) traced = py::cast(std::move(*result.trace));
+  return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
+}
+
+}  // namespace warpstack::bindings

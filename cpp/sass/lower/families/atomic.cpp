@@ -1,0 +1,130 @@
+#include <string>
+#include <utility>
+
+#include "sass/lower/families.h"
+#include "sass/lower/memory_operands.h"
+#include "simt/atomics.h"
+
+namespace warpstack::sass {
+namespace {
+
+using simt::AddressSpace;
+using simt::MemoryAccess;
+
+constexpr std::pair<std::string_view, std::string_view> operations[] = {
+    {"ADD", "add"}, {"MIN", "min"}, {"MAX", "max"}, {"INC", "inc"},   {"DEC", "dec"},
+    {"AND", "and"}, {"OR", "or"},   {"XOR", "xor"}, {"EXCH", "exch"}, {"CAS", "cas"}};
+
+Type type_in(Form& form) {
+  if (form.take("F32")) return Type::f32;
+  if (form.take("F64")) return Type::f64;
+  if (form.take("F16x2")) return Type::f16x2;
+  if (form.take("BF16x2") || form.take("BF16_V2")) return Type::bf16x2;
+  if (form.take("S32")) return Type::s32;
+  if (form.take("S64")) return Type::s64;
+  if (form.take("U64") || form.take("64")) return Type::u64;
+  form.take_all({"U32", "32"});
+  return Type::u32;
+}
+
+/// The slot of a value: both words of a 64-bit one together.
+Slot operand_of(Lowerer& to, const Operand& operand, Type type) {
+  if (bytes_of(type) < 8) return to.word(operand);
+  const Slot value = to.temporary();
+  to.emit(Operation::pack, Type::b64, value, {to.pair(operand)});
+  return value;
+}
+
+void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
+  const bool is_wanted =
+      result != nullptr && !(result->kind == Operand::Kind::reg && result->index == zero_register);
+  const bool is_pair = access.bytes == 8;
+  if (is_wanted) access.result = is_pair ? to.temporary() : to.target(*result);
+  to.row_follows();
+  to.emit(Action::atomic, static_cast<std::uint32_t>(to.program().memory.size()));
+  to.program().memory.push_back(access);
+  if (is_wanted && is_pair) {
+    to.emit(Operation::unpack, Type::b64, to.target(*result), {access.result});
+  }
+}
+
+/// ATOMS.CAST.SPIN: whether the word was as expected, and has been exchanged, as 1 or 0.
+void cast(Lowerer& to, Form& form) {
+  form.take("SPIN");
+  const Type type = type_in(form);
+  MemoryAccess access;
+  access.space = AddressSpace::shared;
+  access.strong = true;
+  access.bytes = static_cast<std::uint8_t>(bytes_of(type));
+  const Slot target = to.target(form.next());
+  set_address(to, access, form.next(), false);
+  const Slot expected = operand_of(to, form.next(), type);
+  access.operand_b = expected;
+  access.operand_c = operand_of(to, form.next(), type);
+  access.atomic = simt::find_atomic("cas", type, false);
+  access.takes_locks = true;
+  // Results are written beside what they are compared with.
+  const Slot old = to.temporary();
+  access.result = old;
+  to.row_follows();
+  to.emit(Action::atomic, static_cast<std::uint32_t>(to.program().memory.size()));
+  to.program().memory.push_back(access);
+  const Slot same = to.temporary();
+  to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::eq}, same,
+          {old, expected});
+  to.emit(Operation::selp, Type::b32, target, {to.frame().literal(1), Frame::zero, same});
+}
+
+template <AddressSpace space, bool has_result>
+void atomic(Lowerer& to, Form& form) {
+  if (space == AddressSpace::shared && form.take("CAST")) return cast(to, form);
+  MemoryAccess access;
+  access.space = space;
+  const bool is_64_bits = form.take("E");
+  take_order(form, access);
+  access.strong = true;
+  const bool counts_lanes = form.take("POPC");
+  std::string_view operation;
+  for (const auto& [name, ours] : operations) {
+    if (operation.empty() && form.take(name)) operation = ours;
+  }
+  if (operation.empty()) to.refuse("its operation is not known");
+  const Type type = type_in(form);
+  const bool flush = form.take("FTZ");
+  form.take("RN");
+  access.bytes = static_cast<std::uint8_t>(bytes_of(type));
+  if (counts_lanes) operation = "add";
+  access.atomic = simt::find_atomic(operation, type, flush);
+  if (access.atomic == nullptr) to.refuse("this operation is not executed on its type");
+  access.takes_locks = operation == "cas" || operation == "exch";
+  const Operand* result = nullptr;
+  if constexpr (has_result) {
+    if (form.peek().is_predicate() && !Lowerer::is_unused(form.next())) {
+      to.refuse("its predicate is not executed");
+    }
+    result = &form.next();
+  }
+  set_address(to, access, form.next(), is_64_bits && space != AddressSpace::shared);
+  if (counts_lanes) {
+    // Each lane adds one: what the unit gives back of that is not known.
+    if (result != nullptr && result->index != zero_register)
+      to.refuse("its result is not executed");
+    access.operand_b = to.frame().literal(1);
+  } else {
+    access.operand_b = operand_of(to, form.next(), type);
+    if (operation == "cas") access.operand_c = operand_of(to, form.next(), type);
+  }
+  emit_update(to, access, result);
+}
+
+}  // namespace
+
+Family atomic_family(std::string_view base) {
+  if (base == "ATOMG") return atomic<AddressSpace::global, true>;
+  if (base == "ATOM") return atomic<AddressSpace::generic, true>;
+  if (base == "ATOMS") return atomic<AddressSpace::shared, true>;
+  if (base == "RED" || base == "REDG") return atomic<AddressSpace::global, false>;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

@@ -1,0 +1,200 @@
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sass/lower/families.h"
+
+namespace warpstack::sass {
+namespace {
+
+using simt::Rounding;
+
+constexpr std::pair<std::string_view, Type> type_names[] = {
+    {"F16", Type::f16}, {"BF16", Type::bf16}, {"F32", Type::f32}, {"F64", Type::f64},
+    {"U8", Type::u8},   {"S8", Type::s8},     {"U16", Type::u16}, {"S16", Type::s16},
+    {"U32", Type::u32}, {"S32", Type::s32},   {"U64", Type::u64}, {"S64", Type::s64}};
+
+/// The types that an opcode names, in its order.
+std::vector<Type> types_in(Form& form) {
+  std::vector<Type> types;
+  std::string_view rest = form.instruction().opcode;
+  for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+    rest.remove_prefix(dot + 1);
+    const std::string_view name = rest.substr(0, rest.find('.'));
+    for (const auto& [known, type] : type_names) {
+      if (known == name && form.take(name)) types.push_back(type);
+    }
+  }
+  return types;
+}
+
+struct Rounded {
+  Rounding rounding = Rounding::nearest;
+  bool is_named = false;
+};
+
+Rounded rounding_in(Form& form) {
+  form.take("RN");
+  for (const auto& [name, rounding] : {std::pair{"RZ", Rounding::zero},
+                                       {"TRUNC", Rounding::zero},
+                                       {"RM", Rounding::down},
+                                       {"FLOOR", Rounding::down},
+                                       {"RP", Rounding::up},
+                                       {"CEIL", Rounding::up}}) {
+    if (form.take(name)) return {rounding, true};
+  }
+  return {};
+}
+
+/// A value of 4 bytes as an operand has it, or one of 8 in one slot.
+Slot source_of(Lowerer& to, const Operand& operand, Type type) {
+  if (bytes_of(type) == 8) {
+    const Slot words = type == Type::f64 ? to.real_pair(operand) : to.pair(operand);
+    Slot value = to.temporary();
+    to.emit(Operation::pack, Type::b64, value, {words});
+    if (type == Type::f64 && operand.kind != Operand::Kind::real) {
+      if (operand.absolute) to.emit(Operation::abs, type, value, {value});
+      if (operand.negated) to.emit(Operation::neg, type, value, {value});
+    }
+    return value;
+  }
+  // A part of a register: B0 to B3 its bytes, H0 and H1 its halves.
+  Operand bare = operand;
+  std::uint32_t shift = 0;
+  if (operand.suffix == "B1" || operand.suffix == "B2" || operand.suffix == "B3") {
+    shift = 8 * static_cast<std::uint32_t>(operand.suffix[1] - '0');
+  } else if (operand.suffix == "H1" || operand.suffix == "H1_H1") {
+    shift = 16;
+  } else if (!operand.suffix.empty() && operand.suffix != "B0" && operand.suffix != "H0" &&
+             operand.suffix != "H0_H0") {
+    to.refuse("operand " + operand.text + ": its suffix is not executed");
+  }
+  bare.suffix.clear();
+  const bool is_short = bytes_of(type) < 4;
+  if (is_short) bare.negated = bare.absolute = bare.complement = false;
+  Slot value = !is_short && is_float(type) ? to.signed_real_word(bare) : to.integer(bare);
+  if (shift != 0) {
+    const Slot shifted = to.temporary();
+    to.emit(Operation::shr, Type::u32, shifted, {value, to.frame().literal(shift)});
+    value = shifted;
+  }
+  if (!is_short) return value;
+  const Slot part = to.temporary();
+  to.emit(Operation::bit_and, Type::b32, part,
+          {value, to.frame().literal(bytes_of(type) == 1 ? 0xff : 0xffff)});
+  if (operand.absolute) to.emit(Operation::abs, type, part, {part});
+  if (operand.negated) to.emit(Operation::neg, type, part, {part});
+  return part;
+}
+
+/// Converts into a register, or a pair of them.
+void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding rounding) {
+  lane.operation = Operation::cvt;
+  lane.rounding = rounding;
+  const auto immediate = static_cast<std::uint32_t>(rounding);
+  if (bytes_of(lane.type) == 8) {
+    const Slot value = to.temporary();
+    to.emit(lane, value, {source}, immediate);
+    to.emit(Operation::unpack, Type::b64, target, {value});
+  } else {
+    to.emit(lane, target, {source}, immediate);
+  }
+}
+
+Type first_or(const std::vector<Type>& types, bool wants_float, Type otherwise) {
+  for (const Type type : types) {
+    if (is_float(type) == wants_float) return type;
+  }
+  return otherwise;
+}
+
+void i2f(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  const Rounded rounded = rounding_in(form);
+  const Type result = first_or(types, true, Type::f32);
+  const Type type = first_or(types, false, Type::s32);
+  const Slot target = to.target(form.next());
+  const Slot source = source_of(to, form.next(), type);
+  convert(to, {.type = result, .source = type}, target, source, rounded.rounding);
+}
+
+void f2i(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  const Rounded rounded = rounding_in(form);
+  const bool flush = form.take("FTZ");
+  // Whether NaN becomes zero follows from the types in what compilers write.
+  form.take("NTZ");
+  const Type result = first_or(types, false, Type::s32);
+  const Type type = first_or(types, true, Type::f32);
+  const Slot target = to.target(form.next());
+  const Slot source = source_of(to, form.next(), type);
+  convert(to, {.type = result, .source = type, .flush = flush}, target, source, rounded.rounding);
+}
+
+/// Between floats; to itself with a rounding: to an integral value.
+void f2f(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  const bool flush = form.take("FTZ");
+  const bool saturate = form.take("SAT");
+  const Rounded rounded = rounding_in(form);
+  if (types.size() != 2) to.refuse("it does not name two types");
+  const Slot target = to.target(form.next());
+  const Slot source = source_of(to, form.next(), types[1]);
+  convert(to, {.type = types[0], .source = types[1], .flush = flush, .saturate = saturate}, target,
+          source, rounded.rounding);
+}
+
+void frnd(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  const bool flush = form.take("FTZ");
+  const Rounded rounded = rounding_in(form);
+  const Type type = types.empty() ? Type::f32 : types[0];
+  const Slot target = to.target(form.next());
+  const Slot source = source_of(to, form.next(), type);
+  convert(to, {.type = type, .source = type, .integer_rounding = true, .flush = flush}, target,
+          source, rounded.rounding);
+}
+
+/// Two f32 into the halves of a register.
+void f2fp(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  const Rounded rounded = rounding_in(form);
+  form.take("PACK_AB");
+  const bool relu = form.take("RELU");
+  const bool is_bf16 = !types.empty() && types[0] == Type::bf16;
+  const Slot target = to.target(form.next());
+  const Slot upper = to.signed_real_word(form.next());
+  const Slot lower = to.signed_real_word(form.next());
+  to.emit({.operation = Operation::cvt,
+           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
+           .source = Type::f32,
+           .rounding = rounded.rounding,
+           .relu = relu},
+          target, {upper, lower}, static_cast<std::uint32_t>(rounded.rounding));
+}
+
+/// A signed or unsigned integer held within a shorter type.
+void i2i(Lowerer& to, Form& form) {
+  const std::vector<Type> types = types_in(form);
+  if (types.size() != 2 && types.size() != 1) to.refuse("it does not name its types");
+  const bool saturate = form.take("SAT");
+  const Type type = types.size() == 2 ? types[1] : Type::s32;
+  const Slot target = to.target(form.next());
+  const Slot source = source_of(to, form.next(), type);
+  to.emit({.operation = Operation::cvt, .type = types[0], .source = type, .saturate = saturate},
+          target, {source});
+}
+
+}  // namespace
+
+Family conversion_family(std::string_view base) {
+  if (base == "I2F" || base == "I2FP") return i2f;
+  if (base == "F2I") return f2i;
+  if (base == "F2F") return f2f;
+  if (base == "FRND") return frnd;
+  if (base == "F2FP") return f2fp;
+  if (base == "I2I") return i2i;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

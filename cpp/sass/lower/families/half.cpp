@@ -1,0 +1,143 @@
+#include "simt/half.h"
+
+#include <bit>
+
+#include "sass/lower/families.h"
+
+namespace warpstack::sass {
+namespace {
+
+/// Two halves of f16 as an operand says: one of them twice, its signs, numbers.
+Slot halves(Lowerer& to, const Operand& operand) {
+  Operand bare = operand;
+  bare.suffix.clear();
+  bare.negated = bare.absolute = false;
+  Slot value = to.word(bare);
+  const auto permute = [&](std::uint32_t selector) {
+    const Slot result = to.temporary();
+    to.emit({.operation = Operation::prmt, .type = Type::b32}, result,
+            {value, Frame::zero, to.frame().literal(selector)});
+    value = result;
+  };
+  if (operand.suffix == "H0_H0") {
+    permute(0x1010);
+  } else if (operand.suffix == "H1_H1") {
+    permute(0x3232);
+  } else if (!operand.suffix.empty() && operand.suffix != "H1_H0") {
+    to.refuse("operand " + operand.text + ": its suffix is not executed");
+  }
+  const auto change = [&](Operation operation) {
+    const Slot result = to.temporary();
+    to.emit(operation, Type::f16x2, result, {value});
+    value = result;
+  };
+  if (operand.absolute) change(Operation::abs);
+  if (operand.negated) change(Operation::neg);
+  return value;
+}
+
+/// The next operand: halves, or two numbers of which the first is the upper half.
+Slot next_halves(Lowerer& to, Form& form) {
+  const Operand& operand = form.next();
+  if (operand.kind == Operand::Kind::real ||
+      (operand.kind == Operand::Kind::integer && form.more() &&
+       form.peek().kind == Operand::Kind::real)) {
+    const Operand& low = form.next();
+    const std::uint32_t upper = simt::double_to_half(operand.real);
+    return to.frame().literal(upper << 16 | simt::double_to_half(low.real));
+  }
+  return halves(to, operand);
+}
+
+template <Operation operation, int operands>
+void arithmetic(Lowerer& to, Form& form) {
+  form.take("MMA");  // the pipe that it runs on
+  const bool to_f32 = form.take("F32");
+  const bool is_bf16 = form.take("BF16_V2");
+  if (is_bf16) form.take("BF16");
+  const bool flush = form.take("FTZ");
+  const bool saturate = form.take("SAT");
+  const bool relu = form.take("RELU");
+  const Operand& d = form.next();
+  const Slot target = to.target(d);
+  if (!d.suffix.empty()) to.refuse("operand " + d.text + ": its suffix is not executed");
+  Slot sources[3] = {};
+  for (int i = 0; i < operands; ++i) sources[i] = next_halves(to, form);
+  LaneForm lane{.operation = operation,
+                .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
+                .flush = flush,
+                .saturate = saturate,
+                .relu = relu};
+  if (to_f32) {
+    // HADD2.F32 d,-RZ,a: a conversion.
+    if (operation != Operation::add || is_bf16) to.refuse("this form is not executed");
+    Slot values[2] = {to.temporary(), to.temporary()};
+    for (int i = 0; i < 2; ++i) {
+      const Slot low = to.temporary();
+      to.emit(Operation::bit_and, Type::b32, low, {sources[i], to.frame().literal(0xffff)});
+      to.emit({.operation = Operation::cvt, .type = Type::f32, .source = Type::f16}, values[i],
+              {low});
+    }
+    to.emit({.operation = Operation::add, .type = Type::f32, .flush = flush}, target,
+            {values[0], values[1]});
+    return;
+  }
+  if constexpr (operands == 2) {
+    to.emit(lane, target, {sources[0], sources[1]});
+  } else {
+    to.emit(lane, target, {sources[0], sources[1], sources[2]});
+  }
+}
+
+/// -0 * 0 + numbers: how compilers load a constant on another pipe.
+void hfma2(Lowerer& to, Form& form) {
+  const auto& operands = form.instruction().operands;
+  const auto is_zero = [](const Operand& operand) {
+    return operand.kind == Operand::Kind::reg && operand.index == zero_register;
+  };
+  if (operands.size() == 5 && is_zero(operands[1]) && is_zero(operands[2]) && operands[1].negated &&
+      !operands[2].negated && operands[3].kind == Operand::Kind::real &&
+      operands[4].kind == Operand::Kind::real) {
+    form.take_all({"MMA"});
+    const bool is_bf16 = form.take("BF16_V2") || form.take("BF16");
+    const auto half = [&](double value) -> std::uint32_t {
+      return is_bf16 ? simt::double_to_bfloat(value) : simt::double_to_half(value);
+    };
+    const Slot target = to.target(form.next());
+    while (form.more()) form.next();
+    to.move(target, to.frame().literal(half(operands[3].real) << 16 | half(operands[4].real)));
+    return;
+  }
+  arithmetic<Operation::fma, 3>(to, form);
+}
+
+/// The lesser of each half where the predicate holds, else the greater.
+void hmnmx2(Lowerer& to, Form& form) {
+  const bool is_bf16 = form.take("BF16_V2");
+  const bool flush = form.take("FTZ");
+  const bool keeps_nan = form.take("NAN");
+  const bool xor_sign = form.take("XORSIGN");
+  const Slot target = to.target(form.next());
+  const Slot a = next_halves(to, form);
+  const Slot b = next_halves(to, form);
+  const Condition least = to.condition(form.next());
+  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
+  to.emit({.operation = least.is_true() ? Operation::min : Operation::max,
+           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
+           .flush = flush,
+           .propagate_nan = keeps_nan,
+           .xor_sign = xor_sign},
+          target, {a, b});
+}
+
+}  // namespace
+
+Family half_family(std::string_view base) {
+  if (base == "HADD2") return arithmetic<Operation::add, 2>;
+  if (base == "HMUL2") return arithmetic<Operation::mul_lo, 2>;
+  if (base == "HFMA2") return hfma2;
+  if (base == "HMNMX2") return hmnmx2;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

@@ -1,0 +1,323 @@
+#include <bit>
+
+#include "sass/lower/families.h"
+
+namespace warpstack::sass {
+namespace {
+
+bool is_number(const Operand& operand) { return operand.kind == Operand::Kind::integer; }
+bool is_zero(const Operand& operand) {
+  return (operand.kind == Operand::Kind::reg && operand.index == zero_register) ||
+         (operand.kind == Operand::Kind::uniform && operand.index == zero_uniform) ||
+         (is_number(operand) && operand.integer == 0);
+}
+bool has_sign(const Operand& operand) {
+  return !is_number(operand) && (operand.negated || operand.complement);
+}
+
+/// The terms of a sum of three: -a is ~a + 1.
+simt::Add3Terms terms_of(std::initializer_list<const Operand*> operands) {
+  simt::Add3Terms terms;
+  std::uint32_t source = 0;
+  for (const Operand* operand : operands) {
+    if (has_sign(*operand)) {
+      terms.complement(source);
+      if (operand->negated) terms.increment();
+    }
+    ++source;
+  }
+  return terms;
+}
+
+struct Sum {
+  Slot target = Frame::sink;
+  const Operand* carry_out = nullptr;
+  const Operand* second_carry_out = nullptr;
+  Condition carry_in{Frame::truth, true};
+  Condition second_carry_in{Frame::truth, true};
+};
+
+bool is_wanted(const Operand* predicate) {
+  return predicate != nullptr && !Lowerer::is_unused(*predicate);
+}
+
+/// a + b + c with carries.
+void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
+               simt::Add3Terms terms) {
+  const auto* const s = sources.begin();
+  Slot carry_in = to.positive(sum.carry_in);
+  Slot c = s[2];
+  if (!sum.second_carry_in.is_false()) {
+    if (is_wanted(sum.carry_out)) to.refuse("a carry out with two carries in is not executed");
+    // A predicate that holds is -1.
+    c = to.temporary();
+    to.emit(Operation::sub, Type::u32, c, {s[2], to.positive(sum.second_carry_in)});
+  }
+  if (!is_wanted(sum.carry_out) && !is_wanted(sum.second_carry_out) && carry_in == Frame::zero) {
+    to.emit(Operation::add3, Type::u32, sum.target, {s[0], s[1], c}, terms.bits);
+    return;
+  }
+  const auto emit = [&](Slot target, bool second) -> simt::Step& {
+    return to.emit({.operation = Operation::add3_carry, .type = Type::u32, .high = second}, target,
+                   {s[0], s[1], c, carry_in}, terms.bits);
+  };
+  if (is_wanted(sum.second_carry_out)) {
+    const Slot second = to.predicate_target(*sum.second_carry_out);
+    if (second == to.guard().slot || second == carry_in) {
+      to.refuse("a second carry into its own guard or carry in is not executed");
+    }
+    emit(second, true);
+  }
+  const Slot first = is_wanted(sum.carry_out) ? to.predicate_target(*sum.carry_out)
+                                              : Frame::sink + Frame::slot_bytes;
+  emit(sum.target, false).operands.target2 = first;
+}
+
+void iadd3(Lowerer& to, Form& form) {
+  const bool extended = form.take("X");
+  Sum sum;
+  sum.target = to.target(form.next());
+  if (form.peek().is_predicate()) sum.carry_out = &form.next();
+  if (form.peek().is_predicate()) sum.second_carry_out = &form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Operand& c = form.next();
+  if (extended) {
+    if (form.more()) sum.carry_in = to.condition(form.next());
+    if (form.more()) sum.second_carry_in = to.condition(form.next());
+  }
+  const bool plain = sum.carry_out == nullptr && !extended && is_zero(c) && !has_sign(c);
+  if (plain && !has_sign(a) && !has_sign(b)) {
+    to.emit(Operation::add, Type::u32, sum.target, {to.word(a), to.word(b)});
+  } else if (plain && !has_sign(a) && b.negated) {
+    to.emit(Operation::sub, Type::u32, sum.target, {to.word(a), to.word(b)});
+  } else if (plain && a.negated && !has_sign(b)) {
+    to.emit(Operation::sub, Type::u32, sum.target, {to.word(b), to.word(a)});
+  } else {
+    add_words(to, sum, {to.word(a), to.word(b), to.word(c)}, terms_of({&a, &b, &c}));
+  }
+}
+
+void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
+  const bool extended = form.take("X");
+  const Slot target = to.target(form.next());
+  const Operand* const carry_out = form.peek().is_predicate() ? &form.next() : nullptr;
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  const Operand& c = form.next();
+  if (high && is_zero(c)) {
+    to.emit(Operation::mul_hi, type, target, {a, b});
+    return;
+  }
+  if (extended || is_wanted(carry_out)) {
+    const Slot product = to.temporary();
+    to.emit({.operation = Operation::mad_wide, .type = type, .words = true}, product,
+            {a, b, Frame::zero});
+    const Slot addend = to.pair(c);
+    const Slot carry = to.temporary();
+    const Slot carry_in = extended ? to.positive(form.next()) : Frame::zero;
+    constexpr std::uint32_t upper = Frame::slot_bytes;
+    const Slot low = high ? Slot{Frame::sink} : target;
+    to.emit(Operation::add3_carry, Type::u32, low, {product, addend, Frame::zero, carry_in})
+        .operands.target2 = carry;
+    to.emit(Operation::add3_carry, Type::u32, high ? target : target + upper,
+            {product + upper, addend + upper, Frame::zero, carry})
+        .operands.target2 = is_wanted(carry_out) ? to.predicate_target(*carry_out) : Frame::sink;
+    return;
+  }
+  to.emit({.operation = high ? Operation::mad_wide_hi : Operation::mad_wide,
+           .type = type,
+           .words = true},
+          target, {a, b, to.pair(c)});
+}
+
+void imad(Lowerer& to, Form& form) {
+  const Type type = form.take("U32") ? Type::u32 : Type::s32;
+  form.take_all({"MOV", "SHL", "IADD"});  // names for special factors
+  if (form.take("WIDE")) return imad_wide(to, form, type, false);
+  if (form.take("HI")) return imad_wide(to, form, type, true);
+  const bool extended = form.take("X");
+  const Slot target = to.target(form.next());
+  const Operand* const carry_out = form.peek().is_predicate() ? &form.next() : nullptr;
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Operand& c = form.next();
+  if (carry_out != nullptr) to.refuse("the carry of IMAD is not executed");
+  if (extended) {
+    Slot product = Frame::zero;
+    if (!is_zero(a) && !is_zero(b)) {
+      product = to.temporary();
+      to.emit(Operation::mul_lo, Type::u32, product, {to.integer(a), to.integer(b)});
+    }
+    Sum sum;
+    sum.target = target;
+    sum.carry_in = to.condition(form.next());
+    add_words(to, sum, {product, Frame::zero, to.word(c)}, terms_of({&a, &a, &c}));
+    return;
+  }
+  if (is_zero(a) || is_zero(b)) {
+    if (has_sign(c)) {
+      to.emit(c.negated ? Operation::neg : Operation::bit_not, c.negated ? Type::s32 : Type::b32,
+              target, {to.word(c)});
+    } else {
+      to.move(target, to.word(c));
+    }
+    return;
+  }
+  const bool is_sum = is_number(b) && b.integer == 1;
+  if (is_sum && c.negated && !has_sign(a)) {
+    to.emit(Operation::sub, Type::u32, target, {to.word(a), to.word(c)});
+  } else if (is_sum) {
+    to.emit(Operation::add, Type::u32, target, {to.integer(a), to.integer(c)});
+  } else if (is_zero(c)) {
+    to.emit(Operation::mul_lo, Type::u32, target, {to.integer(a), to.integer(b)});
+  } else {
+    to.emit(Operation::mad_lo, Type::u32, target, {to.integer(a), to.integer(b), to.integer(c)});
+  }
+}
+
+/// (a << shift) + b, or the upper word of the shifted 64-bit value + b.
+void lea(Lowerer& to, Form& form) {
+  const bool high = form.take("HI");
+  const bool extended = form.take("X");
+  const bool sign_extended = form.take("SX32");
+  Sum sum;
+  sum.target = to.target(form.next());
+  if (form.peek().is_predicate()) sum.carry_out = &form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Operand* const upper = high && !sign_extended ? &form.next() : nullptr;
+  const Operand& count = form.next();
+  if (extended && form.more()) sum.carry_in = to.condition(form.next());
+  if (!is_number(count) || count.integer < 0 || count.integer > 31) {
+    to.refuse("its shift is not a number from 0 to 31");
+  }
+  const auto shift = static_cast<std::uint32_t>(count.integer);
+  if (!high && !extended && sum.carry_out == nullptr && !has_sign(b)) {
+    to.emit(Operation::mad_lo, Type::u32, sum.target,
+            {to.integer(a), to.frame().literal(1u << shift), to.word(b)});
+    return;
+  }
+  const Slot shifted = to.temporary();
+  if (!high) {
+    to.emit(Operation::shl, Type::b32, shifted, {to.integer(a), to.frame().literal(shift)});
+  } else if (sign_extended) {
+    // The upper word is the sign: shifted by 0, all of it.
+    to.emit(Operation::shr, Type::s32, shifted, {to.integer(a), to.frame().literal(32 - shift)});
+  } else {
+    to.emit({.operation = Operation::shf_l, .type = Type::b32, .clamp = true}, shifted,
+            {to.integer(a), to.integer(*upper), to.frame().literal(shift)});
+  }
+  const Operand plain;
+  add_words(to, sum, {shifted, to.word(b), Frame::zero}, terms_of({&plain, &b, &plain}));
+}
+
+void iabs(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  to.emit(Operation::abs, Type::s32, target, {to.integer(form.next())});
+}
+
+/// The lesser where the predicate holds, else the greater.
+void imnmx(Lowerer& to, Form& form) {
+  const Type type = form.take("U32") ? Type::u32 : Type::s32;
+  form.take("S32");
+  const Slot target = to.target(form.next());
+  while (form.peek().is_predicate()) {
+    if (!Lowerer::is_unused(form.next())) to.refuse("its predicates are not executed");
+  }
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  const Condition least = to.condition(form.next());
+  if (least.is_true() || least.is_false()) {
+    to.emit(least.is_true() ? Operation::min : Operation::max, type, target, {a, b});
+    return;
+  }
+  const Slot lesser = to.temporary();
+  const Slot greater = to.temporary();
+  to.emit(Operation::min, type, lesser, {a, b});
+  to.emit(Operation::max, type, greater, {a, b});
+  to.emit(Operation::selp, Type::b32, target, {lesser, greater, to.positive(least)});
+}
+
+void viadd(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
+}
+
+/// The lesser or greater of a sum and a third value.
+void viaddmnmx(Lowerer& to, Form& form) {
+  const Type type = form.take("U32") ? Type::u32 : Type::s32;
+  const bool relu = form.take("RELU");
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  const Slot c = to.integer(form.next());
+  const Condition least = to.condition(form.next());
+  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
+  const Slot sum = to.temporary();
+  to.emit(Operation::add, Type::u32, sum, {a, b});
+  to.emit(
+      {.operation = least.is_true() ? Operation::min : Operation::max, .type = type, .relu = relu},
+      target, {sum, c});
+}
+
+/// |a - b| + c
+void vabsdiff(Lowerer& to, Form& form) {
+  const Type type = form.take("U32") ? Type::u32 : Type::s32;
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  to.emit(Operation::sad, type, target, {a, b, to.integer(form.next())});
+}
+
+void idp(Lowerer& to, Form& form) {
+  const bool four = form.take("4A");
+  const bool two = !four && (form.take("2A") || form.take("2A.LO"));
+  if (!four && !two) to.refuse("only IDP.4A and IDP.2A are executed");
+  const bool high = form.take("HI");
+  form.take("LO");
+  // The types of both factors, in order.
+  Type types[2] = {Type::s32, Type::s32};
+  std::size_t number = 0;
+  while (number < 2) {
+    if (form.take("U8") || form.take("U16")) {
+      types[number++] = Type::u32;
+    } else if (form.take("S8") || form.take("S16")) {
+      types[number++] = Type::s32;
+    } else {
+      break;
+    }
+  }
+  const std::string_view opcode = form.instruction().opcode;
+  if (number == 2 && types[0] != types[1]) {
+    types[0] = opcode.find(".U") < opcode.find(".S") ? Type::u32 : Type::s32;
+    types[1] = types[0] == Type::u32 ? Type::s32 : Type::u32;
+  }
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  const Slot c = to.integer(form.next());
+  to.emit({.operation = four ? Operation::dp4a : Operation::dp2a,
+           .type = types[0],
+           .source = types[1],
+           .high = high},
+          target, {a, b, c});
+}
+
+}  // namespace
+
+Family integer_family(std::string_view base) {
+  if (base == "IADD3") return iadd3;
+  if (base == "IMAD") return imad;
+  if (base == "LEA") return lea;
+  if (base == "IABS") return iabs;
+  if (base == "IMNMX" || base == "VIMNMX") return imnmx;
+  if (base == "VIADD") return viadd;
+  if (base == "VIADDMNMX") return viaddmnmx;
+  if (base == "VABSDIFF") return vabsdiff;
+  if (base == "IDP") return idp;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

@@ -1,0 +1,164 @@
+#include <optional>
+#include <utility>
+
+#include "sass/lower/families.h"
+#include "simt/special_register.h"
+
+namespace warpstack::sass {
+namespace {
+
+using simt::Special;
+
+struct SpecialName {
+  std::string_view name;
+  Special special;
+  std::uint8_t component = 0;
+};
+
+constexpr SpecialName special_names[] = {
+    {"SR_TID.X", Special::tid, 0},
+    {"SR_TID.Y", Special::tid, 1},
+    {"SR_TID.Z", Special::tid, 2},
+    {"SR_CTAID.X", Special::ctaid, 0},
+    {"SR_CTAID.Y", Special::ctaid, 1},
+    {"SR_CTAID.Z", Special::ctaid, 2},
+    {"SR_NTID.X", Special::ntid, 0},
+    {"SR_NTID.Y", Special::ntid, 1},
+    {"SR_NTID.Z", Special::ntid, 2},
+    {"SR_LANEID", Special::laneid},
+    {"SR_EQMASK", Special::lanemask_eq},
+    {"SR_LTMASK", Special::lanemask_lt},
+    {"SR_LEMASK", Special::lanemask_le},
+    {"SR_GTMASK", Special::lanemask_gt},
+    {"SR_GEMASK", Special::lanemask_ge},
+    {"SR_CLOCKLO", Special::clock},
+    {"SR_CLOCKHI", Special::clock_hi},
+    {"SR_GLOBALTIMERLO", Special::globaltimer_lo},
+    {"SR_GLOBALTIMERHI", Special::globaltimer_hi},
+    {"SR_VIRTUALSMID", Special::smid},
+    {"SR_NWARPID", Special::nwarpid},
+    {"SR_WARPID", Special::warpid},
+    {"SR_CgaCtaId", Special::cluster_ctarank},
+};
+
+void read_special(Lowerer& to, Special special, std::uint8_t component, Slot target) {
+  auto& specials = to.program().specials;
+  simt::Step& step = to.emit(Action::special, static_cast<std::uint32_t>(specials.size()));
+  step.operands.target = target;
+  step.operands.immediate = 4;
+  specials.push_back({special, component});
+}
+
+const SpecialName& special_in(Lowerer& to, const Operand& operand) {
+  for (const SpecialName& known : special_names) {
+    if (operand.kind == Operand::Kind::special && known.name == operand.text) return known;
+  }
+  to.refuse("the special register " + operand.text + " is not known");
+}
+
+void s2r(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Operand& source = form.next();
+  if (source.text == "SRZ") return to.move(target, Frame::zero);
+  if (source.text == "SR_VIRTID") {  // the number of the warp is in bits 8 to 14
+    const Slot number = to.temporary();
+    read_special(to, Special::warpid, 0, number);
+    to.emit(Operation::shl, Type::b32, target, {number, to.frame().literal(8)});
+    return;
+  }
+  const SpecialName& special = special_in(to, source);
+  read_special(to, special.special, special.component, target);
+}
+
+void cs2r(Lowerer& to, Form& form) {
+  const bool is_word = form.take("32");
+  const Slot target = to.target(form.next());
+  const Operand& source = form.next();
+  if (source.text == "SRZ") {
+    to.move(target, Frame::zero);
+    if (!is_word) to.move(target + Frame::slot_bytes, Frame::zero);
+    return;
+  }
+  const SpecialName& special = special_in(to, source);
+  read_special(to, special.special, special.component, target);
+  if (is_word) return;
+  if (special.special != Special::clock && special.special != Special::globaltimer_lo) {
+    to.refuse("its special register does not have 64 bits");
+  }
+  read_special(to, special.special == Special::clock ? Special::clock_hi : Special::globaltimer_hi,
+               0, target + Frame::slot_bytes);
+}
+
+void mov(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  to.move(target, to.integer(form.next()));
+  // A mask of bytes, which is all of them.
+  if (form.more() && form.next().integer != 0xf) to.refuse("a mask of bytes is not executed");
+}
+
+/// A vector register that all lanes have alike, as a uniform one.
+void r2ur(Lowerer& to, Form& form) {
+  if (form.peek().is_predicate() && !Lowerer::is_unused(form.next())) {
+    to.refuse("its predicate is not executed");
+  }
+  const Slot target = to.target(form.next());
+  to.move(target, to.integer(form.next()));
+}
+
+/// Loads from constant banks, with a computed place or without.
+void load_constant(Lowerer& to, Form& form) {
+  simt::ParameterAccess access;
+  for (const auto& [name, bytes, is_signed] :
+       {std::tuple{"U8", 1, false}, {"S8", 1, true}, {"U16", 2, false}, {"S16", 2, true}}) {
+    if (!form.take(name)) continue;
+    access.bytes = static_cast<std::uint8_t>(bytes);
+    access.sign_extend = is_signed;
+  }
+  if (form.take("64")) access.elements = 2;
+  if (form.take("128")) access.elements = 4;
+  form.take("IL");  // how it is indexed
+  const Slot target = to.target(form.next());
+  const Operand& source = form.next();
+  if (source.kind != Operand::Kind::constant) to.refuse("its source is not a constant");
+  const bool is_computed =
+      source.base != Operand::no_base || source.uniform_base != Operand::no_base;
+  if (!is_computed && access.bytes == 4) {
+    Operand word = source;
+    for (std::uint32_t e = 0; e < access.elements; ++e, word.integer += 4) {
+      to.move(target + e * Frame::slot_bytes, to.word(word));
+    }
+    return;
+  }
+  access.bank = source.bank;
+  access.offset = static_cast<std::uint64_t>(source.integer);
+  Operand base;
+  base.kind = Operand::Kind::reg;
+  base.index = source.base;
+  if (source.base == Operand::no_base) {
+    base.kind = Operand::Kind::uniform;
+    base.index = source.uniform_base;
+  } else if (source.uniform_base != Operand::no_base) {
+    to.refuse("a place of two registers is not executed");
+  }
+  if (is_computed) access.address = to.word(base);
+  for (std::uint32_t e = 0; e < access.elements; ++e) {
+    access.values[e] = target + e * Frame::slot_bytes;
+    access.value_bytes[e] = 4;
+  }
+  auto& accesses = to.program().parameter_accesses;
+  to.emit(Action::bank_load, static_cast<std::uint32_t>(accesses.size()));
+  accesses.push_back(access);
+}
+
+}  // namespace
+
+Family movement_family(std::string_view base) {
+  if (base == "MOV" || base == "UMOV") return mov;
+  if (base == "S2R" || base == "S2UR") return s2r;
+  if (base == "CS2R" || base == "CS2UR") return cs2r;
+  if (base == "R2UR") return r2ur;
+  if (base == "LDC" || base == "LDCU" || base == "ULDC") return load_constant;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

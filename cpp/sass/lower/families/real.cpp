@@ -1,0 +1,146 @@
+#include "sass/lower/families.h"
+
+namespace warpstack::sass {
+namespace {
+
+using simt::Rounding;
+
+Rounding rounding_in(Form& form) {
+  form.take("RN");
+  if (form.take("RZ")) return Rounding::zero;
+  if (form.take("RM")) return Rounding::down;
+  if (form.take("RP")) return Rounding::up;
+  return Rounding::nearest;
+}
+
+void set_sign(simt::OperandSigns& signs, std::uint32_t source, const Operand& operand) {
+  if (operand.kind == Operand::Kind::real) return;  // part of the number
+  if (operand.absolute) signs.take_absolute(source);
+  if (operand.negated) signs.negate(source);
+}
+
+/// FADD, FMUL, FFMA and those of f64.
+template <Operation operation, int operands, bool is_f64>
+void arithmetic(Lowerer& to, Form& form) {
+  const bool flush = form.take("FTZ");
+  const bool saturate = form.take("SAT");
+  simt::OperandSigns signs;
+  signs.set_rounding(rounding_in(form));
+  const Slot target = to.target(form.next());
+  Slot sources[3] = {};
+  for (std::uint32_t i = 0; i < operands; ++i) {
+    const Operand& operand = form.next();
+    set_sign(signs, i, operand);
+    sources[i] = is_f64 ? to.real_pair(operand) : to.real_word(operand);
+  }
+  LaneForm lane{.operation = operation,
+                .type = is_f64 ? Type::f64 : Type::f32,
+                .flush = flush,
+                .saturate = saturate,
+                .words = is_f64,
+                .signs = is_f64 || signs.bits != 0};
+  if constexpr (operands == 2) {
+    to.emit(lane, target, {sources[0], sources[1]}, signs.bits);
+  } else {
+    to.emit(lane, target, {sources[0], sources[1], sources[2]}, signs.bits);
+  }
+}
+
+/// The lesser where the predicate holds, else the greater.
+void fmnmx(Lowerer& to, Form& form) {
+  const bool flush = form.take("FTZ");
+  const bool keeps_nan = form.take("NAN");
+  const Slot target = to.target(form.next());
+  const Slot a = to.signed_real_word(form.next());
+  const Slot b = to.signed_real_word(form.next());
+  const Condition least = to.condition(form.next());
+  const auto extreme = [&](Operation operation, Slot result) {
+    to.emit({.operation = operation, .type = Type::f32, .flush = flush, .propagate_nan = keeps_nan},
+            result, {a, b});
+  };
+  if (least.is_true() || least.is_false()) {
+    extreme(least.is_true() ? Operation::min : Operation::max, target);
+    return;
+  }
+  const Slot lesser = to.temporary();
+  const Slot greater = to.temporary();
+  extreme(Operation::min, lesser);
+  extreme(Operation::max, greater);
+  to.emit(Operation::selp, Type::b32, target, {lesser, greater, to.positive(least)});
+}
+
+void select_word(Lowerer& to, Slot target, Slot a, Slot b, Condition condition) {
+  if (condition.is_true() || condition.is_false()) {
+    to.move(target, condition.is_true() ? a : b);
+  } else if (condition.negated) {
+    to.emit(Operation::selp, Type::b32, target, {b, a, condition.slot});
+  } else {
+    to.emit(Operation::selp, Type::b32, target, {a, b, condition.slot});
+  }
+}
+
+void fsel(Lowerer& to, Form& form) {
+  form.take("FTZ");
+  const Slot target = to.target(form.next());
+  const Slot a = to.signed_real_word(form.next());
+  const Slot b = to.signed_real_word(form.next());
+  select_word(to, target, a, b, to.condition(form.next()));
+}
+
+void sel(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  const Slot b = to.integer(form.next());
+  select_word(to, target, a, b, to.condition(form.next()));
+}
+
+/// The special-function unit. But for tanh it flushes subnormal values; compilers scale around
+/// that.
+void mufu(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Slot source = to.signed_real_word(form.next());
+  const auto real = [&](Operation operation) {
+    const bool flush = operation != Operation::tanh;
+    to.emit({.operation = operation, .type = Type::f32, .flush = flush}, target, {source});
+  };
+  if (form.take("RCP")) return real(Operation::rcp);
+  if (form.take("RSQ")) return real(Operation::rsqrt);
+  if (form.take("SQRT")) return real(Operation::sqrt);
+  if (form.take("EX2")) return real(Operation::ex2);
+  if (form.take("LG2")) return real(Operation::lg2);
+  if (form.take("SIN")) return real(Operation::sin_turns);
+  if (form.take("COS")) return real(Operation::cos_turns);
+  if (form.take("TANH")) return real(Operation::tanh);
+  if (form.take("RCP64H")) {
+    to.emit(Operation::rcp_hi, Type::u32, target, {source});
+  } else if (form.take("RSQ64H")) {
+    to.emit(Operation::rsqrt_hi, Type::u32, target, {source});
+  }
+}
+
+void fchk(Lowerer& to, Form& form) {
+  form.take("DIVIDE");
+  const Slot target = to.predicate_target(form.next());
+  const Slot a = to.signed_real_word(form.next());
+  const Slot b = to.signed_real_word(form.next());
+  to.emit(Operation::division_check, Type::f32, target, {a, b});
+}
+
+}  // namespace
+
+Family real_family(std::string_view base) {
+  if (base == "FADD") return arithmetic<Operation::add, 2, false>;
+  if (base == "FMUL") return arithmetic<Operation::mul_lo, 2, false>;
+  if (base == "FFMA") return arithmetic<Operation::fma, 3, false>;
+  if (base == "DADD") return arithmetic<Operation::add, 2, true>;
+  if (base == "DMUL") return arithmetic<Operation::mul_lo, 2, true>;
+  if (base == "DFMA") return arithmetic<Operation::fma, 3, true>;
+  if (base == "FMNMX") return fmnmx;
+  if (base == "FSEL") return fsel;
+  if (base == "SEL") return sel;
+  if (base == "MUFU") return mufu;
+  if (base == "FCHK") return fchk;
+  return nullptr;
+}
+
+}  // namespace warpstack::sass

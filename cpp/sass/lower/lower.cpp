@@ -1,0 +1,176 @@
+#include "sass/lower/lower.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/error.h"
+#include "sass/lower/built_ins.h"
+#include "sass/lower/lowerer.h"
+#include "simt/device_memory.h"
+
+namespace warpstack::sass {
+namespace {
+
+/// Places in constant bank 0 that every kernel finds filled, as ptxas uses them: sizes of a block
+/// and of the grid, the windows of shared and local memory, the end of a thread's local memory.
+constexpr std::uint32_t block_size_at = 0x0;
+constexpr std::uint32_t grid_size_at = 0xc;
+constexpr std::uint32_t shared_window_at = 0x18;
+constexpr std::uint32_t local_window_at = 0x20;
+constexpr std::uint32_t stack_top_at = 0x28;
+constexpr std::uint32_t dynamic_shared_bytes_at = 0x2c;
+constexpr std::uint32_t launch_number_at = 0x30;
+/// Of the threads of a kernel whose functions call themselves, as far as nobody says how deep.
+constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
+
+/// Alignment of a block's dynamic shared memory behind the static one.
+constexpr std::uint64_t dynamic_alignment = 16;
+
+/// More functions than this in a kernel's code are not looked through.
+constexpr std::size_t max_functions = 512;
+
+template <class T>
+void put(std::vector<std::byte>& bytes, std::size_t offset, T value) {
+  bytes.resize(std::max(bytes.size(), offset + sizeof value));
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+/// Whether a function in the kernel's code may call itself, directly or by others: what the cubin
+/// says of local memory is no bound then. Calls by register reach any function.
+bool is_recursive(const Kernel& kernel) {
+  std::vector<std::uint32_t> starts{0};
+  for (const auto& [name, address] : kernel.labels) starts.push_back(address);
+  std::ranges::sort(starts);
+  const auto function_at = [&](std::uint32_t address) {
+    return static_cast<std::size_t>(std::ranges::upper_bound(starts, address) - starts.begin()) - 1;
+  };
+  const std::size_t count = starts.size();
+  if (count > max_functions) return true;
+  std::vector<std::vector<bool>> calls(count, std::vector<bool>(count));
+  for (const Instruction& instruction : kernel.code) {
+    if (!instruction.opcode.starts_with("CALL") || instruction.operands.empty()) continue;
+    const std::size_t caller = function_at(instruction.address);
+    const auto callee = kernel.labels.find(instruction.operands[0].text);
+    for (std::size_t f = 1; f < count; ++f) {
+      if (callee == kernel.labels.end() || function_at(callee->second) == f)
+        calls[caller][f] = true;
+    }
+  }
+  for (std::size_t through = 0; through < count; ++through) {
+    for (std::size_t from = 0; from < count; ++from) {
+      if (!calls[from][through]) continue;
+      for (std::size_t to = 0; to < count; ++to) {
+        if (calls[through][to]) calls[from][to] = true;
+      }
+    }
+  }
+  for (std::size_t f = 0; f < count; ++f) {
+    if (calls[f][f]) return true;
+  }
+  return false;
+}
+
+void add_banks(const Module& module, const Kernel& kernel, const SectionAddresses& addresses,
+               simt::KernelProgram& program) {
+  program.constant_banks.resize(8);
+  std::vector<std::byte>& first = program.constant_banks[0].bytes;
+  // What lies before the parameters is the driver's: zero, as far as it is not filled here.
+  first.resize(kernel.parameter_base);
+  put(first, shared_window_at, simt::shared_window);
+  put(first, local_window_at, simt::local_window);
+  put(first, stack_top_at, static_cast<std::uint32_t>(program.local_bytes));
+  for (std::uint8_t component = 0; component < 3; ++component) {
+    program.launch_words.push_back(
+        {block_size_at + 4u * component, simt::Special::ntid, component});
+    program.launch_words.push_back(
+        {grid_size_at + 4u * component, simt::Special::nctaid, component});
+  }
+  program.launch_words.push_back({dynamic_shared_bytes_at, simt::Special::dynamic_smem_size, 0});
+  program.launch_words.push_back({launch_number_at, simt::Special::gridid, 0});
+  program.parameter_offset = kernel.parameter_base;
+  for (const Section& section : module.sections) {
+    const int number = section.bank();
+    if (number <= 0 || number >= static_cast<int>(program.constant_banks.size())) continue;
+    if (!section.kernel().empty() && section.kernel() != kernel.name) continue;
+    simt::ConstantBank& bank = program.constant_banks[static_cast<std::size_t>(number)];
+    const auto place = addresses.find(section.name);
+    if (place != addresses.end()) {
+      bank.address = place->second;
+      bank.size = section.size;
+    } else {
+      bank.bytes = contents_of(module, section, addresses);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> contents_of(const Module& module, const Section& section,
+                                   const SectionAddresses& addresses) {
+  std::vector<std::byte> bytes = section.bytes;
+  bytes.resize(section.size);
+  for (const AddressField& field : section.addresses) {
+    std::uint64_t value = 0;
+    const auto symbol = module.symbols.find(field.symbol);
+    const auto place =
+        addresses.find(symbol == module.symbols.end() ? field.symbol : symbol->second.section);
+    if (const BuiltIn* const function = find_built_in(field.symbol)) {
+      value = function->address;
+    } else if (place != addresses.end()) {
+      value = place->second + static_cast<std::uint64_t>(field.addend) +
+              (symbol == module.symbols.end() ? 0 : symbol->second.offset);
+    }
+    std::memcpy(bytes.data() + field.offset, &value, sizeof value);
+  }
+  return bytes;
+}
+
+simt::KernelProgram lower(const Module& module, std::string_view kernel,
+                          const SectionAddresses& addresses) {
+  const Kernel* const found = module.kernel(kernel);
+  if (found == nullptr) {
+    throw InputError(module.file + ": there is no kernel " + std::string(kernel));
+  }
+  simt::KernelProgram program = Lowerer(module, *found).run();
+  program.name = found->name;
+  program.source = "sass";
+  program.binary_version = module.arch;
+  program.parameter_bytes = found->parameter_bytes;
+  program.shared_bytes = found->shared_bytes;
+  if (found->shared_bytes > 0) {
+    program.shared_variables.push_back({"(static)", 0, found->shared_bytes});
+  }
+  program.uses_dynamic_shared = true;
+  program.dynamic_shared_offset =
+      (found->shared_bytes + dynamic_alignment - 1) / dynamic_alignment * dynamic_alignment;
+  program.recursive = is_recursive(*found);
+  program.local_bytes = found->local_bytes + (program.recursive ? recursive_stack_bytes : 0);
+  program.registers_per_thread = found->registers;
+  program.max_threads = found->max_threads;
+  add_banks(module, *found, addresses, program);
+  return program;
+}
+
+std::string problem_of(const Instruction& instruction, std::uint32_t arch) {
+  Module module;
+  module.arch = arch;
+  Kernel kernel;
+  kernel.name = "form";
+  kernel.code.push_back(instruction);
+  kernel.code.front().address = 0;
+  // Targets of jumps need not be there.
+  const bool jumps =
+      instruction.opcode.starts_with("BRA") || instruction.opcode.starts_with("CALL");
+  for (Operand& operand : kernel.code.front().operands) {
+    if (operand.kind == Operand::Kind::name) kernel.labels.emplace(operand.text, 0);
+    if (jumps && operand.kind == Operand::Kind::integer) operand.integer = 0;
+  }
+  try {
+    Lowerer(module, kernel).run();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace warpstack::sass

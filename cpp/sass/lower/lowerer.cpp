@@ -1,0 +1,344 @@
+#include "sass/lower/lowerer.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "sass/lower/families.h"
+
+namespace warpstack::sass {
+namespace {
+
+/// Opcodes of the uniform datapath that are not those of the vector one with a U before them.
+constexpr std::string_view own_uniform[] = {"UMOV", "ULDC", "UNOP"};
+
+/// Opcodes whose first register is a source.
+constexpr std::string_view without_target[] = {"BAR",  "BRX",  "CALL", "CCTL",      "FCHK",
+                                               "JMX",  "R2P",  "RET",  "NANOSLEEP", "WARPSYNC",
+                                               "BMOV", "R2UR", "BPT",  "REDUX"};
+
+std::string operands_text(const Instruction& instruction) {
+  std::string text = instruction.opcode;
+  for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
+    text += (i == 0 ? " " : ",") + instruction.operands[i].text;
+  }
+  return text;
+}
+
+}  // namespace
+
+Family find_family(std::string_view base) {
+  if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
+    base.remove_prefix(1);
+  }
+  constexpr Family (*parts[])(std::string_view) = {
+      integer_family,    bit_family,       real_family,     half_family,
+      conversion_family, predicate_family, movement_family, memory_family,
+      atomic_family,     control_family,   warp_family,     matrix_family};
+  for (const auto part : parts) {
+    if (const Family family = part(base)) return family;
+  }
+  return nullptr;
+}
+
+Lowerer::Lowerer(const Module& module, const Kernel& kernel)
+    : module_(module), kernel_(kernel), frame_(kernel) {}
+
+simt::KernelProgram Lowerer::run() {
+  function_.name = kernel_.name;
+  for (const Instruction& instruction : kernel_.code) {
+    first_steps_.push_back(static_cast<std::uint32_t>(function_.steps.size()));
+    lower(instruction);
+  }
+  link();
+  function_.register_bytes = frame_.bytes();
+  function_.constants = frame_.initial_bytes();
+  function_.local_bytes = static_cast<std::uint32_t>(kernel_.local_bytes);
+  function_.pressure = kernel_.registers;
+  program_.frame_constants = frame_.constants();
+  program_.functions.push_back(std::move(function_));
+  return std::move(program_);
+}
+
+void Lowerer::lower(const Instruction& instruction) {
+  instruction_ = &instruction;
+  function_.instructions.push_back({module_.place_of(instruction), hexadecimal(instruction.address),
+                                    operands_text(instruction)});
+  const std::size_t first = function_.steps.size();
+  row_step_ = first;
+  guard_ = {};
+  if (instruction.is_guarded) guard_ = condition(instruction.guard);
+  Form form(instruction);
+  const Family family = find_family(form.base());
+  if (family == nullptr) refuse("this opcode is not executed");
+  try {
+    family(*this, form);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (what.starts_with("kernel ")) throw;
+    refuse(what);
+  }
+  if (!form.left().empty()) {
+    refuse("its modifier ." + std::string(form.left()) + " is not executed");
+  }
+  if (function_.steps.size() == first) emit(Action::nothing);
+  function_.steps[first].begins = true;
+  row_step_ = std::min(row_step_, function_.steps.size() - 1);
+  add_row(instruction);
+  frame_.end_instruction();
+}
+
+void Lowerer::add_row(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  std::vector<std::uint16_t> destinations;
+  std::vector<std::uint16_t> sources;
+  bool may_write = !base.ends_with("SETP") && !base.ends_with("SETP2") &&
+                   std::ranges::find(without_target, base) == std::end(without_target);
+  for (const Operand& operand : instruction.operands) {
+    if (operand.kind == Operand::Kind::reg) {
+      (may_write ? destinations : sources).push_back(static_cast<std::uint16_t>(operand.index));
+    } else if (operand.base != Operand::no_base) {
+      sources.push_back(static_cast<std::uint16_t>(operand.base));
+    }
+    if (!operand.is_predicate()) may_write = false;
+  }
+  std::erase(destinations, trace::zero_register);
+  trace::StaticInstruction row = trace::make_static_instruction(
+      instruction.address, instruction.opcode, destinations, sources, instruction.line);
+  simt::Step& step = function_.steps[row_step_];
+  step.first_row = static_cast<std::uint32_t>(program_.rows.size());
+  step.num_rows = 1;
+  program_.rows.push_back(std::move(row));
+}
+
+// ---- sources ----
+
+Slot Lowerer::word(const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::reg:
+      return operand.index == zero_register ? Frame::zero : frame_.reg(operand.index);
+    case Operand::Kind::uniform:
+      return operand.index == zero_uniform ? Frame::zero : frame_.uniform(operand.index);
+    case Operand::Kind::integer:
+      return frame_.literal(static_cast<std::uint32_t>(operand.integer));
+    case Operand::Kind::real:
+      return frame_.literal(static_cast<std::uint32_t>(operand.integer));
+    case Operand::Kind::constant: {
+      if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
+      const auto offset = static_cast<std::uint32_t>(operand.integer);
+      return frame_.constant(operand.bank, offset);
+    }
+    default:
+      break;
+  }
+  refuse("operand " + operand.text + " is not a word");
+}
+
+Slot Lowerer::integer(const Operand& operand) {
+  if (!operand.suffix.empty()) refuse("operand " + operand.text + ": its suffix is not executed");
+  Slot value = word(operand);
+  if (operand.kind == Operand::Kind::integer || operand.kind == Operand::Kind::real) return value;
+  const auto change = [&](Operation operation) {
+    const Slot result = temporary();
+    emit(operation, Type::s32, result, {value});
+    value = result;
+  };
+  if (operand.absolute) change(Operation::abs);
+  if (operand.negated) change(Operation::neg);
+  if (operand.complement) {
+    const Slot result = temporary();
+    emit(Operation::bit_not, Type::b32, result, {value});
+    value = result;
+  }
+  return value;
+}
+
+Slot Lowerer::real_word(const Operand& operand) {
+  if (!operand.suffix.empty()) refuse("operand " + operand.text + ": its suffix is not executed");
+  if (operand.kind == Operand::Kind::real) {
+    return frame_.literal(std::bit_cast<std::uint32_t>(static_cast<float>(operand.real)));
+  }
+  return word(operand);
+}
+
+Slot Lowerer::signed_real_word(const Operand& operand) {
+  Slot value = real_word(operand);
+  if (operand.kind == Operand::Kind::real) return value;
+  const auto change = [&](Operation operation) {
+    const Slot result = temporary();
+    emit(operation, Type::f32, result, {value});
+    value = result;
+  };
+  if (operand.absolute) change(Operation::abs);
+  if (operand.negated) change(Operation::neg);
+  return value;
+}
+
+Slot Lowerer::pair(const Operand& operand) {
+  if (operand.negated || operand.complement || operand.absolute) {
+    refuse("operand " + operand.text + ": the sign of a 64-bit integer is not executed");
+  }
+  switch (operand.kind) {
+    case Operand::Kind::integer:
+      return frame_.literal_pair(static_cast<std::uint64_t>(operand.integer));
+    case Operand::Kind::constant:
+      if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
+      return frame_.constant_pair(operand.bank, static_cast<std::uint32_t>(operand.integer));
+    case Operand::Kind::reg:
+    case Operand::Kind::uniform:
+      return word(operand);
+    default:
+      break;
+  }
+  refuse("operand " + operand.text + " is not a 64-bit value");
+}
+
+Slot Lowerer::real_pair(const Operand& operand) {
+  if (operand.kind == Operand::Kind::real) {
+    return frame_.literal_pair(std::bit_cast<std::uint64_t>(operand.real));
+  }
+  if (operand.kind == Operand::Kind::integer) {
+    return frame_.literal_pair(static_cast<std::uint64_t>(operand.integer) << 32);
+  }
+  Operand bare = operand;
+  bare.negated = bare.absolute = false;
+  return pair(bare);
+}
+
+Condition Lowerer::condition(const Operand& operand) {
+  if (!operand.is_predicate()) refuse("operand " + operand.text + " is not a predicate");
+  return {frame_.predicate(operand.index, operand.kind == Operand::Kind::uniform_predicate),
+          operand.negated};
+}
+
+Slot Lowerer::positive(Condition condition) {
+  if (!condition.negated) return condition.slot;
+  if (condition.slot == Frame::truth) return Frame::zero;
+  const Slot result = temporary();
+  emit(Operation::bit_not, Type::b32, result, {condition.slot});
+  return result;
+}
+
+// ---- targets ----
+
+Slot Lowerer::target(const Operand& operand) const {
+  if (!operand.is_register()) refuse("operand " + operand.text + " is not a register");
+  if (operand.kind == Operand::Kind::reg) {
+    return operand.index == zero_register ? Frame::sink : frame_.reg(operand.index);
+  }
+  return operand.index == zero_uniform ? Frame::sink : frame_.uniform(operand.index);
+}
+
+Slot Lowerer::predicate_target(const Operand& operand) {
+  if (!operand.is_predicate()) refuse("operand " + operand.text + " is not a predicate");
+  if (is_unused(operand)) return Frame::sink;
+  return frame_.predicate(operand.index, operand.kind == Operand::Kind::uniform_predicate);
+}
+
+// ---- steps ----
+
+simt::Step& Lowerer::emit(const LaneForm& form, Slot target, std::initializer_list<Slot> sources,
+                          std::uint32_t immediate) {
+  const simt::LaneFunction function = simt::find_lane_function(form);
+  if (function == nullptr) refuse("this form is not executed");
+  simt::Step& step = emit(Action::lanes);
+  step.function = function;
+  step.operands.target = target;
+  step.operands.immediate = immediate;
+  std::ranges::copy(sources, step.operands.source.begin());
+  return step;
+}
+
+simt::Step& Lowerer::emit(Operation operation, Type type, Slot target,
+                          std::initializer_list<Slot> sources, std::uint32_t immediate) {
+  return emit(LaneForm{.operation = operation, .type = type}, target, sources, immediate);
+}
+
+simt::Step& Lowerer::emit(Action action, std::uint32_t detail) {
+  simt::Step step;
+  step.action = action;
+  step.detail = detail;
+  if (!guard_.is_true()) {
+    step.guard = guard_.slot;
+    step.guard_negated = guard_.negated;
+  }
+  step.instruction = static_cast<std::uint32_t>(function_.instructions.size() - 1);
+  function_.steps.push_back(step);
+  return function_.steps.back();
+}
+
+void Lowerer::combine(const Operand& p, const Operand& q, char combination, Condition with,
+                      Slot result) {
+  const auto apply = [combination](bool a, bool b) {
+    if (combination == '&') return a && b;
+    return combination == '|' ? a || b : a != b;
+  };
+  const Slot first = predicate_target(p);
+  const Slot second = predicate_target(q);
+  Slot other = with.slot;
+  if (other != Frame::truth && (other == first || other == second) && !is_unused(q)) {
+    other = temporary();
+    move(other, with.slot);
+  }
+  const auto write = [&](Slot target, bool opposite) {
+    const std::uint32_t table = table_of(
+        [&](bool a, bool b, bool) { return apply(opposite ? !a : a, with.negated ? !b : b); });
+    emit(Operation::lop3, Type::b32, target, {result, other, Frame::zero}, table);
+  };
+  // The guard is written last, for it decides about all of these.
+  const bool second_is_guard = second == guard_.slot;
+  if (!is_unused(q) && !second_is_guard) write(second, true);
+  write(first, false);
+  if (!is_unused(q) && second_is_guard) write(second, true);
+}
+
+void Lowerer::jump(std::uint32_t address) {
+  emit(Action::branch);
+  jumps_.emplace_back(static_cast<std::uint32_t>(function_.steps.size() - 1), address);
+}
+
+void Lowerer::computed_jump(Slot index, std::int64_t offset) {
+  emit(Action::indexed_branch, static_cast<std::uint32_t>(program_.indexed_branches.size()));
+  program_.indexed_branches.push_back(
+      {.index = index,
+       .offset = offset,
+       .shift = static_cast<std::uint32_t>(std::countr_zero(instruction_bytes)),
+       .targets = {}});
+}
+
+std::uint32_t Lowerer::address_of(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::integer) return static_cast<std::uint32_t>(operand.integer);
+  if (operand.text == kernel_.name) return 0;
+  const auto found = kernel_.labels.find(operand.text);
+  if (found == kernel_.labels.end()) {
+    refuse("it goes to " + operand.text +
+           ", which is not in the kernel's own code: calls of other functions are not executed");
+  }
+  return found->second;
+}
+
+void Lowerer::link() {
+  for (const auto& [step, address] : jumps_) {
+    const std::uint32_t number = address / instruction_bytes;
+    if (address % instruction_bytes != 0 || number >= first_steps_.size()) {
+      instruction_ = &kernel_.code[function_.steps[step].instruction];
+      refuse("its target " + hexadecimal(address) + " is not an instruction of the kernel");
+    }
+    function_.steps[step].jump = first_steps_[number];
+  }
+  for (simt::IndexedBranch& branch : program_.indexed_branches) branch.targets = first_steps_;
+}
+
+void Lowerer::refuse(const std::string& what) const {
+  const std::string source = module_.place_of(*instruction_);
+  throw InputError("kernel " + kernel_.name + " (" + (source.empty() ? "" : source + ", ") +
+                   "machine code at " + hexadecimal(instruction_->address) + ", " +
+                   operands_text(*instruction_) + "): " + what +
+                   " (run the kernel's PTX: launch it from a module without machine_code)");
+}
+
+}  // namespace warpstack::sass

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "sass/lower/form.h"
+#include "sass/lower/frame.h"
+#include "sass/lower/lower.h"
+#include "simt/program.h"
+
+namespace warpstack::sass {
+
+using simt::Action;
+using simt::LaneForm;
+using simt::Operation;
+using simt::Type;
+using Slot = Frame::Slot;
+
+/// A predicate operand: its slot, and whether it counts the other way round.
+struct Condition {
+  Slot slot = Frame::truth;
+  bool negated = false;
+
+  [[nodiscard]] bool is_true() const { return slot == Frame::truth && !negated; }
+  [[nodiscard]] bool is_false() const { return slot == Frame::truth && negated; }
+};
+
+/// Writes the program of a kernel, instruction after instruction. What the families of instructions
+/// (families.h) use to emit steps.
+class Lowerer {
+ public:
+  Lowerer(const Module& module, const Kernel& kernel);
+
+  /// The program, without constant banks.
+  simt::KernelProgram run();
+
+  // ---- sources ----
+
+  /// A register, a constant or a number, whatever its sign says.
+  Slot word(const Operand& operand);
+  /// The same with its sign: -a, ~a.
+  Slot integer(const Operand& operand);
+  /// Numbers are f32.
+  Slot real_word(const Operand& operand);
+  /// Signs of a float by steps of their own, for operations that know none.
+  Slot signed_real_word(const Operand& operand);
+  /// A 64-bit operand; numbers are extended.
+  Slot pair(const Operand& operand);
+  /// Numbers are f64, or the upper word of one.
+  Slot real_pair(const Operand& operand);
+  Condition condition(const Operand& operand);
+  /// The slot of a predicate that counts as it is.
+  Slot positive(const Operand& operand) { return positive(condition(operand)); }
+  Slot positive(Condition condition);
+
+  // ---- targets ----
+
+  /// The slot of a register; one that nobody reads for RZ.
+  Slot target(const Operand& operand) const;
+  Slot predicate_target(const Operand& operand);
+  Slot temporary() { return frame_.temporary(); }
+  Frame& frame() { return frame_; }
+
+  // ---- steps ----
+
+  /// Arithmetic. Throws when the form does not exist.
+  simt::Step& emit(const LaneForm& form, Slot target, std::initializer_list<Slot> sources,
+                   std::uint32_t immediate = 0);
+  simt::Step& emit(Operation operation, Type type, Slot target, std::initializer_list<Slot> sources,
+                   std::uint32_t immediate = 0);
+  /// Another action, with its entry in its table.
+  simt::Step& emit(Action action, std::uint32_t detail = simt::none);
+  void move(Slot target, Slot source) { emit(Operation::mov, Type::b32, target, {source}); }
+  /// The step that the trace's row belongs to is the next one.
+  void row_follows() { row_step_ = function_.steps.size(); }
+  /// The current instruction's further steps run in all lanes of its path, or only where it holds.
+  void guard_off() { guard_ = {}; }
+  void guard_by(Condition condition) { guard_ = condition; }
+  [[nodiscard]] Condition guard() const { return guard_; }
+  /// Goes on at an address of the kernel.
+  void jump(std::uint32_t address);
+
+  /// Writes comparison results: `compare` emits one into a slot. P and Q are the result and its
+  /// opposite, each combined with `with` by and, or, xor.
+  template <class F>
+  void set_predicates(const Operand& p, const Operand& q, char combination, Condition with,
+                      F compare) {
+    const bool plain = combination == '&' && with.is_true() && is_unused(q);
+    const Slot result = plain ? predicate_target(p) : temporary();
+    compare(result);
+    if (!plain) combine(p, q, combination, with, result);
+  }
+  /// What of lop3's table a function of three bits is.
+  template <class F>
+  static std::uint32_t table_of(F f) {
+    std::uint32_t table = 0;
+    for (std::uint32_t row = 0; row < 8; ++row) {
+      if (f((row & 4) != 0, (row & 2) != 0, (row & 1) != 0)) table |= 1u << row;
+    }
+    return table;
+  }
+
+  /// Bytes per lane for the arguments of functions of the library.
+  void reserve_arguments(std::uint32_t bytes) { function_.parameter_bytes = bytes; }
+  [[nodiscard]] const Module& module() const { return module_; }
+  [[nodiscard]] std::uint32_t arch() const { return module_.arch; }
+  [[nodiscard]] const Kernel& kernel() const { return kernel_; }
+  simt::KernelProgram& program() { return program_; }
+  /// Throws: the instruction is not executed.
+  [[noreturn]] void refuse(const std::string& what) const;
+  /// The address of a jump's target: a number, or a function of the kernel.
+  std::uint32_t address_of(const Operand& operand) const;
+  /// Goes on at an address in a slot.
+  void computed_jump(Slot index, std::int64_t offset);
+
+  [[nodiscard]] static bool is_unused(const Operand& operand) {
+    return operand.is_predicate() && operand.index == true_predicate;
+  }
+
+ private:
+  void lower(const Instruction& instruction);
+  void add_row(const Instruction& instruction);
+  void combine(const Operand& p, const Operand& q, char combination, Condition with, Slot result);
+  void link();
+
+  const Module& module_;
+  const Kernel& kernel_;
+  simt::KernelProgram program_;
+  simt::ProgramFunction function_;
+  Frame frame_;
+  const Instruction* instruction_ = nullptr;
+  Condition guard_;
+  std::size_t row_step_ = 0;
+  std::vector<std::uint32_t> first_steps_;                      ///< of each instruction
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> jumps_;  ///< step, address
+};
+
+}  // namespace warpstack::sass

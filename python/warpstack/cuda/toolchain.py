@@ -1,0 +1,197 @@
+"""NVIDIA's compilers: CUDA C++ to PTX and machine code, with NVRTC, nvcc and ptxas."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from warpstack.cuda.headers import HEADERS
+from warpstack.errors import InputError, not_one_of, shown
+
+
+def is_ptx(text: str) -> bool:
+    """Return whether a text is PTX: whether it begins like it, behind comments."""
+    bare = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL).lstrip("\0 \t\r\n")
+    return bare.startswith(".version")
+
+
+def compile_text(
+    text: str, file: str, arch: str, options: tuple[str, ...], compiler: str | None
+) -> str:
+    """Return the PTX of a source. The arguments are those of `warpstack.cuda.compile`."""
+    if re.fullmatch(r"(sm|compute)_\d+[a-z]?", arch) is None:
+        raise InputError(f"compile: arch = {shown(arch)} is not like sm_75")
+    if compiler not in (None, "nvrtc", "nvcc"):
+        raise not_one_of("compile: compiler", compiler, ("nvrtc", "nvcc"))
+    arch = arch.replace("sm_", "compute_")
+    if compiler != "nvcc":
+        library = find_nvrtc()
+        if library is not None:
+            return _compile_with_nvrtc(library, text, file, arch, options)[0]
+        if compiler == "nvrtc":
+            raise InputError(_NO_COMPILER.format(what="NVRTC is not"))
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise InputError(_NO_COMPILER.format(what="no CUDA compiler is"))
+    return _compile_with_nvcc(nvcc, text, file, arch, options)
+
+
+_NO_COMPILER = (
+    "compile: {what} found; install NVIDIA's run-time compiler with: pip install 'warpstack[cuda]' "
+    "(or put nvcc on the PATH, or pass ready PTX)"
+)
+
+
+def find_nvcc() -> str | None:
+    """Return the path of nvcc, or None."""
+    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
+def nvidia_packages() -> Iterator[Path]:
+    """Folders that NVIDIA's packages from PyPI have installed."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield from sorted(Path(root).iterdir(), reverse=True)
+
+
+@functools.cache
+def find_nvrtc() -> ctypes.CDLL | None:
+    """Return NVRTC, or None."""
+    candidates = [
+        str(library)
+        for package in nvidia_packages()
+        for library in sorted((package / "lib").glob("libnvrtc.so.*"))
+        if "builtins" not in library.name and "alt" not in library.name
+    ]
+    toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64" / "libnvrtc.so"
+    candidates.append(str(toolkit))
+    system = ctypes.util.find_library("nvrtc")
+    if system:
+        candidates.append(system)
+    for candidate in candidates:
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    return None
+
+
+def _include_folders() -> list[str]:
+    """Return where the headers of CUDA are, for sources that include some."""
+    folders = [package / "include" for package in nvidia_packages()]
+    folders.append(Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include")
+    return [str(folder) for folder in folders if (folder / "cuda_runtime.h").exists()]
+
+
+def compile_both(
+    text: str, file: str, arch: str, options: tuple[str, ...], compiler: str | None
+) -> tuple[str, bytes]:
+    """Return the PTX and the cubin of a source, or the cubin alone of a PTX text beside it."""
+    if is_ptx(text):
+        return text, assemble(text, file, arch)
+    library = find_nvrtc() if compiler != "nvcc" else None
+    if library is not None:
+        return _compile_with_nvrtc(library, text, file, arch, options)
+    ptx = compile_text(text, file, arch, options, compiler)
+    return ptx, assemble(ptx, file, arch)
+
+
+def assemble(ptx: str, file: str, arch: str) -> bytes:
+    """Return the cubin that ptxas makes of PTX."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        raise InputError(
+            f"{file}: ptxas is needed to make machine code of PTX and was not found; install it "
+            "with: pip install nvidia-cuda-nvcc (or put it on the PATH, or pass CUDA C++)"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "module.ptx", Path(folder) / "module.cubin"
+        source.write_text(ptx, encoding="utf-8")
+        command = [ptxas, f"-arch={arch}", str(source), "-o", str(target)]
+        if ".loc" in ptx:  # without lines ptxas 13.0 may crash when asked for them
+            command.insert(1, "-lineinfo")
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            log = (result.stderr or result.stdout).strip().replace(str(source), file)
+            raise InputError(f"{file}: ptxas does not make machine code for {arch} of it:\n{log}")
+        return target.read_bytes()
+
+
+def find_ptxas() -> str | None:
+    """Return the path of ptxas, or None."""
+    for package in nvidia_packages():
+        if (package / "bin" / "ptxas").exists():
+            return str(package / "bin" / "ptxas")
+    return shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+
+
+def _compile_with_nvrtc(
+    library: ctypes.CDLL, text: str, file: str, arch: str, options: tuple[str, ...]
+) -> tuple[str, bytes]:
+    """Return the PTX and the cubin, which is empty unless `arch` is that of a real GPU."""
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    program = ctypes.c_void_p()
+
+    def check(code: int) -> None:
+        if code != 0:
+            message = library.nvrtcGetErrorString(code).decode()
+            raise InputError(f"{file}: NVRTC: {message}")
+
+    def result_of(kind: str) -> bytes:
+        size = ctypes.c_size_t()
+        check(getattr(library, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        check(getattr(library, f"nvrtcGet{kind}")(program, buffer))
+        return buffer.raw
+
+    def text_of(kind: str) -> str:
+        return result_of(kind).split(b"\0", 1)[0].decode("utf-8", "replace")
+
+    name = "source.cu" if file.startswith("<") else Path(file).name
+    texts = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS.values()))
+    names = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS))
+    check(
+        library.nvrtcCreateProgram(
+            ctypes.byref(program), text.encode(), name.encode(), len(HEADERS), texts, names
+        )
+    )
+    try:
+        all_options = [f"--gpu-architecture={arch}", "-lineinfo", "--std=c++17", *options]
+        all_options += [f"-I{folder}" for folder in _include_folders()]
+        if not file.startswith("<"):
+            all_options.append(f"-I{Path(file).resolve().parent}")
+        encoded = (ctypes.c_char_p * len(all_options))(*(o.encode() for o in all_options))
+        code = library.nvrtcCompileProgram(program, len(all_options), encoded)
+        if code != 0:
+            log = text_of("ProgramLog").strip()
+            raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
+        return text_of("PTX"), result_of("CUBIN") if arch.startswith("sm_") else b""
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        name = "source.cu" if file.startswith("<") else Path(file).name
+        source = Path(folder) / name
+        source.write_text(text, encoding="utf-8")
+        target = Path(folder) / "module.ptx"
+        command = [nvcc, "-ptx", "-O3", f"-arch={arch}", "-lineinfo", *options, name, "-o"]
+        if not file.startswith("<"):
+            command[1:1] = ["-I", str(Path(file).resolve().parent)]
+        result = subprocess.run(
+            [*command, str(target)], capture_output=True, text=True, cwd=folder, check=False
+        )
+        if result.returncode != 0:
+            log = (result.stderr or result.stdout).strip()
+            raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
+        return target.read_text(encoding="utf-8")

@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/error.h"
+#include "sass/loaded_module.h"
+
+namespace warpstack::sass {
+namespace {
+
+/// Runs the instructions of a kernel with 32 threads and one parameter, the address of an array of
+/// two words per thread, which R2 and R3 hold the thread's part of.
+std::array<std::uint32_t, 64> run(const std::vector<std::string>& code) {
+  std::string text =
+      ".sass 1\n.target sm_80\n.kernel k\n.needs 16 0 0 1024\n.parameters 352 8\n.param b64 0 8\n"
+      "0 0:0 S2R R0,SR_TID.X\n"
+      "0 0:0 MOV R3,0x8\n"
+      "0 0:0 IMAD.WIDE.U32 R2,R0,R3,c[0x0][0x160]\n";
+  for (const std::string& line : code) text += "0 0:0 " + line + "\n";
+  text += ".end\n";
+  simt::Device device(1 << 20);
+  LoadedModule module(std::make_shared<Module>(parse(text, "k.sass")), device);
+  std::array<std::uint32_t, 64> words{};
+  const std::uint64_t address = device.memory.allocate(sizeof words);
+  device.memory.write(address, words.data(), sizeof words);
+  simt::LaunchOptions options;
+  options.block = {32, 1, 1};
+  options.trace = false;
+  (void)launch(module, "k", std::as_bytes(std::span(&address, 1)), options);
+  device.memory.read(address, words.data(), sizeof words);
+  return words;
+}
+
+std::string refusal_of(const std::string& line) {
+  try {
+    (void)run({line, "EXIT"});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(SassLaunch, LanesMeetWhereTheBarrierSaysSo) {
+  const auto words = run({
+      "ISETP.GE.U32.AND P0,PT,R0,0x4,PT",  // 0x30
+      "BSSY B0,0x90",                      // 0x40
+      "@P0 BRA 0x80",                      // 0x50
+      "VOTE.ANY R5,PT,PT",                 // 0x60: lanes 0 to 3
+      "BRA 0x90",                          // 0x70
+      "VOTE.ANY R5,PT,PT",                 // 0x80: the others
+      "BSYNC B0",                          // 0x90
+      "VOTE.ANY R6,PT,PT",                 // 0xa0: all
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[2 * lane], lane < 4 ? 0xfu : 0xfffffff0u);
+    EXPECT_EQ(words[2 * lane + 1], 0xffffffffu);
+  }
+}
+
+TEST(SassLaunch, NobodyWaitsForLanesThatLeaveABarrier) {
+  const auto words = run({
+      "ISETP.GE.U32.AND P0,PT,R0,0x4,PT",   // 0x30
+      "ISETP.GE.U32.AND P1,PT,R0,0x18,PT",  // 0x40
+      "BSSY B0,0xa0",                       // 0x50
+      "@!P0 BRA 0xa0",                      // 0x60: lanes 0 to 3 wait at 0xa0
+      "@P1 BREAK B0",                       // 0x70
+      "@P1 BRA 0xc0",                       // 0x80: lanes 24 to 31 do not come there
+      "NOP",                                // 0x90
+      "BSYNC B0",                           // 0xa0: lanes 0 to 23
+      "BRA 0xc0",                           // 0xb0
+      "VOTE.ANY R5,PT,PT",                  // 0xc0
+      "STG.E [R2.64],R5",
+      "EXIT",
+  });
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[2 * lane], lane < 24 ? 0x00ffffffu : 0xff000000u);
+  }
+}
+
+TEST(SassLaunch, LanesThatExitAreNotWaitedFor) {
+  const auto words = run({
+      "ISETP.GE.U32.AND P0,PT,R0,0x4,PT",  // 0x30
+      "BSSY B0,0x70",                      // 0x40
+      "@P0 BRA 0x70",                      // 0x50
+      "EXIT",                              // 0x60: lanes 0 to 3
+      "BSYNC B0",                          // 0x70
+      "VOTE.ANY R5,PT,PT",
+      "STG.E [R2.64],R5",
+      "EXIT",
+  });
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[2 * lane], lane < 4 ? 0u : 0xfffffff0u);
+  }
+}
+
+TEST(SassLaunch, CarriesGoThroughPredicates) {
+  // 0xffffffff:0xffffffff + 1 = 0 with a carry; (0 - 1) borrows: no carry.
+  const auto words = run({
+      "IADD3 R5,P0,RZ,-0x1,0x1",
+      "IADD3.X R5,P1,RZ,-0x1,RZ,P0,!PT",
+      "SEL R6,RZ,0x1,!P1",
+      "IADD3 R7,P2,RZ,RZ,-R6",
+      "@P2 IADD3 R6,R6,0x100,RZ",
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[1], 1u);
+}
+
+TEST(SassLaunch, ReturnsGoToTheAddressInARegister) {
+  const auto words = run({
+      "MOV R8,0x60",          // 0x30
+      "CALL.REL.NOINC 0x80",  // 0x40
+      "NOP",                  // 0x50: not here
+      "STG.E [R2.64],R5",     // 0x60
+      "EXIT",                 // 0x70
+      "MOV R5,0x2a",          // 0x80
+      "RET.REL.NODEC R8,k",   // 0x90
+  });
+  EXPECT_EQ(words[0], 42u);
+}
+
+TEST(SassLaunch, WhatIsMissingIsRefusedByName) {
+  EXPECT_EQ(refusal_of("FROB.X R1,R2"),
+            "kernel k (machine code at 0x30, FROB.X R1,R2): this opcode is not executed (run the "
+            "kernel's PTX: launch it from a module without machine_code)");
+  EXPECT_EQ(refusal_of("IADD3.FROB R1,R2,R3,RZ"),
+            "kernel k (machine code at 0x30, IADD3.FROB R1,R2,R3,RZ): its modifier .FROB is not "
+            "executed (run the kernel's PTX: launch it from a module without machine_code)");
+  EXPECT_NE(refusal_of("IADD3 R1,R2").find("an operand is missing"), std::string::npos);
+  EXPECT_NE(refusal_of("BRA 0x1000").find("its target 0x1000 is not an instruction"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("MOV R1,c[0x5][0x0]").find("constant bank 5 has 0 bytes"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace warpstack::sass

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "sass/control.h"
+#include "sass/module.h"
+
+namespace warpstack::sass {
+namespace {
+
+TEST(SassControl, FieldsOfEncodings) {
+  // MOV R1, c[0x0][0x28]: upper word 0x000fe40000000f00, two cycles and nothing else.
+  EXPECT_EQ(decode_control(0x000fe40000000f00ull >> 41), (Control{.stall = 2}));
+  // S2R R4, SR_CTAID.X: 0x000e280000002500, its result comes by barrier 0.
+  EXPECT_EQ(decode_control(0x000e280000002500ull >> 41), (Control{.stall = 4, .write_barrier = 0}));
+  // IMAD behind it: 0x001fca00078e0203, waits for barrier 0.
+  EXPECT_EQ(decode_control(0x001fca00078e0203ull >> 41),
+            (Control{.stall = 5, .yield = true, .wait_mask = 1}));
+  // STL [R1+0x48], R17 of a frame: 0xf4 are bits 105 to 125, its registers are free by barrier 0.
+  EXPECT_EQ(decode_control(0xf4), (Control{.stall = 4, .read_barrier = 0}));
+  // IADD3 R0, R5.reuse, -0x1, RZ: 0x207f1, the first operand stays.
+  EXPECT_EQ(decode_control(0x207f1), (Control{.stall = 1, .reuse = 1}));
+}
+
+TEST(SassOperand, Registers) {
+  EXPECT_EQ(parse_operand("R12").index, 12u);
+  EXPECT_EQ(parse_operand("R12").kind, Operand::Kind::reg);
+  EXPECT_EQ(parse_operand("RZ").index, zero_register);
+  EXPECT_EQ(parse_operand("URZ").kind, Operand::Kind::uniform);
+  EXPECT_EQ(parse_operand("!UP3").kind, Operand::Kind::uniform_predicate);
+  EXPECT_TRUE(parse_operand("!UP3").negated);
+  EXPECT_EQ(parse_operand("PT").index, true_predicate);
+  EXPECT_EQ(parse_operand("B15").kind, Operand::Kind::convergence);
+  EXPECT_TRUE(parse_operand("~R0").complement);
+  EXPECT_EQ(parse_operand("R255").kind, Operand::Kind::name);  // there is no such register
+  const Operand half = parse_operand("-|R2|.H1_H1");
+  EXPECT_TRUE(half.negated && half.absolute);
+  EXPECT_EQ(half.suffix, "H1_H1");
+  EXPECT_EQ(parse_operand("SR_TID.X").kind, Operand::Kind::special);
+}
+
+TEST(SassOperand, Numbers) {
+  EXPECT_EQ(parse_operand("-0x50").integer, -0x50);
+  EXPECT_EQ(parse_operand("-0x50").kind, Operand::Kind::integer);
+  EXPECT_EQ(parse_operand("12582913").kind, Operand::Kind::real);
+  EXPECT_EQ(parse_operand("-0.5").real, -0.5);
+  EXPECT_EQ(parse_operand("1.469367938527859385e-39").real, 1.469367938527859385e-39);
+  EXPECT_LT(parse_operand("-INF").real, -1e308);
+}
+
+TEST(SassOperand, Places) {
+  const Operand constant = parse_operand("c[0x3][R25+0x4]");
+  EXPECT_EQ(constant.kind, Operand::Kind::constant);
+  EXPECT_EQ(constant.bank, 3u);
+  EXPECT_EQ(constant.base, 25u);
+  EXPECT_EQ(constant.integer, 4);
+  const Operand address = parse_operand("desc[UR4][R2.64+UR6+-0x8]");
+  EXPECT_EQ(address.kind, Operand::Kind::address);
+  EXPECT_EQ(address.base, 2u);
+  EXPECT_EQ(address.uniform_base, 6u);
+  EXPECT_EQ(address.suffix, "64");
+  EXPECT_EQ(address.integer, -8);
+  EXPECT_EQ(parse_operand("[0x400]").base, Operand::no_base);
+  EXPECT_THROW((void)parse_operand("[R1+R2]"), InputError);
+  EXPECT_THROW((void)parse_operand("c[0x99][0x0]"), InputError);
+  EXPECT_THROW((void)parse_operand("|R2"), InputError);
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    (void)parse(text, "a.sass");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const std::string beginning =
+    ".sass 1\n.target sm_80\n.file 1 \"a.cu\"\n.kernel k\n.needs 8 0 16 256\n.parameters 352 8\n"
+    ".param b64 0 8\n.label f 16\n";
+
+TEST(SassListing, IsRead) {
+  const Module module =
+      parse(beginning + "7f2 1:5 @!P0 LDG.E R2,[R2.64]\n7f5 0:0 EXIT\n.end\n", "a");
+  const Kernel& kernel = *module.kernel("k");
+  EXPECT_EQ(module.arch, 80u);
+  EXPECT_EQ(kernel.registers, 8u);
+  EXPECT_EQ(kernel.local_bytes, 16u);
+  EXPECT_EQ(kernel.max_threads, 256u);
+  EXPECT_EQ(kernel.parameters.size(), 1u);
+  EXPECT_EQ(kernel.labels.at("f"), 16u);
+  ASSERT_EQ(kernel.code.size(), 2u);
+  EXPECT_EQ(kernel.code[0].opcode, "LDG.E");
+  EXPECT_TRUE(kernel.code[0].is_guarded && kernel.code[0].guard.negated);
+  EXPECT_EQ(kernel.code[0].operands.size(), 2u);
+  EXPECT_EQ(module.place_of(kernel.code[0]), "a.cu:5");
+  EXPECT_EQ(module.place_of(kernel.code[1]), "");
+  EXPECT_EQ(kernel.code[1].address, 16u);
+}
+
+TEST(SassListing, DamageIsNamed) {
+  EXPECT_EQ(
+      message_of("// nothing\n"),
+      "a.sass:1: the first line must be .sass 1: this is not a listing of machine code, or of "
+      "another version of the program");
+  EXPECT_EQ(message_of(".sass 1\n.needs 1 2 3 4\n"), "a.sass:2: there is no .kernel before it");
+  EXPECT_EQ(message_of(beginning + "xyz 1:5 EXIT\n.end\n"),
+            "a.sass:9: the control is \"xyz\", not a number up to 2097151 in hexadecimal");
+  EXPECT_EQ(message_of(beginning + "0 9:5 EXIT\n.end\n"),
+            "a.sass:9: the file's number is \"9\", not a number up to 1");
+  EXPECT_EQ(message_of(beginning + "0 1:5 EXIT\n"),
+            "a.sass:9: kernel k has no .end: the listing is cut off");
+  EXPECT_EQ(message_of(beginning + ".end\n"), "a.sass:9: kernel k has no instructions");
+  EXPECT_EQ(message_of(beginning + "0 1:5 LDG.E R0,[R1+R2]\n.end\n"),
+            "a.sass:9: operand [R1+R2]: an address has one register and one uniform register");
+  EXPECT_EQ(message_of(".sass 1\n.section .nv.global 4\n.hex 2 00112233\n"),
+            "a.sass:3: the digits are not whole bytes within the section");
+}
+
+}  // namespace
+}  // namespace warpstack::sass
