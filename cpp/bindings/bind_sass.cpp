@@ -7,16 +7,13 @@
 namespace warpstack::bindings {
 namespace {
 
-using sass::LoadedModule;
-using sass::Module;
-
-const sass::Kernel& kernel_of(const Module& module, const std::string& name) {
+const sass::Kernel& kernel_of(const sass::Module& module, const std::string& name) {
   const sass::Kernel* const kernel = module.kernel(name);
   if (kernel == nullptr) throw InputError(module.file + ": there is no kernel " + name);
   return *kernel;
 }
 
-py::list parameters(const Module& module, const std::string& kernel) {
+py::list machine_parameters(const sass::Module& module, const std::string& kernel) {
   py::list result;
   for (const sass::Parameter& parameter : kernel_of(module, kernel).parameters) {
     py::dict entry;
@@ -31,7 +28,7 @@ py::list parameters(const Module& module, const std::string& kernel) {
 }
 
 /// A kernel's instructions with their control fields, for tables.
-py::list body(const Module& module, const std::string& name) {
+py::list machine_body(const sass::Module& module, const std::string& name) {
   py::list result;
   for (const sass::Instruction& instruction : kernel_of(module, name).code) {
     py::dict entry;
@@ -60,7 +57,7 @@ std::string problem_of_form(const std::string& opcode, const std::string& operan
                            "\n.kernel form\n0 0:0 " + opcode +
                            (operands.empty() ? "" : " " + operands) + "\n.end\n";
   try {
-    const Module module = sass::parse(text, "<form>");
+    const sass::Module module = sass::parse(text, "<form>");
     return sass::problem_of(module.kernels[0].code[0], arch);
   } catch (const InputError& error) {
     return error.what();
@@ -70,25 +67,25 @@ std::string problem_of_form(const std::string& opcode, const std::string& operan
 }  // namespace
 
 void bind_sass(py::module_& module) {
-  py::class_<Module, std::shared_ptr<Module>>(module, "SassModule")
+  py::class_<sass::Module, std::shared_ptr<sass::Module>>(module, "SassModule")
       .def(py::init([](const std::string& text, const std::string& file) {
              const py::gil_scoped_release unlocked;
-             return std::make_shared<Module>(sass::parse(text, file));
+             return std::make_shared<sass::Module>(sass::parse(text, file));
            }),
            py::arg("text"), py::arg("file"))
-      .def_property_readonly("kernels", &Module::kernel_names)
-      .def_readonly("target", &Module::target)
-      .def("parameters", &parameters, py::arg("kernel"))
-      .def("body", &body, py::arg("kernel"));
+      .def_property_readonly("kernels", &sass::Module::kernel_names)
+      .def_readonly("target", &sass::Module::target)
+      .def("parameters", &machine_parameters, py::arg("kernel"))
+      .def("body", &machine_body, py::arg("kernel"));
 
-  py::class_<LoadedModule>(module, "SassLoadedModule")
-      .def(py::init([](std::shared_ptr<Module> text, simt::Device& device) {
-             return std::make_unique<LoadedModule>(std::move(text), device);
+  py::class_<sass::LoadedModule>(module, "SassLoadedModule")
+      .def(py::init([](std::shared_ptr<sass::Module> text, simt::Device& device) {
+             return std::make_unique<sass::LoadedModule>(std::move(text), device);
            }),
            py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
       .def(
           "prepare",
-          [](LoadedModule& loaded, const std::string& kernel) {
+          [](sass::LoadedModule& loaded, const std::string& kernel) {
             const simt::KernelProgram& program = loaded.program(kernel);
             py::dict facts;
             facts["registers_per_thread"] = program.registers_per_thread;
@@ -100,12 +97,12 @@ void bind_sass(py::module_& module) {
           py::arg("kernel"))
       .def(
           "symbol",
-          [](const LoadedModule& loaded, const std::string& name) {
-            const LoadedModule::Location location = loaded.symbol(name);
+          [](const sass::LoadedModule& loaded, const std::string& name) {
+            const sass::LoadedModule::Location location = loaded.symbol(name);
             return py::make_tuple(location.address, location.bytes);
           },
           py::arg("name"))
-      .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
+      .def("launch", &launch_kernel<sass::LoadedModule>, py::arg("kernel"), py::arg("parameters"),
            py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
            py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
            py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
