@@ -113,6 +113,8 @@ class Given:
         path = folder / "k.ptx"
         path.write_text(PTX)
         self.module = ws.cuda.compile(path, device=self.device)
+        self.listing = ".sass 1\n.target sm_80\n.kernel k\n.needs 8 0 0 1024\n0 0:0 EXIT\n.end\n"
+        self.machine_module = ws.cuda.MachineModule(self.listing, "k.sass", self.device)
         self.session = ws.workloads.Session(self.module, trace=False)
         self.described = ws.mwp_cwp.describe_trace(self.kernel, self.gpu)
         self.machine = ws.mwp_cwp.machine("quadro-fx5600")
@@ -250,6 +252,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.cuda.Module.symbol, self=g.module, name="s", dtype="f4")
     texture = ws.cuda.texture(g.array)
     add(ws.cuda.Module.bind_texture, self=g.module, name="t", source=texture)
+    add(ws.cuda.MachineModule, text=g.listing, file="k.sass", device=g.device)
+    add(ws.cuda.MachineModule.instructions, self=g.machine_module, kernel="k")
+    add(ws.cuda.load_cubin, source=b"\x7fELF", device=g.device)
     add(ws.cuda.Texture, source=g.array, handle=1)
     add(ws.cuda.array, values=[1.0], device=g.device)
     add(ws.cuda.compile, source=PTX, arch="sm_75", options=(), compiler="nvcc", device=g.device)
@@ -521,6 +526,7 @@ def calls(given: Given) -> dict[str, Call]:
     outputs = {"x": np.zeros(2)}
     add(ws.workloads.compare, workload=workload, outputs=outputs, expected=outputs)
     add(ws.workloads.get, name="spmv")
+    add(ws.workloads.machine_codes)
     add(ws.workloads.names)
     add(ws.workloads.table)
 

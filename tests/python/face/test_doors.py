@@ -108,6 +108,7 @@ def test_everything_public_has_a_call(calls):
 REFUSED = {
     "warpstack.cuda.kernel.Module.symbol": "variable",
     "warpstack.cuda.kernel.Module.bind_texture": "texture",
+    "warpstack.cuda.machine_code.load_cubin": "ELF",
     "warpstack.hardware.description.Gpu.from_gpgpusim": "option",
     "warpstack.cuda.host.trace_program": "",
     "warpstack.traces.patterns.KernelBuilder.build": "no instruction",

@@ -182,8 +182,10 @@ def _reason(row: Mapping[str, Any], known: _Kernel) -> tuple[str, list[float]]:
             if _knows(model, resource):
                 return f"{what}, longer than the queueing delay of the model", []
             return f"{what}, a limit that is not in the model", []
+        # In a network waiting for MSHRs is a part of waiting, and nothing on top.
+        adds = _is_built_in(model) and not _core.reads_phases(model)
         waiting = row["cpi_mshr"] / row["cpi"] * row["cycles"]
-        if not too_fast and waiting >= _MOST * (row["cycles"] - simulated):
+        if not too_fast and adds and waiting >= _MOST * (row["cycles"] - simulated):
             return f"{what}, and on top of that come the model's round trips of misses (mshr)", []
     if too_fast and _is_built_in(model):
         busy = _hottest_atomics(known)
