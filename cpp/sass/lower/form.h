@@ -27,7 +27,11 @@ class Form {
 
   /// The next operand. `more()` says whether there is one.
   [[nodiscard]] bool more() const { return next_ < instruction_->operands.size(); }
-  [[nodiscard]] const Operand& peek() const { return instruction_->operands[next_]; }
+  /// The same without going on; where there is none, an operand that is nothing.
+  [[nodiscard]] const Operand& peek() const {
+    static const Operand nothing;
+    return more() ? instruction_->operands[next_] : nothing;
+  }
   const Operand& next();
 
  private:

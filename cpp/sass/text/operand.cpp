@@ -137,6 +137,7 @@ Operand parse_operand(std::string_view text) {
   if (rest.starts_with('|')) {
     const std::size_t end = rest.find('|', 1);
     if (end == std::string_view::npos) refuse(text, "a | is missing");
+    if (end == 1) refuse(text, "nothing is between | and |");
     operand.absolute = true;
     std::string bare(rest.substr(1, end - 1));
     bare += rest.substr(end + 1);  // |R2|.H0_H0

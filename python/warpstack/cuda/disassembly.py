@@ -47,7 +47,7 @@ _NO_NVDISASM = (
     "nvidia-cuda-nvdisasm (or put it on the PATH)"
 )
 _SECONDS = 600
-_NAN = re.compile(r"[+-]?[SQ]?NAN\b")
+_NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 #: Relocations that are a 64-bit address: absolute ones, and those of generic addresses.
 _ADDRESSES_64 = (2, 4)
 

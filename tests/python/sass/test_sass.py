@@ -302,3 +302,49 @@ def test_trace_of_a_workload(tmp_path):
     (kernel,) = app.kernels
     assert any(o.startswith("LDG.E") for o in kernel.instructions.opcode)
     assert ws.predict(app, "a100", models=["gpumech"]).cycles.iloc[0] > 0
+
+
+# --- what compilers write for ordinary sources ---------------------------------------------------
+
+
+@needs_tools
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+class TestSources:
+    def run(self, arch, body, values, out, threads=32):
+        source = f'extern "C" __global__ void k(const {body[0]}* a, {body[1]}* o) {{{body[2]}}}'
+        device = ws.cuda.Device(0.1)
+        module = ws.cuda.compile(source, machine_code=arch, device=device)
+        result = device.array(out)
+        module.kernel("k").launch(1, threads, device.array(values), result)
+        return np.asarray(result)
+
+    def test_division_by_constants(self, arch):
+        """The reciprocal's operand is a decimal, of which the upper word is meant."""
+        values = np.array([1.5, -2, 1e3, -1e-6])
+        text = "int t = threadIdx.x; o[t] = a[t] / 3.0; o[t + 4] = a[t] / 1e5;"
+        got = self.run(arch, ("double", "double", text), values, np.zeros(8), 4)
+        np.testing.assert_array_equal(got, np.r_[values / 3, values / 1e5])
+
+    def test_shared_additions_of_doubles(self, arch):
+        """They loop until both words of the answer say that the exchange was made."""
+        text = (
+            "__shared__ double s; if (!threadIdx.x) s = 2; __syncthreads();"
+            "atomicAdd(&s, a[threadIdx.x]); __syncthreads(); o[threadIdx.x] = s;"
+        )
+        got = self.run(arch, ("double", "double", text), np.arange(32.0), np.zeros(32))
+        np.testing.assert_array_equal(got, 2 + 31 * 16)
+
+    def test_differences_of_shifted_numbers(self, arch):
+        """A shifted zero that is taken off carries."""
+        text = "int t = threadIdx.x; o[t] = a[t] - (a[t + 32] << 5);"
+        values = np.arange(64, dtype=np.uint64) << np.uint64(30)
+        values[40:] = 0
+        kind = "unsigned long long"
+        got = self.run(arch, (kind, kind, text), values, np.zeros(32, np.uint64))
+        np.testing.assert_array_equal(got, values[:32] - (values[32:] << np.uint64(5)))
+
+
+@needs_tools
+def test_later_architectures_are_refused():
+    with pytest.raises(InputError, match="machine code for sm_100 is not executed"):
+        ws.cuda.compile(SAXPY, machine_code="sm_100")

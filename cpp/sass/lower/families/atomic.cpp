@@ -73,6 +73,9 @@ void cast(Lowerer& to, Form& form) {
   to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::eq}, same,
           {old, expected});
   to.emit(Operation::selp, Type::b32, target, {to.frame().literal(1), Frame::zero, same});
+  if (access.bytes == 8) {
+    to.emit(Operation::mov, Type::b32, target + Frame::slot_bytes, {Frame::zero});
+  }
 }
 
 template <AddressSpace space, bool has_result>

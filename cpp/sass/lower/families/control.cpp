@@ -218,6 +218,8 @@ void bar(Lowerer& to, Form& form) {
   } else if (!form.take("SYNC")) {
     to.refuse("this form is not executed");
   }
+  if (form.peek().is_register())
+    to.refuse("barriers whose number is in a register are not executed");
   barrier.number = to.integer(form.next());
   while (form.more()) {
     const Operand& operand = form.next();

@@ -37,14 +37,24 @@ Slot halves(Lowerer& to, const Operand& operand) {
 }
 
 /// The next operand: halves, or two numbers of which the first is the upper half.
-Slot next_halves(Lowerer& to, Form& form) {
+/// Where one of them is not a number the operands are whole words instead, in hexadecimal.
+Slot next_halves(Lowerer& to, Form& form, bool is_bf16) {
+  const auto half_of = [is_bf16](double value) -> std::uint32_t {
+    if (!is_bf16) return simt::double_to_half(value);
+    return std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16;
+  };
   const Operand& operand = form.next();
-  if (operand.kind == Operand::Kind::real ||
-      (operand.kind == Operand::Kind::integer && form.more() &&
-       form.peek().kind == Operand::Kind::real)) {
+  if (operand.kind == Operand::Kind::real) {
     const Operand& low = form.next();
-    const std::uint32_t upper = simt::double_to_half(operand.real);
-    return to.frame().literal(upper << 16 | simt::double_to_half(low.real));
+    if (low.kind == Operand::Kind::integer) {
+      return to.frame().literal(static_cast<std::uint32_t>(low.integer));
+    }
+    return to.frame().literal(half_of(operand.real) << 16 | half_of(low.real));
+  }
+  if (operand.kind == Operand::Kind::integer && form.more() &&
+      (form.peek().kind == Operand::Kind::real || form.peek().text == operand.text)) {
+    form.next();
+    return to.frame().literal(static_cast<std::uint32_t>(operand.integer));
   }
   return halves(to, operand);
 }
@@ -62,7 +72,7 @@ void arithmetic(Lowerer& to, Form& form) {
   const Slot target = to.target(d);
   if (!d.suffix.empty()) to.refuse("operand " + d.text + ": its suffix is not executed");
   Slot sources[3] = {};
-  for (int i = 0; i < operands; ++i) sources[i] = next_halves(to, form);
+  for (int i = 0; i < operands; ++i) sources[i] = next_halves(to, form, is_bf16);
   LaneForm lane{.operation = operation,
                 .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
                 .flush = flush,
@@ -118,8 +128,8 @@ void hmnmx2(Lowerer& to, Form& form) {
   const bool keeps_nan = form.take("NAN");
   const bool xor_sign = form.take("XORSIGN");
   const Slot target = to.target(form.next());
-  const Slot a = next_halves(to, form);
-  const Slot b = next_halves(to, form);
+  const Slot a = next_halves(to, form, is_bf16);
+  const Slot b = next_halves(to, form, is_bf16);
   const Condition least = to.condition(form.next());
   if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
   to.emit({.operation = least.is_true() ? Operation::min : Operation::max,

@@ -199,8 +199,13 @@ void lea(Lowerer& to, Form& form) {
     return;
   }
   const Slot shifted = to.temporary();
+  Operand sign;
   if (!high) {
-    to.emit(Operation::shl, Type::b32, shifted, {to.integer(a), to.frame().literal(shift)});
+    // The sum has the sign: a negated zero carries.
+    Operand bare = a;
+    bare.negated = false;
+    sign.negated = a.negated;
+    to.emit(Operation::shl, Type::b32, shifted, {to.integer(bare), to.frame().literal(shift)});
   } else if (sign_extended) {
     // The upper word is the sign: shifted by 0, all of it.
     to.emit(Operation::shr, Type::s32, shifted, {to.integer(a), to.frame().literal(32 - shift)});
@@ -209,7 +214,7 @@ void lea(Lowerer& to, Form& form) {
             {to.integer(a), to.integer(*upper), to.frame().literal(shift)});
   }
   const Operand plain;
-  add_words(to, sum, {shifted, to.word(b), Frame::zero}, terms_of({&plain, &b, &plain}));
+  add_words(to, sum, {shifted, to.word(b), Frame::zero}, terms_of({&sign, &b, &plain}));
 }
 
 void iabs(Lowerer& to, Form& form) {

@@ -149,7 +149,9 @@ Family memory_family(std::string_view base) {
   if (base == "LDGSTS") return ldgsts;
   if (base == "MEMBAR") return fence;
   if (base == "QSPC") return query_space;
-  if (base == "CCTL" || base == "ERRBAR" || base == "DEPBAR" || base == "LDGDEPBAR") return ignore;
+  if (base == "CCTL" || base == "ERRBAR" || base == "CGAERRBAR" || base == "DEPBAR" ||
+      base == "LDGDEPBAR")
+    return ignore;
   return nullptr;
 }
 

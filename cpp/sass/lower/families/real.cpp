@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -98,7 +100,13 @@ void sel(Lowerer& to, Form& form) {
 /// that.
 void mufu(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
-  const Slot source = to.signed_real_word(form.next());
+  const Operand& operand = form.next();
+  const bool of_double = form.left() == "RCP64H" || form.left() == "RSQ64H";
+  // A decimal is a number of which the upper word is meant.
+  const Slot source = of_double && operand.kind == Operand::Kind::real
+                          ? to.frame().literal(static_cast<std::uint32_t>(
+                                std::bit_cast<std::uint64_t>(operand.real) >> 32))
+                          : to.signed_real_word(operand);
   const auto real = [&](Operation operation) {
     const bool flush = operation != Operation::tanh;
     to.emit({.operation = operation, .type = Type::f32, .flush = flush}, target, {source});
@@ -115,6 +123,8 @@ void mufu(Lowerer& to, Form& form) {
     to.emit(Operation::rcp_hi, Type::u32, target, {source});
   } else if (form.take("RSQ64H")) {
     to.emit(Operation::rsqrt_hi, Type::u32, target, {source});
+  } else {
+    to.refuse("its function is not known");
   }
 }
 
