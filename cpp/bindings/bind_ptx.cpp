@@ -1,7 +1,7 @@
 #include <string>
 
 #include "bindings/bindings.h"
-#include "bindings/launch.h"
+#include "bindings/loaded_module.h"
 #include "ptx/loaded_module.h"
 #include "ptx/special_register.h"
 
@@ -191,36 +191,8 @@ void bind_ptx(py::module_& module) {
           },
           py::arg("function"));
 
-  py::class_<LoadedModule>(module, "PtxLoadedModule")
-      .def(py::init([](std::shared_ptr<Module> text, Device& device) {
-             return std::make_unique<LoadedModule>(std::move(text), device);
-           }),
-           py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
-      .def(
-          "prepare",
-          [](LoadedModule& loaded, const std::string& kernel) {
-            const simt::KernelProgram& program = loaded.program(kernel);
-            py::dict facts;
-            facts["registers_per_thread"] = program.registers_per_thread;
-            facts["shared_memory_bytes"] = program.shared_bytes;
-            facts["local_memory_bytes"] = program.local_bytes;
-            facts["max_threads"] = program.max_threads;
-            return facts;
-          },
-          py::arg("kernel"))
-      .def(
-          "symbol",
-          [](const LoadedModule& loaded, const std::string& name) {
-            const LoadedModule::Symbol symbol = loaded.symbol(name);
-            return py::make_tuple(symbol.address, symbol.bytes);
-          },
-          py::arg("name"))
-      .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"))
-      .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
-           py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
-           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
-           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+  bind_loaded_module<LoadedModule>(module, "PtxLoadedModule")
+      .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"));
 }
 
 }  // namespace warpstack::bindings

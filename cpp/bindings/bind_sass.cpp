@@ -1,7 +1,7 @@
 #include <string>
 
 #include "bindings/bindings.h"
-#include "bindings/launch.h"
+#include "bindings/loaded_module.h"
 #include "sass/loaded_module.h"
 
 namespace warpstack::bindings {
@@ -78,35 +78,7 @@ void bind_sass(py::module_& module) {
       .def("parameters", &machine_parameters, py::arg("kernel"))
       .def("body", &machine_body, py::arg("kernel"));
 
-  py::class_<sass::LoadedModule>(module, "SassLoadedModule")
-      .def(py::init([](std::shared_ptr<sass::Module> text, simt::Device& device) {
-             return std::make_unique<sass::LoadedModule>(std::move(text), device);
-           }),
-           py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
-      .def(
-          "prepare",
-          [](sass::LoadedModule& loaded, const std::string& kernel) {
-            const simt::KernelProgram& program = loaded.program(kernel);
-            py::dict facts;
-            facts["registers_per_thread"] = program.registers_per_thread;
-            facts["shared_memory_bytes"] = program.shared_bytes;
-            facts["local_memory_bytes"] = program.local_bytes;
-            facts["max_threads"] = program.max_threads;
-            return facts;
-          },
-          py::arg("kernel"))
-      .def(
-          "symbol",
-          [](const sass::LoadedModule& loaded, const std::string& name) {
-            const sass::LoadedModule::Location location = loaded.symbol(name);
-            return py::make_tuple(location.address, location.bytes);
-          },
-          py::arg("name"))
-      .def("launch", &launch_kernel<sass::LoadedModule>, py::arg("kernel"), py::arg("parameters"),
-           py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
-           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
-           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+  bind_loaded_module<sass::LoadedModule>(module, "SassLoadedModule");
 
   module.def("sass_problem", &problem_of_form, py::arg("opcode"), py::arg("operands"),
              py::arg("arch"));

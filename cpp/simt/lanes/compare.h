@@ -1,5 +1,7 @@
 #pragma once
 
+#include "simt/lanes/family.h"
+#include "simt/lanes/real.h"
 #include "simt/lanes/values.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
@@ -49,5 +51,53 @@ struct Compare {
     return false;
   }
 };
+
+/// Flushes subnormal operands first.
+template <Comparison comparison>
+struct CompareFlushed {
+  static predicate apply(f32 a, f32 b) {
+    return Compare<comparison>::apply(flushed(a), flushed(b));
+  }
+  static predicate apply(f16 a, f16 b) {
+    return Compare<comparison>::apply(f16{flushed_half(a.bits)}, f16{flushed_half(b.bits)});
+  }
+};
+
+/// What `choose` gives for a comparison of its template argument; null for those that only floats
+/// have.
+template <class Choose>
+LaneFunction of_ordered_comparison(Comparison comparison, const Choose& choose) {
+  switch (comparison) {
+#define WARPSTACK_CASE(name) \
+  case Comparison::name:     \
+    return choose.template operator()<Comparison::name>();
+    WARPSTACK_CASE(eq)
+    WARPSTACK_CASE(ne)
+    WARPSTACK_CASE(lt)
+    WARPSTACK_CASE(le)
+    WARPSTACK_CASE(gt)
+    WARPSTACK_CASE(ge)
+    default:
+      return nullptr;
+  }
+}
+
+/// The same of all comparisons.
+template <class Choose>
+LaneFunction of_comparison(Comparison comparison, const Choose& choose) {
+  switch (comparison) {
+    WARPSTACK_CASE(equ)
+    WARPSTACK_CASE(neu)
+    WARPSTACK_CASE(ltu)
+    WARPSTACK_CASE(leu)
+    WARPSTACK_CASE(gtu)
+    WARPSTACK_CASE(geu)
+    WARPSTACK_CASE(num)
+    WARPSTACK_CASE(nan)
+#undef WARPSTACK_CASE
+    default:
+      return of_ordered_comparison(comparison, choose);
+  }
+}
 
 }  // namespace warpstack::simt::WARPSTACK_ISA

@@ -9,17 +9,6 @@
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {
 
-/// Flushes subnormal operands first.
-template <Comparison comparison>
-struct CompareFlushed {
-  static predicate apply(f32 a, f32 b) {
-    return Compare<comparison>::apply(flushed(a), flushed(b));
-  }
-  static predicate apply(f16 a, f16 b) {
-    return Compare<comparison>::apply(f16{flushed_half(a.bits)}, f16{flushed_half(b.bits)});
-  }
-};
-
 template <class T, bool is_real>
 LaneFunction comparison_of(const LaneForm& form) {
   const auto choose = [&]<Comparison c>() -> LaneFunction {
@@ -32,35 +21,8 @@ LaneFunction comparison_of(const LaneForm& form) {
     if constexpr (is_short_float<T>) return costly<Compare<c>, predicate, T, T>();
     return cheap<Compare<c>, predicate, T, T>();
   };
-#define WARPSTACK_CASE(name) \
-  case Comparison::name:     \
-    return choose.template operator()<Comparison::name>();
-  switch (form.comparison) {
-    WARPSTACK_CASE(eq)
-    WARPSTACK_CASE(ne)
-    WARPSTACK_CASE(lt)
-    WARPSTACK_CASE(le)
-    WARPSTACK_CASE(gt)
-    WARPSTACK_CASE(ge)
-    default:
-      break;
-  }
-  if constexpr (is_real) {
-    switch (form.comparison) {
-      WARPSTACK_CASE(equ)
-      WARPSTACK_CASE(neu)
-      WARPSTACK_CASE(ltu)
-      WARPSTACK_CASE(leu)
-      WARPSTACK_CASE(gtu)
-      WARPSTACK_CASE(geu)
-      WARPSTACK_CASE(num)
-      WARPSTACK_CASE(nan)
-      default:
-        break;
-    }
-  }
-#undef WARPSTACK_CASE
-  return nullptr;
+  if constexpr (is_real) return of_comparison(form.comparison, choose);
+  return of_ordered_comparison(form.comparison, choose);
 }
 
 }  // namespace

@@ -208,37 +208,12 @@ struct DivisionCheck {
   }
 };
 
-template <Comparison c, class T, bool flush>
-struct CompareWords {
-  static predicate apply(T a, T b) {
-    if constexpr (flush) return Compare<c>::apply(flushed(a), flushed(b));
-    return Compare<c>::apply(a, b);
-  }
-};
-
 template <class T, bool flush>
 LaneFunction comparison_with_signs(Comparison comparison) {
-  switch (comparison) {
-#define WARPSTACK_CASE(name) \
-  case Comparison::name:     \
-    return &run_signs<CompareWords<Comparison::name, T, flush>, predicate, T, T>;
-    WARPSTACK_CASE(eq)
-    WARPSTACK_CASE(ne)
-    WARPSTACK_CASE(lt)
-    WARPSTACK_CASE(le)
-    WARPSTACK_CASE(gt)
-    WARPSTACK_CASE(ge)
-    WARPSTACK_CASE(equ)
-    WARPSTACK_CASE(neu)
-    WARPSTACK_CASE(ltu)
-    WARPSTACK_CASE(leu)
-    WARPSTACK_CASE(gtu)
-    WARPSTACK_CASE(geu)
-    WARPSTACK_CASE(num)
-    WARPSTACK_CASE(nan)
-#undef WARPSTACK_CASE
-  }
-  return nullptr;
+  return of_comparison(comparison, []<Comparison c>() -> LaneFunction {
+    using F = std::conditional_t<flush, CompareFlushed<c>, Compare<c>>;
+    return &run_signs<F, predicate, T, T>;
+  });
 }
 
 template <class F, class... T>

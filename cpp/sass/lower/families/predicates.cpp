@@ -85,6 +85,27 @@ simt::OperandSigns signs_of(const Operand& a, const Operand& b) {
   return signs;
 }
 
+void compare_floats(Lowerer& to, Comparison comparison, bool flush, Slot result, const Operand& a,
+                    const Operand& b) {
+  const simt::OperandSigns signs = signs_of(a, b);
+  to.emit({.operation = Operation::setp,
+           .type = Type::f32,
+           .comparison = comparison,
+           .flush = flush,
+           .signs = signs.bits != 0},
+          result, {to.real_word(a), to.real_word(b)}, signs.bits);
+}
+
+void compare_doubles(Lowerer& to, Comparison comparison, Slot result, Slot a, Slot b,
+                     simt::OperandSigns signs) {
+  to.emit({.operation = Operation::setp,
+           .type = Type::f64,
+           .comparison = comparison,
+           .words = true,
+           .signs = true},
+          result, {a, b}, signs.bits);
+}
+
 void fsetp(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const Comparison comparison = comparison_in(to, form);
@@ -94,15 +115,8 @@ void fsetp(Lowerer& to, Form& form) {
   const Operand& a = form.next();
   const Operand& b = form.next();
   const Condition with = to.condition(form.next());
-  const simt::OperandSigns signs = signs_of(a, b);
-  to.set_predicates(p, q, combination, with, [&](Slot result) {
-    to.emit({.operation = Operation::setp,
-             .type = Type::f32,
-             .comparison = comparison,
-             .flush = flush,
-             .signs = signs.bits != 0},
-            result, {to.real_word(a), to.real_word(b)}, signs.bits);
-  });
+  to.set_predicates(p, q, combination, with,
+                    [&](Slot result) { compare_floats(to, comparison, flush, result, a, b); });
 }
 
 /// DSETP.MIN, DSETP.MAX: whether the first operand is the result, for numbers go before NaN, and
@@ -118,12 +132,7 @@ void select_extreme(Lowerer& to, Form& form, bool is_min) {
   const Slot y = to.real_pair(b);
   const auto compare = [&](Comparison comparison, Slot left, Slot right, simt::OperandSigns signs) {
     const Slot result = to.temporary();
-    to.emit({.operation = Operation::setp,
-             .type = Type::f64,
-             .comparison = comparison,
-             .words = true,
-             .signs = true},
-            result, {left, right}, signs.bits);
+    compare_doubles(to, comparison, result, left, right, signs);
     return result;
   };
   const simt::OperandSigns signs = signs_of(a, b);
@@ -161,12 +170,8 @@ void dsetp(Lowerer& to, Form& form) {
   const Operand& b = form.next();
   const Condition with = to.condition(form.next());
   to.set_predicates(p, q, combination, with, [&](Slot result) {
-    to.emit({.operation = Operation::setp,
-             .type = Type::f64,
-             .comparison = comparison,
-             .words = true,
-             .signs = true},
-            result, {to.real_pair(a), to.real_pair(b)}, signs_of(a, b).bits);
+    const Slot x = to.real_pair(a);
+    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(a, b));
   });
 }
 
@@ -180,14 +185,8 @@ void fset(Lowerer& to, Form& form) {
   const Operand& a = form.next();
   const Operand& b = form.next();
   if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
-  const simt::OperandSigns signs = signs_of(a, b);
   const Slot holds = to.temporary();
-  to.emit({.operation = Operation::setp,
-           .type = Type::f32,
-           .comparison = comparison,
-           .flush = flush,
-           .signs = signs.bits != 0},
-          holds, {to.real_word(a), to.real_word(b)}, signs.bits);
+  compare_floats(to, comparison, flush, holds, a, b);
   constexpr std::uint32_t one = 0x3f800000;
   to.emit(Operation::bit_and, Type::b32, target, {holds, to.frame().literal(is_float ? one : ~0u)});
 }

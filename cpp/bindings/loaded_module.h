@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "bindings/bindings.h"
@@ -54,6 +55,43 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
   py::object traced = py::none();
   if (result.trace) traced = py::cast(std::move(*result.trace));
   return py::make_tuple(traced, result.warp_instructions, result.thread_instructions);
+}
+
+/// The class of loaded modules of PTX or of machine code, by its name in Python.
+template <class LoadedModule>
+py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* name) {
+  using Module = std::remove_cvref_t<decltype(std::declval<LoadedModule&>().module())>;
+  py::class_<LoadedModule> loaded_module(module, name);
+  loaded_module
+      .def(py::init([](std::shared_ptr<Module> text, simt::Device& device) {
+             return std::make_unique<LoadedModule>(std::move(text), device);
+           }),
+           py::arg("module"), py::arg("device"), py::keep_alive<1, 3>())
+      .def(
+          "prepare",
+          [](LoadedModule& loaded, const std::string& kernel) {
+            const simt::KernelProgram& program = loaded.program(kernel);
+            py::dict facts;
+            facts["registers_per_thread"] = program.registers_per_thread;
+            facts["shared_memory_bytes"] = program.shared_bytes;
+            facts["local_memory_bytes"] = program.local_bytes;
+            facts["max_threads"] = program.max_threads;
+            return facts;
+          },
+          py::arg("kernel"))
+      .def(
+          "symbol",
+          [](const LoadedModule& loaded, const std::string& variable) {
+            const auto symbol = loaded.symbol(variable);
+            return py::make_tuple(symbol.address, symbol.bytes);
+          },
+          py::arg("name"))
+      .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
+           py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
+           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
+           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+  return loaded_module;
 }
 
 }  // namespace warpstack::bindings
