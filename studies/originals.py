@@ -36,7 +36,7 @@ MEASURED = pages.REPOSITORY / "data" / "originals" / "measured.csv"
 #: Our own kernels' errors and latencies, as `warpstack figure` left them.
 OURS = {"errors": "mdm-fig5.csv", "latency": "mdm-fig3.csv", "kernels": "gpumech-fig11.csv"}
 GPU = "pascal-mdm"
-ORDERS = ("round_robin", "greedy")
+ORDERS = ("round_robin", "timed")
 #: MDM's Table V, the model of CAL 2019, and this package's own.
 MODELS = (
     *("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "mdm_cal2019"),
