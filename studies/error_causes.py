@@ -37,13 +37,15 @@ NO_NOC = {
 }
 #: With its banks, whose commands take their time at any bandwidth.
 NO_DRAM = {"dram_bandwidth_gbs": PLENTY, "dram_row_bytes": 0}
-NO_MSHRS = {"l1_mshrs": 65536, "l1_mshr_targets": 65536}
+#: With the places of L1, which lines under way keep.
+NO_MSHRS = {"l1_mshrs": 65536, "l1_mshr_targets": 65536, "lines_under_way": "replaceable"}
 NO_QUEUES = {
     "l1_miss_queue_entries": 65536,
     "l2_queue_entries": 65536,
     "l2_mshrs": 65536,
     "l2_mshr_targets": 65536,
     "dram_queue_entries": 65536,
+    "atomic_requests": "per_line",
 }
 #: What is taken away.
 ABLATIONS: dict[str, dict[str, Any]] = {
