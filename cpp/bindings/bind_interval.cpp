@@ -142,6 +142,7 @@ void bind_interval(py::module_& module) {
       .def_readwrite("dram_write_bytes", &interval::ResourceDemands::dram_write_bytes)
       .def_readwrite("missing_loads", &interval::ResourceDemands::missing_loads)
       .def_readwrite("missing_lines", &interval::ResourceDemands::missing_lines)
+      .def_readwrite("hit_bytes", &interval::ResourceDemands::hit_bytes)
       .def_readwrite("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram);

@@ -254,6 +254,9 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   };
   demands.dram_write_bytes = bytes_of(memory::Total::dram_write_sectors);
   demands.dram_bytes = bytes_of(memory::Total::dram_read_sectors) + demands.dram_write_bytes;
+  demands.hit_bytes = bytes_of(memory::Total::l2_read_sector_hits) +
+                      bytes_of(memory::Total::l2_write_sector_hits) +
+                      bytes_of(memory::Total::l2_atomic_sector_hits);
   if (!memory.slice_requests.empty()) {
     demands.hottest_slice_requests =
         std::ranges::max(memory.slice_requests) * static_cast<double>(memory.slice_requests.size());
@@ -283,6 +286,7 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
     demands.dram_bytes += intervals.dram_requests[i] * given_or(intervals.dram_bytes[i], l2_bytes);
     demands.missing_loads += std::min(reads, intervals.memory_instructions[i]);
   }
+  demands.hit_bytes = std::max(demands.read_bytes + demands.write_bytes - demands.dram_bytes, 0.0);
   demands.hottest_slice_requests = demands.read_misses + demands.write_requests;
   return demands.per(sum(intervals.instructions));
 }
@@ -293,8 +297,8 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   for (double* sum :
        {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
         &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
-        &result.dram_write_bytes, &result.missing_loads, &result.hottest_slice_requests,
-        &result.place_wait_l2, &result.place_wait_dram}) {
+        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes,
+        &result.hottest_slice_requests, &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;

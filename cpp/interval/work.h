@@ -23,6 +23,7 @@ struct ResourceDemands {
   double dram_write_bytes = 0;     ///< of them, to DRAM
   double missing_loads = 0;        ///< instructions that wait for L2 or DRAM
   double missing_lines = 1;        ///< read requests of such an instruction that leave the SM
+  double hit_bytes = 0;            ///< of requests that L2 serves without DRAM
   /// Requests of the slice of L2 that gets most, as if all slices got as many.
   double hottest_slice_requests = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the

@@ -42,7 +42,8 @@ struct Request {
 /// What L2 says about a request.
 struct Outcome {
   bool missed : 1;                ///< a sector was not in L2
-  std::uint8_t dram_sectors : 7;  ///< fetched, or for a write miss without a fetch, written
+  bool asks_dram : 1;             ///< L2 answers it when DRAM is done
+  std::uint8_t dram_sectors : 6;  ///< fetched, or for a write miss without a fetch, written
 };
 
 /// One warp instruction of a batch: its requests follow those of the one before.
@@ -101,7 +102,7 @@ class L2Port {
     totals_[Total::l2_read_sectors] += count_sectors(request.mask);
     totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
     settle(result.fetch, eviction);
-    return outcome(result.hit != request.mask, result.fetch);
+    return outcome(result.hit != request.mask, result.fetch, result.fetch);
   }
 
   Outcome write(const Request& request, const ByteMasks& bytes) {
@@ -114,7 +115,7 @@ class L2Port {
     totals_[Total::dram_write_sectors] += count_sectors(result.forward);
     settle(result.fetch, eviction);
     return outcome(
-        result.hit != request.mask,
+        result.hit != request.mask, result.fetch | result.forward,
         result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
   }
 
@@ -129,15 +130,15 @@ class L2Port {
     totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
     totals_[Total::dram_write_sectors] += count_sectors(write.forward);
     settle(read.fetch, eviction);
-    return outcome(read.hit != request.mask, read.fetch);
+    return outcome(read.hit != request.mask, read.fetch, read.fetch);
   }
 
   void settle(SectorMask fetch, const Cache::Eviction& eviction) {
     totals_[Total::dram_read_sectors] += count_sectors(fetch);
     totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
   }
-  static Outcome outcome(bool missed, SectorMask moved) {
-    return {missed, static_cast<std::uint8_t>(count_sectors(moved) & 127)};
+  static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
+    return {missed, asks_dram, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
   }
 
   Cache& cache_;
@@ -254,12 +255,14 @@ class alignas(128) Sm {
       const std::size_t last = first_request_of(a + 1);
       for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
+        bool asks_dram = false;
         const Request& first = requests_[i];
         one.l2_requests = 1;
         do {
           const Outcome outcome = outcomes_[requests_[i].owner][i];
           one.l2_request_sectors += count_sectors(requests_[i].mask);
           one.dram_requests |= outcome.missed;
+          asks_dram |= outcome.asks_dram;
           one.dram_sectors += outcome.dram_sectors;
           ++i;
         } while (i < last && requests_[i].continues);
@@ -274,7 +277,7 @@ class alignas(128) Sm {
         seen.l2_request_sectors += one.l2_request_sectors;
         seen.dram_requests += one.dram_requests;
         seen.dram_sectors += one.dram_sectors;
-        seen.event = std::max(seen.event, one.dram_requests ? MissEvent::dram : MissEvent::l2_hit);
+        seen.event = std::max(seen.event, asks_dram ? MissEvent::dram : MissEvent::l2_hit);
       }
       if (is_flushing_) continue;
       if (timed_) timed_->settle(issued_[a], worker.per_row);

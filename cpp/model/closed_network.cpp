@@ -59,11 +59,11 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   }
   stations[request_network] = shared(sent * noc_cycles_per_byte);
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
-  // The slice that is asked most; what it moves is in proportion.
+  // The slice that is asked most; what it moves is in proportion. What DRAM serves passes it by.
   const double requests = demands.read_misses + demands.write_requests;
   double slice_cycles = demands.hottest_slice_requests / gpu.l2_requests_per_cycle;
   if (gpu.l2_bytes_per_cycle > 0 && requests > 0) {
-    const double bytes = demands.read_bytes * demands.hottest_slice_requests / requests;
+    const double bytes = demands.hit_bytes * demands.hottest_slice_requests / requests;
     slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
   }
   stations[slice] = shared(slice_cycles);
@@ -277,6 +277,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   interval::ResourceDemands loads = demands;
   loads.write_requests = loads.write_bytes = loads.dram_write_bytes = 0;
   loads.dram_bytes -= demands.dram_write_bytes;
+  loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
   loads.hottest_slice_requests = loads.read_misses;
   const Stations stations =
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);

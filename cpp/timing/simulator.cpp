@@ -61,7 +61,7 @@ class SimulatedGpu {
       const Ticks now = next_instant();
       if (now == never) break;
       if (next_sample_ != never) sample(now);
-      if (options_.max_cycles > 0 && now >= options_.max_cycles * ticks_per_cycle && !done()) {
+      if (options_.max_cycles > 0 && now > options_.max_cycles * ticks_per_cycle && !done()) {
         fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
              ") is not done after max_cycles = " + std::to_string(options_.max_cycles) +
              " cycles; raise it, or see what its warps wait for:");

@@ -456,8 +456,8 @@ void Sm::explain(std::string& text, std::size_t most) const {
               std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
     } else if (need_[slot] == Need::load_store_unit && !lsu_.is_idle()) {
-      text += "waits for the load-store unit, which waits for " +
-              std::string(name_of(lsu_.cause_of_waiting()));
+      text += "waits for the load-store unit, whose time counts as " +
+              std::string(name_of(lsu_.cause_of_waiting())) + " in the CPI stack";
     } else {
       text += "ready";
     }

@@ -200,6 +200,7 @@ class ResourceDemands:
     dram_write_bytes: float
     missing_loads: float
     missing_lines: float
+    hit_bytes: float
     hottest_slice_requests: float
     place_wait_l2: float
     place_wait_dram: float

@@ -419,8 +419,8 @@ def predict(
     selection, misses, merge_threshold
         As for `warpstack.interval_profile`.
     access_order
-        In which order the warps of an SM access memory: ``round_robin`` or ``greedy``; see
-        `warpstack.MemorySystem`. Greedy is nearer to the truth where the scheduler is.
+        In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for,
+        ``round_robin`` or ``greedy``; see `warpstack.MemorySystem`.
     flush_l2
         Empty L2 between kernels.
     progress

@@ -15,7 +15,7 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, value_fields
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.prediction import evaluate, model_list
 from warpstack.tables import checked_table, require
@@ -29,17 +29,25 @@ BASELINE = "baseline"
 
 
 class Change(NamedTuple):
-    """Fields of `Gpu` that one factor changes; those that are 0, which means off, stay."""
+    """Fields of `Gpu` that one factor changes; those that are 0, which means off, stay.
+
+    The fields in `inverse` are divided by it: times that belong to a bandwidth.
+    """
 
     factor: float
     fields: tuple[str, ...]
+    inverse: tuple[str, ...] = ()
 
 
 #: What `what_if` changes by default: each resource doubled, each latency halved.
 CHANGES = {
     "2 x SMs": Change(2, ("num_sms",)),
     "2 x MSHRs": Change(2, ("l1_mshrs", "noc_queue_entries")),
-    "2 x NoC": Change(2, ("noc_bandwidth_gbs", "noc_sm_bytes_per_cycle")),
+    "2 x NoC": Change(
+        2,
+        ("noc_bandwidth_gbs", "noc_sm_bytes_per_cycle", "l2_slice_bytes_per_cycle"),
+        inverse=("l2_slice_request_cycles",),
+    ),
     "2 x DRAM bandwidth": Change(2, ("dram_bandwidth_gbs",)),
     "2 x L2 size": Change(2, ("l2_size_kib",)),
     "2 x issue width": Change(2, ("issue_width",)),
@@ -53,10 +61,20 @@ _READ = ("app", "model", "change", "speedup")
 
 
 def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
-    """Return the fields of `CHANGES` with their new values for a GPU."""
-    # Whole numbers stay whole: the factors that are not, halves, are those of latencies.
+    """Return the fields of `CHANGES` with their new values for a GPU, as far as their ranges go."""
+    ranges = {f.name: (f.metadata["at_least"], f.metadata["at_most"]) for f in value_fields()}
+    # The way to L2 contains that to L1.
+    ranges["l2_latency"] = (gpu.l1_latency, ranges["l2_latency"][1])
+
+    def times(field: str, factor: float) -> Any:
+        value = getattr(gpu, field)
+        least, most = ranges[field]
+        # Whole numbers stay whole: the factors that are not, halves, are those of times.
+        return value and min(max(value * factor, least), most)
+
     return {
-        name: {field: getattr(gpu, field) * change.factor for field in change.fields}
+        name: {field: times(field, change.factor) for field in change.fields}
+        | {field: times(field, 1 / change.factor) for field in change.inverse}
         for name, change in CHANGES.items()
     }
 
@@ -88,8 +106,8 @@ def what_if(
         Names of models, or ``all``.
     changes
         New values by field of `Gpu`, by the name of the change. By default nine: SMs, MSHRs, NoC
-        bandwidth (that of the SMs' ports, too), DRAM bandwidth, size of L2 and issue width doubled;
-        the latencies of L1, L2 and DRAM halved. Of a streaming L1, the entries of the NoC queue
+        bandwidth (that of the ports of SMs and slices, too), DRAM bandwidth, size of L2 and issue
+        width doubled; the latencies of L1, L2 and DRAM halved; each as far as its range goes. Of a streaming L1, the entries of the NoC queue
         are doubled with the MSHRs, whose place they take.
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the

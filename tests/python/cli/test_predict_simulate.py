@@ -138,6 +138,24 @@ class TestReasons:
             rf"1 stream, gpumech: {what}longer than the queueing delay of the model", short
         )
 
+    def test_a_channel_that_everybody_wants(self, run):
+        """3,584 lines of 128 bytes, all in one of 24 channels: 20 GB/s of 480, 32,113 cycles at 1.4 GHz."""
+        k = ws.patterns.KernelBuilder("camp", grid=56, block=256)
+        for i in range(8):
+            address = BASE + (k.thread // 32) * 6144 * 8 + i * 6144
+            k.emit("LDG.E", dst=2 + i, src=1, address=address)
+        for i in range(8):
+            k.emit("FFMA", dst=20, src=(2 + i, 20))
+        k.emit("EXIT")
+        plain = [part for item in PLAIN.items() for part in ("--set", "{}={}".format(*item))]
+        (sentence,) = reasons(run([k.build()], "-m", "closed_network", *plain))
+        busy = re.fullmatch(
+            r"1 camp, closed_network: saturation: one channel of DRAM is busy for (\d+) % of the simulated "
+            r"cycles, a limit that is not in the model",
+            sentence,
+        )
+        assert 95 <= int(busy[1]) <= 100
+
     def test_round_trips_on_top_of_a_limit(self, run):
         """A saturated NoC, and MDM's batches of misses that wait for MSHRs besides."""
         kernel = ws.patterns.gather(loads=4, blocks=112, footprint_mib=64)

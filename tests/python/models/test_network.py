@@ -30,6 +30,7 @@ DEMANDS = (
     "dram_write_bytes",
     "missing_loads",
     "missing_lines",
+    "hit_bytes",
     "hottest_slice_requests",
     "place_wait_l2",
     "place_wait_dram",
@@ -193,6 +194,8 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "missing_loads": np.minimum(table["read_misses"], table["memory_instructions"]).sum() / n,
         "hottest_slice_requests": requests.sum() / n,
     }
+    moved = demands["read_bytes"] + demands["write_bytes"]
+    demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
     nothing = {"dram_write_bytes": 0, "missing_lines": 1, "place_wait_l2": 0, "place_wait_dram": 0}
     [wave] = profile.waves(gpu)
     alone = n / gpu.issue_width + table["stall_cycles"].sum()
@@ -412,3 +415,39 @@ def test_many_kernels_at_once_equal_one_by_one():
         for k, profile in enumerate(profiles_):
             one = ws.models.evaluate(profile, gpu, MODEL)
             assert table["ipc"][c, k] == one.ipc
+
+
+@pytest.mark.parametrize(
+    ("policy", "bytes_", "asks_dram"),
+    [
+        ("write_validate", 4, False),
+        ("fetch_on_partial_write", 4, False),
+        ("fetch_on_partial_write", 2, True),
+        ("fetch_on_write", 4, True),
+        ("no_allocate", 4, True),
+    ],
+)
+def test_a_warp_waits_for_dram_where_its_store_goes_there(policy, bytes_, asks_dram):
+    """One warp with one store that misses: L2 answers after 120 cycles, DRAM 220 later."""
+    k = ws.patterns.KernelBuilder("store", grid=1, block=32)
+    opcode = {4: "STG.E", 2: "STG.E.U16"}[bytes_]
+    k.emit(opcode, src=(2, 4), address=(1 << 30) + 4 * k.thread)
+    k.emit("EXIT")
+    kernel = k.build()
+    gpu = plain_pascal(l2_write_miss=policy, store_acknowledgement="awaited")
+    simulated = ws.simulate(kernel, gpu).cycles
+    (cycles,) = ws.predict(kernel, gpu, MODEL)["cycles"]
+    expected = 340 if asks_dram else 120
+    assert expected <= simulated < expected + 30
+    assert expected <= cycles < expected + 30
+
+
+def test_what_dram_serves_passes_the_data_port_of_a_slice_by():
+    """Lines that L2 does not have are limited by NoC and DRAM, not by the bytes that L2 reads."""
+    kernel = ws.patterns.stream(loads=4, blocks=112)
+    gpu = plain_pascal(store_acknowledgement="none")
+    wide, narrow = (
+        [ws.simulate(kernel, one).cycles, ws.predict(kernel, one, MODEL)["cycles"][0]]
+        for one in (gpu, gpu.replace(l2_slice_bytes_per_cycle=2))
+    )
+    assert wide == narrow

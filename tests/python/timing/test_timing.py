@@ -430,7 +430,11 @@ class TestErrors:
         kernel = ws.patterns.strided(gs=32, blocks=28, iterations=2)
         with pytest.raises(ws.InputError, match=r"max_cycles = 50 .*\n.* SM 0, block 0, warp 0"):
             ws.simulate(kernel, pascal, max_cycles=50)
-        assert ws.simulate(kernel, pascal, max_cycles=10**6).cycles > 50
+        cycles = ws.simulate(kernel, pascal).cycles
+        assert cycles > 50
+        assert ws.simulate(kernel, pascal, max_cycles=cycles).cycles == cycles
+        with pytest.raises(ws.InputError, match="is not done after max_cycles"):
+            ws.simulate(kernel, pascal, max_cycles=cycles - 1)
 
     @pytest.mark.parametrize("argument", ["max_cycles", "sample_cycles"])
     @pytest.mark.parametrize("value", [0, -1, 1.5, True, 2**60, "a"])

@@ -644,7 +644,10 @@ class PlainMemorySystem:
         return [("write_back", line, touched, False, writer)]
 
     def serve(self, request, l1, totals):
-        """Serve a request in L2. Return (sectors, whether one missed, sectors moved by DRAM)."""
+        """Serve a request in L2.
+
+        Return (sectors, whether one missed, sectors moved by DRAM, whether DRAM must be asked).
+        """
         kind, line, part, evict_first, row = request
         serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
         for l2_line, _ in self.l2_lines(line, part, l1):
@@ -656,10 +659,10 @@ class PlainMemorySystem:
         """Count what L2 said about a request of an access."""
         kind, _, _, _, row = request
         if kind == "write_back":
-            rows.setdefault(row, Counter()).update(leaving(*outcome))
+            rows.setdefault(row, Counter()).update(leaving(*outcome[:3]))
         else:
-            seen.update(leaving(*outcome))
-            seen["event"] = max(seen["event"], 2 if outcome[1] else 1)
+            seen.update(leaving(*outcome[:3]))
+            seen["event"] = max(seen["event"], 2 if outcome[3] else 1)
 
     def l2_lines(self, l1_line, touched, l1):
         """Regroup {sector of an L1 line: bytes} by L2 line."""
@@ -685,10 +688,10 @@ class PlainMemorySystem:
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch)
-        return missed, moved
+        return missed, moved, moved > 0
 
     def l2_write(self, l1_line, touched, l1, totals, evict_first):
-        missed, moved = False, 0
+        missed, moved, asks = False, 0, False
         for line, part in self.l2_lines(l1_line, touched, l1):
             hits, fetch, forward, written_back = self.l2.write(line, part, 0, evict_first)
             totals.update(
@@ -698,7 +701,8 @@ class PlainMemorySystem:
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch) or len(set(part) - hits)
-        return missed, moved
+            asks |= bool(fetch or forward)
+        return missed, moved, asks
 
     def l2_atomic(self, l1_line, touched, l1, totals, evict_first):
         missed, moved = False, 0
@@ -710,4 +714,4 @@ class PlainMemorySystem:
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch)
-        return missed, moved
+        return missed, moved, moved > 0

@@ -171,8 +171,8 @@ def services(d, gpu):
     requests = d["read_misses"] + d["write_requests"]
     at_slice = d["hottest_slice_requests"] / gpu["l2_requests_per_cycle"]
     if gpu["l2_bytes_per_cycle"] and requests:
-        read = d["read_bytes"] / requests  # bytes per request
-        at_slice = max(at_slice, d["hottest_slice_requests"] * read / gpu["l2_bytes_per_cycle"])
+        served = d["hit_bytes"] / requests  # bytes per request
+        at_slice = max(at_slice, d["hottest_slice_requests"] * served / gpu["l2_bytes_per_cycle"])
     at_dram = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     if d["dram_bytes"]:
         written = d["dram_write_bytes"]
@@ -307,6 +307,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
         read = d["dram_bytes"] - d["dram_write_bytes"]
         loads = {"dram_bytes": read, "hottest_slice_requests": d["read_misses"]}
+        loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
         own, shared = services(d | no_writes | loads, gpu)
         bursts = {name: first * s for name, s in own.items() if name != "issue"}
         bursts |= {name: of_all * s for name, s in shared.items()}

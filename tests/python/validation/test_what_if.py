@@ -8,6 +8,8 @@ import pytest
 import warpstack as ws
 from warpstack.validation.what_if import CHANGES, best_changes, default_changes
 
+BASE = 1 << 30
+
 
 def table(app, **points):
     """Return rows of an application: for each model its points by change, from a baseline of 1000."""
@@ -161,7 +163,37 @@ class TestWhatIf:
             changed = gpu.replace(**values)
             factor = 0.5 if "/ 2" in label else 2
             for field, value in values.items():
-                assert value == factor * getattr(gpu, field) == getattr(changed, field)
+                if field == "l2_slice_request_cycles":  # a time, and at least 1
+                    assert value == max(getattr(gpu, field) / factor, 1)
+                else:
+                    assert value == factor * getattr(gpu, field)
+                assert value == getattr(changed, field)
+
+    def test_default_changes_stay_in_the_ranges(self, pascal):
+        """The way to L2 is not shorter than that to L1, and 2^20 MSHRs are the most that there can be."""
+        gpu = pascal.replace(l1_latency=80, l1_mshrs=1 << 20)
+        changes = default_changes(gpu)
+        assert changes["L2 latency / 2"] == {"l2_latency": 80}
+        assert changes["2 x MSHRs"]["l1_mshrs"] == 1 << 20
+        for values in changes.values():
+            gpu.replace(**values)
+
+    def test_a_noc_of_twice_the_bandwidth_has_such_ports(self, pascal):
+        """What L2 serves takes 4 of 8 cycles at a slice's port, which gets as much wider as the NoC."""
+        k = ws.patterns.KernelBuilder("resident", grid=56, block=256)
+        for i in range(8):
+            address = BASE + (16 * k.thread + (i << 16)) % (1 << 19)
+            k.emit("LDG.E.128.STRONG.GPU", dst=8 + 4 * i, src=2, address=address)
+        k.emit("EXIT")
+        kernel = k.build()
+
+        def warm(gpu):
+            simulator = ws.Simulator(gpu)
+            simulator.run(kernel)
+            return simulator.run(kernel).cycles
+
+        change = default_changes(pascal)["2 x NoC"]
+        assert warm(pascal) / warm(pascal.replace(**change)) > 1.5
 
     def test_streaming_caches_have_no_mshrs(self, pascal):
         gpu = pascal.replace(noc_queue_entries=64)

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from warpstack import _core
 from warpstack.interval.profile import warp_groups
 from warpstack.memory.caches import ORDERS
@@ -35,11 +37,15 @@ _OTHER_MISSES = 1.25
 _SATURATED = 0.9
 #: Part of an error, or of the simulated cycles, that one thing must take to explain them.
 _MOST = 0.5
+#: Times the requests of the mean channel from which on the load of channels is uneven.
+_UNEVEN = 1.25
 #: Times the work of equal warps from which on warps are unequal.
 _UNEQUAL = 2.0
 
 #: The unit that sends a request or wavefront of an SM per cycle.
 _LSU = "the load-store unit"
+#: Where addresses are not spread over all of them.
+_CHANNEL = "one channel of DRAM"
 #: What a model with a limit for a resource reads.
 _FIELDS = {"the NoC": "noc_bandwidth_gbs", "DRAM": "dram_bandwidth_gbs", "L2": "l2_slices"}
 
@@ -265,12 +271,20 @@ def _busy(known: _Kernel) -> dict[str, float]:
         "DRAM": dram * gpu.clock_ghz / (gpu.dram_bandwidth_gbs * cycles),
         "L2": totals["noc_request_packets"] * gpu.l2_slice_request_cycles / per_slice,
     }
+    requests = np.array(known.memory._core.slice_requests)
+    if requests.sum() > 0:
+        # Of those that come to a channel as large a part misses as elsewhere.
+        channels = requests.reshape(gpu.dram_channels or gpu.l2_slices, -1).sum(axis=1)
+        if (uneven := channels.max() / channels.mean()) > _UNEVEN:
+            parts[_CHANNEL] = uneven * parts["DRAM"]
     # What stores leave behind goes to DRAM after the last cycle.
     return {name: min(parts[name], 1.0) for name in sorted(parts, key=lambda name: -parts[name])}
 
 
 def _knows(model: str, resource: str) -> bool:
     """Return whether a model of the core has a limit for a resource."""
+    if resource == _CHANNEL:
+        return False
     if resource == _LSU:
         return bool(_core.reads_phases(model))
     return _FIELDS[resource] in _core.model_fields(model)

@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
                 return _finished(dialect.read(sections), place)
     raise InputError(
         f"{where}: not a reference that warpstack knows; expected what ncu --csv or nvprof --csv "
-        "writes, or a table with a column kernel"
+        "writes, or a table (CSV) with a column kernel, such as `warpstack simulate --csv` prints"
     )
 
 
