@@ -197,10 +197,11 @@ void bmov(Lowerer& to, Form& form) {
 void warpsync(Lowerer& to, Form& form) {
   simt::Collective collective;
   const bool is_collective = form.take("COLLECTIVE");
+  bool is_exclusive = false;
   if (form.take("ALL")) {
     collective.members = to.frame().literal(~0u);
   } else {
-    form.take("EXCLUSIVE");  // lanes with other masks are apart here anyway
+    is_exclusive = form.take("EXCLUSIVE");
     take_condition(to, form);
     collective.members = to.integer(form.next());
   }
@@ -217,6 +218,17 @@ void warpsync(Lowerer& to, Form& form) {
   }
   to.emit(Action::warp_sync, static_cast<std::uint32_t>(to.program().collectives.size()));
   to.program().collectives.push_back(collective);
+  if (!is_exclusive) return;
+  // Lanes with other masks would have to go on apart, which they do not here: a trap says so.
+  simt::Collective match;
+  match.mode = 1;
+  match.a = collective.members;
+  match.result = to.temporary();
+  match.predicate = to.temporary();
+  to.emit(Action::match, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(match);
+  to.require({match.predicate, true});
+  to.emit(Action::trap);
 }
 
 /// The barrier's number and, where all of the block are not meant, how many threads it is for. One
