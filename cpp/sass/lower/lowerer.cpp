@@ -239,9 +239,10 @@ Slot Lowerer::packed(const Operand& operand, bool is_wide) {
   }
   const Slot words = operand.kind == Operand::Kind::integer
                          ? frame_.literal_pair(static_cast<std::uint64_t>(operand.integer))
-                         : pair(operand);
+                         : pair(without(operand, negation));
   const Slot value = temporary();
   emit(Operation::pack, Type::b64, value, {words});
+  if (operand.negated) emit(Operation::neg, Type::s64, value, {value});
   return value;
 }
 

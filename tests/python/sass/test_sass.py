@@ -343,13 +343,3 @@ class TestSources:
         kind = "unsigned long long"
         got = self.run(arch, (kind, kind, text), values, np.zeros(32, np.uint64))
         np.testing.assert_array_equal(got, values[:32] - (values[32:] << np.uint64(5)))
-
-
-@needs_tools
-def test_places_that_the_driver_fills_and_that_are_not_known_are_refused():
-    source = """extern "C" __global__ void k(unsigned* o) {
-      asm("mov.u32 %0, %%total_smem_size;" : "=r"(o[0]));
-    }"""
-    module = ws.cuda.compile(source, machine_code="sm_90", device=ws.cuda.Device(0.1))
-    with pytest.raises(InputError, match=r"what the driver puts at c\[0x0\]\[0x114\] is not known"):
-        module.kernel("k")

@@ -186,7 +186,7 @@ def test_masks_that_differ_from_lane_to_lane(arch, same):
     if arch in ("sm_75", "sm_80"):
         same(arch, body, np.zeros(32, np.uint32), masks)
         return
-    with pytest.raises(InputError, match="WARPSYNC.EXCLUSIVE.*executed a trap"):
+    with pytest.raises(InputError, match=r"WARPSYNC\.EXCLUSIVE.*executed a trap"):
         same(arch, body, np.zeros(32, np.uint32), masks)
 
 

@@ -93,8 +93,14 @@ void add_pairs(Lowerer& to, Form& form) {
   to.emit(Operation::unpack, Type::b64, target, {sum});
 }
 
+void viadd(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
+}
+
 void iadd(Lowerer& to, Form& form) {
-  if (!form.take("64")) to.refuse("only IADD.64 is executed");
+  if (!form.take("64")) return viadd(to, form);
   add_pairs<2>(to, form);
 }
 
@@ -272,12 +278,6 @@ void imnmx(Lowerer& to, Form& form) {
   to.emit(Operation::min, type, lesser, {a, b});
   to.emit(Operation::max, type, greater, {a, b});
   to.emit(Operation::selp, Type::b32, target, {lesser, greater, to.positive(least)});
-}
-
-void viadd(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
-  const Slot a = to.integer(form.next());
-  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
 }
 
 /// The lesser or greater of a sum and a third value.
