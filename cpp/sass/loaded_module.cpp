@@ -14,13 +14,12 @@ bool is_in_memory(const Section& section) { return section.bank() < 0 || section
 
 LoadedModule::LoadedModule(std::shared_ptr<const Module> module, simt::Device& device)
     : module_(std::move(module)), device_(device) {
-  // Later ones have block sizes and all else at other places of constant bank 0.
-  constexpr std::uint32_t last_known = 99;
+  constexpr std::uint32_t last_known = 121;
   if (module_->arch == 0 || module_->arch > last_known) {
     throw InputError(
         module_->file + ": machine code for " +
         (module_->target.empty() ? "an architecture that is not named" : module_->target) +
-        " is not executed; compile for sm_75 to sm_90");
+        " is not executed; compile for sm_75 to sm_121");
   }
   try {
     place_sections();

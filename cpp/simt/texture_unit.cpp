@@ -59,16 +59,20 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     position[d] = integer(first + d);
     coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[first + d], lane));
   }
+  // An index without a sign: one that is too large is the last one.
+  const std::int64_t number = access.layered ? lane_u32(registers, access.coordinates[0], lane) : 0;
   std::array<std::uint32_t, 4> texel;
   if (access.cube) {
-    texel = sample_cube(memory_, texture, coordinates, access.layered ? integer(0) : 0);
+    texel = sample_cube(memory_, texture, coordinates, number);
   } else {
     // A layer is a texture of its own, made here; others are not copied.
     std::optional<Texture> layer;
-    if (access.layered) layer = layer_of(texture, integer(0));
+    if (access.layered) layer = layer_of(texture, number);
     const Texture& plane = layer ? *layer : texture;
-    texel = access.fetch ? fetch(memory_, plane, access.dimensions, position)
-                         : sample(memory_, plane, access.dimensions, coordinates);
+    const bool is_line = lines_are_planes_ && access.dimensions == 2 && plane.dimensions == 1;
+    const std::uint32_t dimensions = is_line ? 1 : access.dimensions;
+    texel = access.fetch ? fetch(memory_, plane, dimensions, position)
+                         : sample(memory_, plane, dimensions, coordinates);
   }
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     write_lane(registers, access.values[e], 4, lane, texel[e]);

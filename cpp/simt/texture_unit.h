@@ -19,7 +19,8 @@ class TextureUnit {
         memory_(execution.device.memory),
         faults_(faults),
         spaces_(spaces),
-        races_(races) {}
+        races_(races),
+        lines_are_planes_(program_.source == "sass") {}
 
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
@@ -37,6 +38,8 @@ class TextureUnit {
   Faults& faults_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;
+  /// Machine code samples textures of one dimension as if they had a second one.
+  const bool lines_are_planes_;
 };
 
 }  // namespace warpstack::simt

@@ -23,5 +23,6 @@ Family atomic_family(std::string_view base);
 Family control_family(std::string_view base);
 Family warp_family(std::string_view base);
 Family matrix_family(std::string_view base);
+Family texture_family(std::string_view base);
 
 }  // namespace warpstack::sass

@@ -5,21 +5,13 @@
 
 #include "common/error.h"
 #include "sass/lower/built_ins.h"
+#include "sass/lower/driver_constants.h"
 #include "sass/lower/lowerer.h"
 #include "simt/device_memory.h"
 
 namespace warpstack::sass {
 namespace {
 
-/// Places in constant bank 0 that every kernel finds filled, as ptxas uses them: sizes of a block
-/// and of the grid, the windows of shared and local memory, the end of a thread's local memory.
-constexpr std::uint32_t block_size_at = 0x0;
-constexpr std::uint32_t grid_size_at = 0xc;
-constexpr std::uint32_t shared_window_at = 0x18;
-constexpr std::uint32_t local_window_at = 0x20;
-constexpr std::uint32_t stack_top_at = 0x28;
-constexpr std::uint32_t dynamic_shared_bytes_at = 0x2c;
-constexpr std::uint32_t launch_number_at = 0x30;
 /// Of the threads of a kernel whose functions call themselves, as far as nobody says how deep.
 constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
 
@@ -76,17 +68,23 @@ void add_banks(const Module& module, const Kernel& kernel, const SectionAddresse
   std::vector<std::byte>& first = program.constant_banks[0].bytes;
   // What lies before the parameters is the driver's: zero, as far as it is not filled here.
   first.resize(kernel.parameter_base);
-  put(first, shared_window_at, simt::shared_window);
-  put(first, local_window_at, simt::local_window);
-  put(first, stack_top_at, static_cast<std::uint32_t>(program.local_bytes));
+  const DriverConstants places = driver_constants(module.arch);
+  if (places.shared_window != DriverConstants::nowhere) {
+    put(first, places.shared_window, simt::shared_window);
+  }
+  put(first, places.local_window, simt::local_window);
+  put(first, places.stack_top, static_cast<std::uint32_t>(program.local_bytes));
   for (std::uint8_t component = 0; component < 3; ++component) {
     program.launch_words.push_back(
-        {block_size_at + 4u * component, simt::Special::ntid, component});
+        {places.block_size + 4u * component, simt::Special::ntid, component});
     program.launch_words.push_back(
-        {grid_size_at + 4u * component, simt::Special::nctaid, component});
+        {places.grid_size + 4u * component, simt::Special::nctaid, component});
   }
-  program.launch_words.push_back({dynamic_shared_bytes_at, simt::Special::dynamic_smem_size, 0});
-  program.launch_words.push_back({launch_number_at, simt::Special::gridid, 0});
+  if (places.dynamic_shared_bytes != DriverConstants::nowhere) {
+    program.launch_words.push_back(
+        {places.dynamic_shared_bytes, simt::Special::dynamic_smem_size, 0});
+  }
+  program.launch_words.push_back({places.launch_number, simt::Special::gridid, 0});
   program.parameter_offset = kernel.parameter_base;
   for (const Section& section : module.sections) {
     const int number = section.bank();

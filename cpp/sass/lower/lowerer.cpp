@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "sass/lower/driver_constants.h"
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -33,11 +36,17 @@ std::string operands_text(const Instruction& instruction) {
 Family find_family(std::string_view base) {
   if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
     base.remove_prefix(1);
+    if (base.starts_with('U')) return nullptr;
+    for (const auto part :
+         {integer_family, bit_family, real_family, conversion_family, predicate_family}) {
+      if (const Family family = part(base)) return family;
+    }
+    return nullptr;
   }
   constexpr Family (*parts[])(std::string_view) = {
-      integer_family,    bit_family,       real_family,     half_family,
-      conversion_family, predicate_family, movement_family, memory_family,
-      atomic_family,     control_family,   warp_family,     matrix_family};
+      integer_family,   bit_family,      real_family,   half_family,   conversion_family,
+      predicate_family, movement_family, memory_family, atomic_family, control_family,
+      warp_family,      matrix_family,   texture_family};
   for (const auto part : parts) {
     if (const Family family = part(base)) return family;
   }
@@ -70,6 +79,7 @@ void Lowerer::lower(const Instruction& instruction) {
   const std::size_t first = function_.steps.size();
   row_step_ = first;
   guard_ = {};
+  applied_.assign(instruction.operands.size() + 1, 0);
   if (instruction.is_guarded) guard_ = condition(instruction.guard);
   Form form(instruction);
   const Family family = find_family(form.base());
@@ -81,14 +91,36 @@ void Lowerer::lower(const Instruction& instruction) {
     if (what.starts_with("kernel ")) throw;
     refuse(what);
   }
-  if (!form.left().empty()) {
-    refuse("its modifier ." + std::string(form.left()) + " is not executed");
-  }
+  refuse_rest(form);
   if (function_.steps.size() == first) emit(Action::nothing);
   function_.steps[first].begins = true;
   row_step_ = std::min(row_step_, function_.steps.size() - 1);
   add_row(instruction);
   frame_.end_instruction();
+}
+
+void Lowerer::refuse_rest(const Form& form) const {
+  if (!form.left().empty()) {
+    refuse("its modifier ." + std::string(form.left()) + " is not executed");
+  }
+  if (form.more()) refuse("operand " + form.peek().text + " is one too many");
+  const auto check = [this](const Operand& operand, std::uint8_t applied) {
+    const char* part = nullptr;
+    if (operand.negated && (applied & negation) == 0) {
+      part = "sign";
+    } else if (operand.complement && (applied & complement) == 0) {
+      part = "~";
+    } else if (operand.absolute && (applied & absolute) == 0) {
+      part = "| |";
+    } else if (!operand.suffix.empty() && (applied & suffix) == 0) {
+      part = "suffix";
+    }
+    if (part != nullptr) refuse("operand " + operand.text + ": its " + part + " is not executed");
+  };
+  for (std::size_t i = 0; i < instruction_->operands.size(); ++i) {
+    check(instruction_->operands[i], applied_[i]);
+  }
+  if (instruction_->is_guarded) check(instruction_->guard, applied_.back());
 }
 
 void Lowerer::add_row(const Instruction& instruction) {
@@ -124,14 +156,13 @@ Slot Lowerer::word(const Operand& operand) {
     case Operand::Kind::uniform:
       return operand.index == zero_uniform ? Frame::zero : frame_.uniform(operand.index);
     case Operand::Kind::integer:
+      return frame_.literal(static_cast<std::uint32_t>(number(operand)));
+    case Operand::Kind::real:  // a decimal without a point
+      if (operand.real != static_cast<double>(static_cast<std::int32_t>(operand.integer))) break;
       return frame_.literal(static_cast<std::uint32_t>(operand.integer));
-    case Operand::Kind::real:
-      return frame_.literal(static_cast<std::uint32_t>(operand.integer));
-    case Operand::Kind::constant: {
+    case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
-      const auto offset = static_cast<std::uint32_t>(operand.integer);
-      return frame_.constant(operand.bank, offset);
-    }
+      return frame_.constant(operand.bank, constant_offset(operand));
     default:
       break;
   }
@@ -139,9 +170,9 @@ Slot Lowerer::word(const Operand& operand) {
 }
 
 Slot Lowerer::integer(const Operand& operand) {
-  if (!operand.suffix.empty()) refuse("operand " + operand.text + ": its suffix is not executed");
   Slot value = word(operand);
   if (operand.kind == Operand::Kind::integer || operand.kind == Operand::Kind::real) return value;
+  applies(operand, negation | complement | absolute);
   const auto change = [&](Operation operation) {
     const Slot result = temporary();
     emit(operation, Type::s32, result, {value});
@@ -158,9 +189,12 @@ Slot Lowerer::integer(const Operand& operand) {
 }
 
 Slot Lowerer::real_word(const Operand& operand) {
-  if (!operand.suffix.empty()) refuse("operand " + operand.text + ": its suffix is not executed");
   if (operand.kind == Operand::Kind::real) {
-    return frame_.literal(std::bit_cast<std::uint32_t>(static_cast<float>(operand.real)));
+    const auto value = static_cast<float>(operand.real);
+    if (std::isinf(value) && !std::isinf(operand.real)) {
+      refuse("operand " + operand.text + " is not a number of single precision");
+    }
+    return frame_.literal(std::bit_cast<std::uint32_t>(value));
   }
   return word(operand);
 }
@@ -168,6 +202,7 @@ Slot Lowerer::real_word(const Operand& operand) {
 Slot Lowerer::signed_real_word(const Operand& operand) {
   Slot value = real_word(operand);
   if (operand.kind == Operand::Kind::real) return value;
+  applies(operand, negation | absolute);
   const auto change = [&](Operation operation) {
     const Slot result = temporary();
     emit(operation, Type::f32, result, {value});
@@ -184,10 +219,10 @@ Slot Lowerer::pair(const Operand& operand) {
   }
   switch (operand.kind) {
     case Operand::Kind::integer:
-      return frame_.literal_pair(static_cast<std::uint64_t>(operand.integer));
+      return frame_.literal_pair(static_cast<std::uint64_t>(number(operand)));
     case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
-      return frame_.constant_pair(operand.bank, static_cast<std::uint32_t>(operand.integer));
+      return frame_.constant_pair(operand.bank, constant_offset(operand));
     case Operand::Kind::reg:
     case Operand::Kind::uniform:
       return word(operand);
@@ -197,12 +232,26 @@ Slot Lowerer::pair(const Operand& operand) {
   refuse("operand " + operand.text + " is not a 64-bit value");
 }
 
+Slot Lowerer::packed(const Operand& operand, bool is_wide) {
+  if (operand.kind == Operand::Kind::integer && !is_wide &&
+      number(operand) > std::numeric_limits<std::int32_t>::max()) {
+    refuse("operand " + operand.text + ": how it is extended to 64 bits is not known");
+  }
+  const Slot words = operand.kind == Operand::Kind::integer
+                         ? frame_.literal_pair(static_cast<std::uint64_t>(operand.integer))
+                         : pair(without(operand, negation));
+  const Slot value = temporary();
+  emit(Operation::pack, Type::b64, value, {words});
+  if (operand.negated) emit(Operation::neg, Type::s64, value, {value});
+  return value;
+}
+
 Slot Lowerer::real_pair(const Operand& operand) {
   if (operand.kind == Operand::Kind::real) {
     return frame_.literal_pair(std::bit_cast<std::uint64_t>(operand.real));
   }
   if (operand.kind == Operand::Kind::integer) {
-    return frame_.literal_pair(static_cast<std::uint64_t>(operand.integer) << 32);
+    return frame_.literal_pair(static_cast<std::uint64_t>(number(operand)) << 32);
   }
   Operand bare = operand;
   bare.negated = bare.absolute = false;
@@ -211,6 +260,7 @@ Slot Lowerer::real_pair(const Operand& operand) {
 
 Condition Lowerer::condition(const Operand& operand) {
   if (!operand.is_predicate()) refuse("operand " + operand.text + " is not a predicate");
+  applies(operand, negation);
   return {frame_.predicate(operand.index, operand.kind == Operand::Kind::uniform_predicate),
           operand.negated};
 }
@@ -221,6 +271,48 @@ Slot Lowerer::positive(Condition condition) {
   const Slot result = temporary();
   emit(Operation::bit_not, Type::b32, result, {condition.slot});
   return result;
+}
+
+Operand Lowerer::without(const Operand& operand, std::uint8_t parts) {
+  applies(operand, parts);
+  Operand bare = operand;
+  if ((parts & negation) != 0) bare.negated = false;
+  if ((parts & complement) != 0) bare.complement = false;
+  if ((parts & absolute) != 0) bare.absolute = false;
+  if ((parts & suffix) != 0) bare.suffix.clear();
+  return bare;
+}
+
+void Lowerer::applies(const Operand& operand, std::uint8_t parts) {
+  if (&operand == &instruction_->guard) applied_.back() |= parts;
+  for (std::size_t i = 0; i < instruction_->operands.size(); ++i) {
+    if (&operand == &instruction_->operands[i]) applied_[i] |= parts;
+  }
+}
+
+std::int64_t Lowerer::number(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::integer)
+    refuse("operand " + operand.text + " is not a number");
+  // Numbers of 64 bits have wrapped around where they do not have the sign of their text.
+  const bool has_wrapped =
+      operand.integer != 0 && (operand.integer < 0) != operand.text.starts_with('-');
+  if (has_wrapped || operand.integer < std::numeric_limits<std::int32_t>::min() ||
+      operand.integer > std::numeric_limits<std::uint32_t>::max()) {
+    refuse("operand " + operand.text + " does not fit 32 bits");
+  }
+  return operand.integer;
+}
+
+std::uint32_t Lowerer::constant_offset(const Operand& operand) const {
+  if (operand.integer < 0 || operand.integer > std::numeric_limits<std::uint16_t>::max()) {
+    refuse("operand " + operand.text + " lies outside of a constant bank of 64 KiB");
+  }
+  const auto offset = static_cast<std::uint32_t>(operand.integer);
+  if (operand.bank == 0 && offset < kernel_.parameter_base &&
+      !driver_constants(arch()).has(offset)) {
+    refuse("what the driver puts at " + operand.text + " is not known");
+  }
+  return offset;
 }
 
 // ---- targets ----
@@ -271,6 +363,20 @@ simt::Step& Lowerer::emit(Action action, std::uint32_t detail) {
   return function_.steps.back();
 }
 
+void Lowerer::require(Condition condition) {
+  const Condition guard = guard_;
+  if (guard.is_true()) {
+    guard_by(condition);
+    return;
+  }
+  guard_off();
+  const Slot both = temporary();
+  const std::uint32_t table =
+      table_of([&](bool a, bool b, bool) { return a != guard.negated && b != condition.negated; });
+  emit(Operation::lop3, Type::b32, both, {guard.slot, condition.slot, Frame::zero}, table);
+  guard_by({both, false});
+}
+
 void Lowerer::combine(const Operand& p, const Operand& q, char combination, Condition with,
                       Slot result) {
   const auto apply = [combination](bool a, bool b) {
@@ -311,7 +417,10 @@ void Lowerer::computed_jump(Slot index, std::int64_t offset) {
 }
 
 std::uint32_t Lowerer::address_of(const Operand& operand) const {
-  if (operand.kind == Operand::Kind::integer) return static_cast<std::uint32_t>(operand.integer);
+  if (operand.kind == Operand::Kind::integer) {
+    if (operand.integer < 0) refuse("its target " + operand.text + " is not an address");
+    return static_cast<std::uint32_t>(number(operand));
+  }
   if (operand.text == kernel_.name) return 0;
   const auto found = kernel_.labels.find(operand.text);
   if (found == kernel_.labels.end()) {

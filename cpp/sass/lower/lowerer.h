@@ -27,6 +27,10 @@ struct Condition {
   [[nodiscard]] bool is_false() const { return slot == Frame::truth && negated; }
 };
 
+/// What an operand has besides its value. Who reads the value applies them, or they are refused.
+enum Part : std::uint8_t { negation = 1, complement = 2, absolute = 4, suffix = 8 };
+inline constexpr std::uint8_t all_parts = negation | complement | absolute | suffix;
+
 /// Writes the program of a kernel, instruction after instruction. What the families of instructions
 /// (families.h) use to emit steps.
 class Lowerer {
@@ -48,12 +52,24 @@ class Lowerer {
   Slot signed_real_word(const Operand& operand);
   /// A 64-bit operand; numbers are extended.
   Slot pair(const Operand& operand);
+  /// A 64-bit operand of the instructions of sm_120, in one slot. Numbers have 64 bits where
+  /// `is_wide`; else those of which it is not known how they are extended are refused.
+  Slot packed(const Operand& operand, bool is_wide = false);
   /// Numbers are f64, or the upper word of one.
   Slot real_pair(const Operand& operand);
   Condition condition(const Operand& operand);
   /// The slot of a predicate that counts as it is.
   Slot positive(const Operand& operand) { return positive(condition(operand)); }
   Slot positive(Condition condition);
+
+  /// An operand of the instruction without some of its parts, which the caller applies.
+  Operand without(const Operand& operand, std::uint8_t parts);
+  /// Says that the caller applies these parts of an operand of the instruction.
+  void applies(const Operand& operand, std::uint8_t parts);
+  /// Goes past an operand that changes no value.
+  void skip(Form& form) { applies(form.next(), all_parts); }
+  /// A number that fits 32 bits, with or without a sign.
+  std::int64_t number(const Operand& operand) const;
 
   // ---- targets ----
 
@@ -78,6 +94,8 @@ class Lowerer {
   /// The current instruction's further steps run in all lanes of its path, or only where it holds.
   void guard_off() { guard_ = {}; }
   void guard_by(Condition condition) { guard_ = condition; }
+  /// They run where a condition holds besides the guard.
+  void require(Condition condition);
   [[nodiscard]] Condition guard() const { return guard_; }
   /// Goes on at an address of the kernel.
   void jump(std::uint32_t address);
@@ -121,7 +139,11 @@ class Lowerer {
 
  private:
   void lower(const Instruction& instruction);
+  /// Throws unless all modifiers, operands and parts of operands have been taken.
+  void refuse_rest(const Form& form) const;
   void add_row(const Instruction& instruction);
+  /// The place in its bank of a constant without a register.
+  std::uint32_t constant_offset(const Operand& operand) const;
   void combine(const Operand& p, const Operand& q, char combination, Condition with, Slot result);
   void link();
 
@@ -132,6 +154,7 @@ class Lowerer {
   Frame frame_;
   const Instruction* instruction_ = nullptr;
   Condition guard_;
+  std::vector<std::uint8_t> applied_;  ///< parts of each operand, of the guard behind them
   std::size_t row_step_ = 0;
   std::vector<std::uint32_t> first_steps_;                      ///< of each instruction
   std::vector<std::pair<std::uint32_t, std::uint32_t>> jumps_;  ///< step, address

@@ -1,5 +1,7 @@
 #include "sass/lower/memory_operands.h"
 
+#include <limits>
+
 namespace warpstack::sass {
 namespace {
 
@@ -28,7 +30,12 @@ Slot sum_of_pairs(Lowerer& to, Slot a, bool a_is_pair, Slot b) {
 void set_address(Lowerer& to, simt::MemoryAccess& access, const Operand& operand, bool is_64_bits) {
   if (operand.kind != Operand::Kind::address) to.refuse(operand.text + " is not an address");
   access.address_is_64_bits = is_64_bits;
+  to.applies(operand, suffix);
   access.offset = operand.integer;
+  if (access.offset < std::numeric_limits<std::int32_t>::min() ||
+      access.offset > std::numeric_limits<std::uint32_t>::max()) {
+    to.refuse("address " + operand.text + ": its offset does not fit 32 bits");
+  }
   const bool has_base = operand.base != Operand::no_base;
   const bool has_uniform =
       operand.uniform_base != Operand::no_base && operand.uniform_base != zero_uniform;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error.h"
@@ -141,6 +142,94 @@ TEST(SassLaunch, WhatIsMissingIsRefusedByName) {
             std::string::npos);
   EXPECT_NE(refusal_of("MOV R1,c[0x5][0x0]").find("constant bank 5 has 0 bytes"),
             std::string::npos);
+}
+
+TEST(SassLaunch, WhatAHandlerDoesNotTakeIsRefused) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"LEA.SX32 R5,R5,R6,0x2", "its modifier .SX32 is not executed"},
+      {"PRMT.F4E.B4E R5,R5,0x1,R6", "its modifier .B4E is not executed"},
+      {"F2F.FLOOR.F32.F32 R5,R6", "rounding of a type to itself"},
+      {"LDC R5,c[0x0][R6.X4+0x160]", "operand c[0x0][R6.X4+0x160]: its suffix is not executed"},
+      {"LDC.U8.64 R5,c[0x0][0x160]", "its modifier .64 is not executed"},
+      {"LDG.E.U8.64 R4,[R2.64]", "its modifier .64 is not executed"},
+      {"LDG.E R5,[R2.64],!PT", "operand !PT: its sign is not executed"},
+      {"STG.E [R2.64],-R5", "operand -R5: its sign is not executed"},
+      {"STG.E [R2.64],|R5|", "operand |R5|: its | | is not executed"},
+      {"ATOMG.E.ADD PT,R4,[R2.64],~R5", "operand ~R5: its ~ is not executed"},
+      {"IADD3 R5,|R5|,R6,RZ", "operand |R5|: its | | is not executed"},
+      {"@P0.junk MOV R5,R6", "operand P0.junk: its suffix is not executed"},
+      {"SEL R5,R5,R6,P0.junk", "operand P0.junk: its suffix is not executed"},
+      {"MOV R5.junk,R6", "operand R5.junk: its suffix is not executed"},
+      {"MOV R5,R6,0xf,R7", "operand R7 is one too many"},
+      {"EXIT 0x7", "operand 0x7 is one too many"},
+      {"BSYNC B0,0x7", "operand 0x7 is one too many"},
+      {"MOV R5,0.5", "operand 0.5 is not a word"},
+      {"HADD2 R5,R6,1.5,R7", "operand R7 is not a number"},
+      {"P2R R5,PR,RZ,0.5", "its mask 0.5 is not a number"},
+      {"BRX R5,0.5", "operand 0.5 is not a number"},
+      {"MOV R5,0x100000000", "operand 0x100000000 does not fit 32 bits"},
+      {"MOV R5,0xffffffffffffffff", "operand 0xffffffffffffffff does not fit 32 bits"},
+      {"MOV R5,-0x80000001", "operand -0x80000001 does not fit 32 bits"},
+      {"BRA 0x100000030", "operand 0x100000030 does not fit 32 bits"},
+      {"LDG.E R5,[R2.64+0x100000000]", "its offset does not fit 32 bits"},
+      {"MOV R5,c[0x0][0x100000160]", "lies outside of a constant bank"},
+      {"MOV R5,c[0x0][0x114]", "what the driver puts at c[0x0][0x114] is not known"},
+      {"FADD R5,R6,1e300", "operand 1e300 is not a number of single precision"},
+      {"HMMA.16832.F32 R4,R4,R8,R4", "matrices of this shape and these elements"},
+      {"HMMA.1688.F16.BF16 R4,R4,R8,R4", "its modifier .BF16 is not executed"},
+      {"IMMA.16864.S8.S8 R4,R4.ROW,R8.COL,R4", "matrices of this shape and these elements"},
+      {"IMMA.16832.S8.S4 R4,R4.ROW,R8.COL,R4", "factors of different widths"},
+      {"BAR.SYNC R5,R6", "number and threads in two registers"},
+      {"UEXIT", "this opcode is not executed"},
+      {"ATOMG.E.ADD P0,R4,[R2.64],R5", "its predicate is not executed"},
+      {"FMUL.D2 R5,R6,R7", ".D2 is executed with a factor"},
+  };
+  for (const auto& [line, what] : refused) {
+    EXPECT_NE(refusal_of(line).find(what), std::string::npos) << line << ": " << refusal_of(line);
+  }
+}
+
+TEST(SassLaunch, NtzSaysWhatBecomesOfNan) {
+  const auto words = run({
+      "MOV R4,0x7fc00000",
+      "F2I.TRUNC.NTZ R5,R4",
+      "F2I.TRUNC R6,R4",
+      "F2I.S64.TRUNC.NTZ R8,R4",
+      "F2I.S64.TRUNC R10,R4",
+      "IMAD.IADD R9,R9,0x1,R11",
+      "@!P0 IADD3 R6,R6,R9,R10",
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[1], 0u);  // 0x80000000 twice
+}
+
+TEST(SassLaunch, SelectionsOfFlushedFloats) {
+  const auto words = run({
+      "FSEL R5,-R0,R0,!PT",
+      "FSEL.FTZ R6,-R0,R0,PT",
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  EXPECT_EQ(words[2], 1u);
+  EXPECT_EQ(words[3], 0x80000000u);
+}
+
+TEST(SassLaunch, ShiftedSumsHaveTheirSignBehindTheShift) {
+  // The upper word of 5:thread << 4, negated, and its complement.
+  const auto words = run({
+      "MOV R4,0x5",
+      "LEA.HI R5,-R0,RZ,R4,0x4",
+      "LEA.HI R6,~R0,RZ,R4,0x4",
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  EXPECT_EQ(words[0], 0u - 0x50u);
+  EXPECT_EQ(words[1], ~0x50u);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
   }
 }
 
-/// ATOMS.CAST.SPIN: whether the word was as expected, and has been exchanged, as 1 or 0.
+/// ATOMS.CAST.SPIN: whether the word was as expected, and has been exchanged, as 1 or 0 or, since
+/// sm_100, as a predicate.
 void cast(Lowerer& to, Form& form) {
   form.take("SPIN");
   const Type type = type_in(form);
@@ -56,7 +57,8 @@ void cast(Lowerer& to, Form& form) {
   access.space = AddressSpace::shared;
   access.strong = true;
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
-  const Slot target = to.target(form.next());
+  const Operand& result = form.next();
+  const Slot target = result.is_predicate() ? to.predicate_target(result) : to.target(result);
   set_address(to, access, form.next(), false);
   const Slot expected = operand_of(to, form.next(), type);
   access.operand_b = expected;
@@ -72,10 +74,28 @@ void cast(Lowerer& to, Form& form) {
   const Slot same = to.temporary();
   to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::eq}, same,
           {old, expected});
+  if (result.is_predicate()) return to.move(target, same);
   to.emit(Operation::selp, Type::b32, target, {to.frame().literal(1), Frame::zero, same});
   if (access.bytes == 8) {
     to.emit(Operation::mov, Type::b32, target + Frame::slot_bytes, {Frame::zero});
   }
+}
+
+/// Whether an address is one where the memory's units compute: code looks at the predicate, and
+/// updates other places by itself.
+Condition reached_by(Lowerer& to, const MemoryAccess& access, bool is_global) {
+  if (access.offset != 0 || access.address == simt::none ||
+      access.address_high != access.address + Frame::slot_bytes) {
+    to.refuse("its predicate with such an address is not executed");
+  }
+  const Slot address = to.temporary();
+  to.emit(Operation::pack, Type::b64, address, {access.address});
+  const Slot holds = to.temporary();
+  simt::Step& step = to.emit(Action::address_query);
+  step.operands.target = holds;
+  step.operands.source[0] = address;
+  step.operands.immediate = is_global ? 1 : 3;  // whether it is global, or local
+  return {holds, !is_global};
 }
 
 template <AddressSpace space, bool has_result>
@@ -93,18 +113,21 @@ void atomic(Lowerer& to, Form& form) {
   }
   if (operation.empty()) to.refuse("its operation is not known");
   const Type type = type_in(form);
-  const bool flush = form.take("FTZ");
-  form.take("RN");
+  const bool flush = is_float(type) && form.take("FTZ");
+  if (is_float(type)) form.take("RN");
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
+  if (counts_lanes && operation != "inc") to.refuse("lanes are counted by POPC.INC alone");
   if (counts_lanes) operation = "add";
   access.atomic = simt::find_atomic(operation, type, flush);
   if (access.atomic == nullptr) to.refuse("this operation is not executed on its type");
   access.takes_locks = operation == "cas" || operation == "exch";
   const Operand* result = nullptr;
+  const Operand* done = nullptr;
   if constexpr (has_result) {
-    if (form.peek().is_predicate() && !Lowerer::is_unused(form.next())) {
+    if (form.peek().is_predicate()) done = &form.next();
+    if (done != nullptr && Lowerer::is_unused(*done)) done = nullptr;
+    if (done != nullptr && space != AddressSpace::generic)
       to.refuse("its predicate is not executed");
-    }
     result = &form.next();
   }
   set_address(to, access, form.next(), is_64_bits && space != AddressSpace::shared);
@@ -117,7 +140,15 @@ void atomic(Lowerer& to, Form& form) {
     access.operand_b = operand_of(to, form.next(), type);
     if (operation == "cas") access.operand_c = operand_of(to, form.next(), type);
   }
+  if (done == nullptr) return emit_update(to, access, result);
+  // Shared memory has units for words and for exchanges.
+  const bool is_global = !access.takes_locks && (access.bytes == 8 || is_float(type));
+  const Condition guard = to.guard();
+  const Condition reached = reached_by(to, access, is_global);
+  to.require(reached);
   emit_update(to, access, result);
+  to.guard_by(guard);
+  to.move(to.predicate_target(*done), to.positive(reached));
 }
 
 }  // namespace

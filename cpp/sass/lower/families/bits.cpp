@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -45,6 +47,7 @@ void lop3(Lowerer& to, Form& form) {
   const Operand& a = form.next();
   const Operand& b = form.next();
   const Operand& c = form.next();
+  for (const Operand* operand : {&a, &b, &c}) to.applies(*operand, complement);
   const std::uint32_t table =
       table_with_inverted(table_in(to, form.next()), a.complement, b.complement, c.complement);
   const Condition with = form.more() ? to.condition(form.next()) : Condition{Frame::truth, true};
@@ -72,9 +75,7 @@ void lop3(Lowerer& to, Form& form) {
 /// A predicate, or the sign of a register (R2.SIGN).
 Condition condition_or_sign(Lowerer& to, const Operand& operand) {
   if (operand.suffix != "SIGN") return to.condition(operand);
-  Operand bare = operand;
-  bare.suffix.clear();
-  bare.negated = false;
+  const Operand bare = to.without(operand, negation | suffix);
   const Slot sign = to.temporary();
   to.emit({.operation = Operation::setp, .type = Type::s32, .comparison = simt::Comparison::lt},
           sign, {to.integer(bare), Frame::zero});
@@ -137,7 +138,7 @@ void shf(Lowerer& to, Form& form) {
   const bool is_64 = form.take("U64");
   const bool is_s64 = !is_64 && form.take("S64");
   const bool is_s32 = !is_64 && !is_s64 && form.take("S32");
-  form.take("U32");
+  if (!is_64 && !is_s64 && !is_s32) form.take("U32");
   const Slot target = to.target(form.next());
   const Slot low = to.integer(form.next());
   const Operand& count = form.next();
@@ -179,13 +180,16 @@ void shf(Lowerer& to, Form& form) {
 }
 
 void prmt(Lowerer& to, Form& form) {
-  simt::Permute mode = simt::Permute::index;
-  if (form.take("F4E")) mode = simt::Permute::f4e;
-  if (form.take("B4E")) mode = simt::Permute::b4e;
-  if (form.take("RC8")) mode = simt::Permute::rc8;
-  if (form.take("ECL")) mode = simt::Permute::ecl;
-  if (form.take("ECR")) mode = simt::Permute::ecr;
-  if (form.take("RC16")) mode = simt::Permute::rc16;
+  using simt::Permute;
+  Permute mode = Permute::index;
+  for (const auto& [name, known] : {std::pair{"F4E", Permute::f4e},
+                                    {"B4E", Permute::b4e},
+                                    {"RC8", Permute::rc8},
+                                    {"ECL", Permute::ecl},
+                                    {"ECR", Permute::ecr},
+                                    {"RC16", Permute::rc16}}) {
+    if (mode == Permute::index && form.take(name)) mode = known;
+  }
   const Slot target = to.target(form.next());
   const Slot a = to.integer(form.next());
   const Slot selector = to.integer(form.next());
@@ -217,7 +221,7 @@ void flo(Lowerer& to, Form& form) {
 
 void bmsk(Lowerer& to, Form& form) {
   const bool wraps = form.take("W");
-  form.take("C");
+  if (!wraps) form.take("C");
   const Slot target = to.target(form.next());
   const Slot position = to.integer(form.next());
   const Slot count = to.integer(form.next());

@@ -6,36 +6,45 @@
 namespace warpstack::sass {
 namespace {
 
-/// A predicate before the target, which must hold besides the guard.
+/// A predicate before the target, which must hold besides the guard. The trace's mask is that of
+/// the guard.
 void take_condition(Lowerer& to, Form& form) {
   if (!form.more() || !form.peek().is_predicate()) return;
   const Condition condition = to.condition(form.next());
-  const Condition guard = to.guard();
   if (condition.is_true()) return;
-  if (guard.is_true()) {
-    to.guard_by(condition);
-    return;
-  }
-  to.guard_off();
-  const Slot both = to.temporary();
-  const std::uint32_t table = Lowerer::table_of(
-      [&](bool a, bool b, bool) { return a != guard.negated && b != condition.negated; });
-  to.emit(Operation::lop3, Type::b32, both, {guard.slot, condition.slot, Frame::zero}, table);
-  to.guard_by({both, false});
+  to.emit(Action::nothing);
+  to.require(condition);
 }
 
 void branch(Lowerer& to, Form& form) {
   form.take_all({"U", "INC", "DEC"});
+  if (form.take("ANY")) {  // all go where one lane's guard holds
+    const Condition guard = to.guard();
+    to.emit(Action::nothing);
+    to.guard_off();
+    simt::Collective vote;
+    vote.mode = static_cast<std::uint8_t>(simt::VoteMode::any);
+    vote.a = to.positive(guard);
+    vote.result = to.temporary();
+    to.emit(Action::vote, static_cast<std::uint32_t>(to.program().collectives.size()));
+    to.program().collectives.push_back(vote);
+    to.guard_by({vote.result, false});
+    return to.jump(to.address_of(form.next()));
+  }
   const bool when_parted = form.take("DIV");
   if (when_parted || form.take("CONV")) {
-    if (!to.guard().is_true()) to.refuse("under a guard it is not executed");
+    // The test is one of all lanes that have come, whatever their guards say.
+    const Condition guard = to.guard();
+    if (!guard.is_true()) to.emit(Action::nothing);
+    to.guard_off();
     simt::Collective test;
     const bool names_lanes = form.peek().kind != Operand::Kind::integer;
     test.members = names_lanes ? to.integer(form.next()) : to.frame().literal(~0u);
     test.result = to.temporary();
     to.emit(Action::divergence_test, static_cast<std::uint32_t>(to.program().collectives.size()));
     to.program().collectives.push_back(test);
-    to.guard_by({test.result, !when_parted});
+    to.guard_by(guard);
+    to.require({test.result, !when_parted});
   }
   take_condition(to, form);
   to.jump(to.address_of(form.next()));
@@ -46,7 +55,7 @@ void branch_by_register(Lowerer& to, Form& form) {
   take_condition(to, form);
   const Slot place = to.integer(form.next());
   const std::int64_t behind = form.instruction().address + instruction_bytes;
-  to.computed_jump(place, behind + form.next().integer);
+  to.computed_jump(place, behind + to.number(form.next()));
 }
 
 /// Where the registers of arguments lie in a thread's argument area, and its result behind them.
@@ -121,7 +130,7 @@ void lepc(Lowerer& to, Form& form) {
 
 void call(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
-  form.take("ABS");
+  if (!relative) form.take("ABS");
   form.take_all({"NOINC", "INC"});
   take_condition(to, form);
   if (!relative) {
@@ -164,17 +173,18 @@ void convergence(Lowerer& to, Form& form) {
   to.emit(action, static_cast<std::uint32_t>(convergences.size()));
   convergences.push_back({to.frame().convergence(barrier.index)});
   // Where lanes meet is where they wait: the place that BSSY names follows from it.
-  if (form.more()) form.next();
+  if (action == Action::begin_convergence) to.address_of(form.next());
 }
 
 /// Saves and restores convergence barriers.
 void bmov(Lowerer& to, Form& form) {
   if (!form.take("32")) to.refuse("only BMOV.32 is executed");
-  const bool clears = form.take("CLEAR");
+  const bool to_barrier = form.peek().kind == Operand::Kind::convergence;
+  const bool clears = !to_barrier && form.take("CLEAR");
   form.take("PQUAD");
   const Operand& d = form.next();
   const Operand& s = form.next();
-  if (d.kind == Operand::Kind::convergence) {
+  if (to_barrier) {
     to.move(to.frame().convergence(d.index), to.integer(s));
     return;
   }
@@ -186,15 +196,58 @@ void bmov(Lowerer& to, Form& form) {
 
 void warpsync(Lowerer& to, Form& form) {
   simt::Collective collective;
+  const bool is_collective = form.take("COLLECTIVE");
+  bool is_exclusive = false;
   if (form.take("ALL")) {
     collective.members = to.frame().literal(~0u);
   } else {
-    form.take("EXCLUSIVE");  // lanes with other masks are apart here anyway
+    is_exclusive = form.take("EXCLUSIVE");
     take_condition(to, form);
     collective.members = to.integer(form.next());
   }
+  // The lanes of a mask run what is up to ENDCOLLECTIVE together, and go on behind it.
+  if (is_collective) {
+    const std::uint32_t behind = to.address_of(form.next());
+    const auto& code = to.kernel().code;
+    const auto end = std::ranges::find_if(code, [&](const Instruction& other) {
+      return other.address > form.instruction().address && other.opcode == "ENDCOLLECTIVE";
+    });
+    if (end != code.end() && end->address + instruction_bytes != behind) {
+      to.refuse("it does not go on behind the next ENDCOLLECTIVE");
+    }
+  }
   to.emit(Action::warp_sync, static_cast<std::uint32_t>(to.program().collectives.size()));
   to.program().collectives.push_back(collective);
+  if (!is_exclusive) return;
+  // Lanes with other masks would have to go on apart, which they do not here: a trap says so.
+  simt::Collective match;
+  match.mode = 1;
+  match.a = collective.members;
+  match.result = to.temporary();
+  match.predicate = to.temporary();
+  to.emit(Action::match, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(match);
+  to.require({match.predicate, true});
+  to.emit(Action::trap);
+}
+
+/// The barrier's number and, where all of the block are not meant, how many threads it is for. One
+/// register holds both where it is there twice: the number in the lower half, threads in bits 16 to
+/// 27 (what ptxas makes of `bar.sync a, b`).
+void take_barrier(Lowerer& to, Form& form, simt::Barrier& barrier) {
+  const Operand& number = form.next();
+  const Slot first = to.word(number);
+  barrier.number = first;
+  if (!form.more() || form.peek().is_predicate()) return;
+  const Operand& threads = form.next();
+  barrier.threads = to.word(threads);
+  if (!number.is_register() || !threads.is_register()) return;
+  if (first != barrier.threads) to.refuse("number and threads in two registers are not executed");
+  barrier.number = to.temporary();
+  barrier.threads = to.temporary();
+  to.emit(Operation::bit_and, Type::b32, barrier.number, {first, to.frame().literal(0xffff)});
+  to.emit(Operation::bfe, Type::u32, barrier.threads,
+          {first, to.frame().literal(16), to.frame().literal(12)});
 }
 
 void bar(Lowerer& to, Form& form) {
@@ -218,17 +271,8 @@ void bar(Lowerer& to, Form& form) {
   } else if (!form.take("SYNC")) {
     to.refuse("this form is not executed");
   }
-  if (form.peek().is_register())
-    to.refuse("barriers whose number is in a register are not executed");
-  barrier.number = to.integer(form.next());
-  while (form.more()) {
-    const Operand& operand = form.next();
-    if (operand.is_predicate()) {
-      if (reduces) barrier.predicate = to.positive(operand);
-    } else {
-      barrier.threads = to.integer(operand);
-    }
-  }
+  take_barrier(to, form, barrier);
+  if (reduces) barrier.predicate = to.positive(form.next());
   to.row_follows();
   to.emit(Action::barrier, static_cast<std::uint32_t>(to.program().barriers.size()));
   to.program().barriers.push_back(barrier);
@@ -247,13 +291,14 @@ void b2r(Lowerer& to, Form& form) {
 
 void trap(Lowerer& to, Form& form) {
   if (!form.take("TRAP")) to.refuse("only BPT.TRAP is executed");
-  if (form.more()) form.next();
+  if (form.more()) to.number(form.next());
   to.emit(Action::trap);
 }
 
-void nothing(Lowerer&, Form& form) {
+template <std::size_t operands>
+void nothing(Lowerer& to, Form& form) {
   form.take("WARP");
-  while (form.more()) form.next();
+  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
 }
 
 }  // namespace
@@ -273,7 +318,9 @@ Family control_family(std::string_view base) {
   if (base == "BAR") return bar;
   if (base == "B2R") return b2r;
   if (base == "BPT") return trap;
-  if (base == "NOP" || base == "YIELD" || base == "NANOSLEEP") return nothing;
+  if (base == "NOP" || base == "ENDCOLLECTIVE") return nothing<0>;
+  if (base == "YIELD") return nothing<1>;      // a predicate
+  if (base == "NANOSLEEP") return nothing<2>;  // a predicate, for how long
   return nullptr;
 }
 

@@ -53,13 +53,13 @@ Slot source_of(Lowerer& to, const Operand& operand, Type type) {
     Slot value = to.temporary();
     to.emit(Operation::pack, Type::b64, value, {words});
     if (type == Type::f64 && operand.kind != Operand::Kind::real) {
+      to.applies(operand, negation | absolute);
       if (operand.absolute) to.emit(Operation::abs, type, value, {value});
       if (operand.negated) to.emit(Operation::neg, type, value, {value});
     }
     return value;
   }
   // A part of a register: B0 to B3 its bytes, H0 and H1 its halves.
-  Operand bare = operand;
   std::uint32_t shift = 0;
   if (operand.suffix == "B1" || operand.suffix == "B2" || operand.suffix == "B3") {
     shift = 8 * static_cast<std::uint32_t>(operand.suffix[1] - '0');
@@ -69,10 +69,18 @@ Slot source_of(Lowerer& to, const Operand& operand, Type type) {
              operand.suffix != "H0_H0") {
     to.refuse("operand " + operand.text + ": its suffix is not executed");
   }
-  bare.suffix.clear();
   const bool is_short = bytes_of(type) < 4;
-  if (is_short) bare.negated = bare.absolute = bare.complement = false;
-  Slot value = !is_short && is_float(type) ? to.signed_real_word(bare) : to.integer(bare);
+  if (is_short && (operand.kind == Operand::Kind::real) == is_float(type) && is_float(type)) {
+    to.refuse("operand " + operand.text + ": a decimal of 16 bits is not executed");
+  }
+  Slot value = 0;
+  if (is_short) {
+    value = to.word(to.without(operand, negation | absolute | suffix));
+  } else if (!operand.suffix.empty()) {
+    to.refuse("operand " + operand.text + ": its suffix is not executed");
+  } else {
+    value = is_float(type) ? to.signed_real_word(operand) : to.integer(operand);
+  }
   if (shift != 0) {
     const Slot shifted = to.temporary();
     to.emit(Operation::shr, Type::u32, shifted, {value, to.frame().literal(shift)});
@@ -101,18 +109,22 @@ void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding roun
   }
 }
 
-Type first_or(const std::vector<Type>& types, bool wants_float, Type otherwise) {
+/// The only float or integer of some types.
+Type only_or(Lowerer& to, const std::vector<Type>& types, bool wants_float, Type otherwise) {
+  Type result = Type::none;
   for (const Type type : types) {
-    if (is_float(type) == wants_float) return type;
+    if (is_float(type) != wants_float) continue;
+    if (result != Type::none) to.refuse("it names too many types");
+    result = type;
   }
-  return otherwise;
+  return result == Type::none ? otherwise : result;
 }
 
 void i2f(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const Rounded rounded = rounding_in(form);
-  const Type result = first_or(types, true, Type::f32);
-  const Type type = first_or(types, false, Type::s32);
+  const Type result = only_or(to, types, true, Type::f32);
+  const Type type = only_or(to, types, false, Type::s32);
   const Slot target = to.target(form.next());
   const Slot source = source_of(to, form.next(), type);
   convert(to, {.type = result, .source = type}, target, source, rounded.rounding);
@@ -122,22 +134,41 @@ void f2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const Rounded rounded = rounding_in(form);
   const bool flush = form.take("FTZ");
-  // Whether NaN becomes zero follows from the types in what compilers write.
-  form.take("NTZ");
-  const Type result = first_or(types, false, Type::s32);
-  const Type type = first_or(types, true, Type::f32);
+  const bool nan_to_zero = form.take("NTZ");
+  const Type result = only_or(to, types, false, Type::s32);
+  const Type type = only_or(to, types, true, Type::f32);
   const Slot target = to.target(form.next());
   const Slot source = source_of(to, form.next(), type);
-  convert(to, {.type = result, .source = type, .flush = flush}, target, source, rounded.rounding);
+  const LaneForm lane{.type = result, .source = type, .flush = flush};
+  // NaN becomes zero by .NTZ, else the top bit alone. What cvt makes of it follows from the types
+  // instead, as compilers choose them.
+  const bool cvt_gives_zero = type != Type::f64 && bytes_of(result) < 8;
+  if (nan_to_zero == cvt_gives_zero) return convert(to, lane, target, source, rounded.rounding);
+  if (bytes_of(result) < 4) to.refuse("NaN to an integer of 16 bits is not executed");
+  const Slot value = to.temporary();
+  convert(to, lane, value, source, rounded.rounding);
+  const Slot is_nan = to.temporary();
+  to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::nan}, is_nan,
+          {source, source});
+  const Slot top = to.frame().literal(nan_to_zero ? 0 : 0x80000000);
+  const bool is_pair = bytes_of(result) == 8;
+  if (is_pair) {
+    to.emit(Operation::selp, Type::b32, target + Frame::slot_bytes,
+            {top, value + Frame::slot_bytes, is_nan});
+  }
+  to.emit(Operation::selp, Type::b32, target, {is_pair ? Frame::zero : top, value, is_nan});
 }
 
-/// Between floats; to itself with a rounding: to an integral value.
+/// Between floats.
 void f2f(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const bool flush = form.take("FTZ");
   const bool saturate = form.take("SAT");
   const Rounded rounded = rounding_in(form);
-  if (types.size() != 2) to.refuse("it does not name two types");
+  if (types.size() != 2 || !is_float(types[0]) || !is_float(types[1])) {
+    to.refuse("it does not name two types of floats");
+  }
+  if (types[0] == types[1] && rounded.is_named) to.refuse("rounding of a type to itself is FRND's");
   const Slot target = to.target(form.next());
   const Slot source = source_of(to, form.next(), types[1]);
   convert(to, {.type = types[0], .source = types[1], .flush = flush, .saturate = saturate}, target,
@@ -149,6 +180,7 @@ void frnd(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const Rounded rounded = rounding_in(form);
   const Type type = types.empty() ? Type::f32 : types[0];
+  if (types.size() > 1 || !is_float(type)) to.refuse("it does not name one type of floats");
   const Slot target = to.target(form.next());
   const Slot source = source_of(to, form.next(), type);
   convert(to, {.type = type, .source = type, .integer_rounding = true, .flush = flush}, target,
@@ -162,6 +194,10 @@ void f2fp(Lowerer& to, Form& form) {
   form.take("PACK_AB");
   const bool relu = form.take("RELU");
   const bool is_bf16 = !types.empty() && types[0] == Type::bf16;
+  if ((!types.empty() && !is_bf16 && types[0] != Type::f16) ||
+      (types.size() > 1 && types[1] != Type::f32) || types.size() > 2) {
+    to.refuse("only f32 to f16 and bf16 is executed");
+  }
   const Slot target = to.target(form.next());
   const Slot upper = to.signed_real_word(form.next());
   const Slot lower = to.signed_real_word(form.next());
@@ -176,7 +212,9 @@ void f2fp(Lowerer& to, Form& form) {
 /// A signed or unsigned integer held within a shorter type.
 void i2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
-  if (types.size() != 2 && types.size() != 1) to.refuse("it does not name its types");
+  if ((types.size() != 2 && types.size() != 1) || is_float(types[0]) || is_float(types.back())) {
+    to.refuse("it does not name its types");
+  }
   const bool saturate = form.take("SAT");
   const Type type = types.size() == 2 ? types[1] : Type::s32;
   const Slot target = to.target(form.next());

@@ -1,7 +1,9 @@
 #include "simt/half.h"
 
+#include <array>
 #include <bit>
 
+#include "sass/lower/comparisons.h"
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -9,10 +11,7 @@ namespace {
 
 /// Two halves of f16 as an operand says: one of them twice, its signs, numbers.
 Slot halves(Lowerer& to, const Operand& operand) {
-  Operand bare = operand;
-  bare.suffix.clear();
-  bare.negated = bare.absolute = false;
-  Slot value = to.word(bare);
+  Slot value = to.word(to.without(operand, negation | absolute | suffix));
   const auto permute = [&](std::uint32_t selector) {
     const Slot result = to.temporary();
     to.emit({.operation = Operation::prmt, .type = Type::b32}, result,
@@ -47,14 +46,15 @@ Slot next_halves(Lowerer& to, Form& form, bool is_bf16) {
   if (operand.kind == Operand::Kind::real) {
     const Operand& low = form.next();
     if (low.kind == Operand::Kind::integer) {
-      return to.frame().literal(static_cast<std::uint32_t>(low.integer));
+      return to.frame().literal(static_cast<std::uint32_t>(to.number(low)));
     }
+    if (low.kind != Operand::Kind::real) to.refuse("operand " + low.text + " is not a number");
     return to.frame().literal(half_of(operand.real) << 16 | half_of(low.real));
   }
   if (operand.kind == Operand::Kind::integer && form.more() &&
       (form.peek().kind == Operand::Kind::real || form.peek().text == operand.text)) {
     form.next();
-    return to.frame().literal(static_cast<std::uint32_t>(operand.integer));
+    return to.frame().literal(static_cast<std::uint32_t>(to.number(operand)));
   }
   return halves(to, operand);
 }
@@ -80,7 +80,8 @@ void arithmetic(Lowerer& to, Form& form) {
                 .relu = relu};
   if (to_f32) {
     // HADD2.F32 d,-RZ,a: a conversion.
-    if (operation != Operation::add || is_bf16) to.refuse("this form is not executed");
+    if (operation != Operation::add || is_bf16 || saturate || relu)
+      to.refuse("this form is not executed");
     Slot values[2] = {to.temporary(), to.temporary()};
     for (int i = 0; i < 2; ++i) {
       const Slot low = to.temporary();
@@ -114,6 +115,7 @@ void hfma2(Lowerer& to, Form& form) {
       return is_bf16 ? simt::double_to_bfloat(value) : simt::double_to_half(value);
     };
     const Slot target = to.target(form.next());
+    to.applies(form.next(), negation);
     while (form.more()) form.next();
     to.move(target, to.frame().literal(half(operands[3].real) << 16 | half(operands[4].real)));
     return;
@@ -140,6 +142,66 @@ void hmnmx2(Lowerer& to, Form& form) {
           target, {a, b});
 }
 
+/// Whether both halves compare, each joined with a predicate: the lower one first.
+std::array<Slot, 2> compare_halves(Lowerer& to, Form& form, bool is_bf16,
+                                   simt::Comparison comparison, char combination, bool flush) {
+  const Slot words[2] = {next_halves(to, form, is_bf16), next_halves(to, form, is_bf16)};
+  const Condition with = to.condition(form.next());
+  const std::uint32_t table = Lowerer::table_of([&](bool holds, bool other, bool) {
+    const bool joined = with.negated ? !other : other;
+    if (combination == '&') return holds && joined;
+    return combination == '|' ? holds || joined : holds != joined;
+  });
+  std::array<Slot, 2> results{};
+  for (std::size_t half = 0; half < 2; ++half) {
+    Slot parts[2] = {to.temporary(), to.temporary()};
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (half == 0) {
+        to.emit(Operation::bit_and, Type::b32, parts[i], {words[i], to.frame().literal(0xffff)});
+      } else {
+        to.emit(Operation::shr, Type::u32, parts[i], {words[i], to.frame().literal(16)});
+      }
+    }
+    results[half] = to.temporary();
+    to.emit({.operation = Operation::setp,
+             .type = is_bf16 ? Type::bf16 : Type::f16,
+             .comparison = comparison,
+             .flush = flush},
+            results[half], {parts[0], parts[1]});
+    to.emit(Operation::lop3, Type::b32, results[half], {results[half], with.slot, Frame::zero},
+            table);
+  }
+  return results;
+}
+
+void hsetp2(Lowerer& to, Form& form) {
+  const bool is_bf16 = form.take("BF16_V2");
+  const bool flush = form.take("FTZ");
+  const simt::Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Slot targets[2] = {to.predicate_target(form.next()), to.predicate_target(form.next())};
+  const auto results = compare_halves(to, form, is_bf16, comparison, combination, flush);
+  // The guard is written last, for it decides about both.
+  const std::size_t last = targets[0] == to.guard().slot ? 0 : 1;
+  to.move(targets[1 - last], results[1 - last]);
+  to.move(targets[last], results[last]);
+}
+
+/// Comparisons as numbers: 1.0 with .BF, else all bits.
+void hset2(Lowerer& to, Form& form) {
+  const bool is_bf16 = form.take("BF16_V2");
+  const bool is_float = form.take("BF");
+  const bool flush = form.take("FTZ");
+  const simt::Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Slot target = to.target(form.next());
+  const auto results = compare_halves(to, form, is_bf16, comparison, combination, flush);
+  const std::uint32_t one = !is_float ? 0xffff : is_bf16 ? 0x3f80 : 0x3c00;
+  to.emit(Operation::bit_and, Type::b32, results[0], {results[0], to.frame().literal(one)});
+  to.emit(Operation::bit_and, Type::b32, results[1], {results[1], to.frame().literal(one << 16)});
+  to.emit(Operation::bit_or, Type::b32, target, {results[0], results[1]});
+}
+
 }  // namespace
 
 Family half_family(std::string_view base) {
@@ -147,6 +209,8 @@ Family half_family(std::string_view base) {
   if (base == "HMUL2") return arithmetic<Operation::mul_lo, 2>;
   if (base == "HFMA2") return hfma2;
   if (base == "HMNMX2") return hmnmx2;
+  if (base == "HSETP2") return hsetp2;
+  if (base == "HSET2") return hset2;
   return nullptr;
 }
 

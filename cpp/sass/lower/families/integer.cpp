@@ -15,6 +15,12 @@ bool has_sign(const Operand& operand) {
   return !is_number(operand) && (operand.negated || operand.complement);
 }
 
+/// The word of an operand whose sign is applied by the sum.
+Slot term(Lowerer& to, const Operand& operand) {
+  if (!is_number(operand)) to.applies(operand, negation | complement);
+  return to.word(operand);
+}
+
 /// The terms of a sum of three: -a is ~a + 1.
 simt::Add3Terms terms_of(std::initializer_list<const Operand*> operands) {
   simt::Add3Terms terms;
@@ -73,7 +79,33 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
   emit(sum.target, false).operands.target2 = first;
 }
 
+/// IADD.64, and IADD3.64 without carries.
+template <int operands>
+void add_pairs(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  while (form.peek().is_predicate()) {
+    if (!Lowerer::is_unused(form.next())) to.refuse("its carries are not executed");
+  }
+  const Slot sum = to.temporary();
+  const Slot first = to.packed(form.next());
+  to.emit(Operation::add, Type::u64, sum, {first, to.packed(form.next())});
+  if (operands == 3) to.emit(Operation::add, Type::u64, sum, {sum, to.packed(form.next())});
+  to.emit(Operation::unpack, Type::b64, target, {sum});
+}
+
+void viadd(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Slot a = to.integer(form.next());
+  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
+}
+
+void iadd(Lowerer& to, Form& form) {
+  if (!form.take("64")) return viadd(to, form);
+  add_pairs<2>(to, form);
+}
+
 void iadd3(Lowerer& to, Form& form) {
+  if (form.take("64")) return add_pairs<3>(to, form);
   const bool extended = form.take("X");
   Sum sum;
   sum.target = to.target(form.next());
@@ -87,14 +119,17 @@ void iadd3(Lowerer& to, Form& form) {
     if (form.more()) sum.second_carry_in = to.condition(form.next());
   }
   const bool plain = sum.carry_out == nullptr && !extended && is_zero(c) && !has_sign(c);
+  const Slot x = term(to, a);
+  const Slot y = term(to, b);
+  const Slot z = term(to, c);
   if (plain && !has_sign(a) && !has_sign(b)) {
-    to.emit(Operation::add, Type::u32, sum.target, {to.word(a), to.word(b)});
+    to.emit(Operation::add, Type::u32, sum.target, {x, y});
   } else if (plain && !has_sign(a) && b.negated) {
-    to.emit(Operation::sub, Type::u32, sum.target, {to.word(a), to.word(b)});
+    to.emit(Operation::sub, Type::u32, sum.target, {x, y});
   } else if (plain && a.negated && !has_sign(b)) {
-    to.emit(Operation::sub, Type::u32, sum.target, {to.word(b), to.word(a)});
+    to.emit(Operation::sub, Type::u32, sum.target, {y, x});
   } else {
-    add_words(to, sum, {to.word(a), to.word(b), to.word(c)}, terms_of({&a, &b, &c}));
+    add_words(to, sum, {x, y, z}, terms_of({&a, &b, &c}));
   }
 }
 
@@ -105,7 +140,7 @@ void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
   const Slot a = to.integer(form.next());
   const Slot b = to.integer(form.next());
   const Operand& c = form.next();
-  if (high && is_zero(c)) {
+  if (high && is_zero(c) && !extended && !is_wanted(carry_out)) {
     to.emit(Operation::mul_hi, type, target, {a, b});
     return;
   }
@@ -152,13 +187,14 @@ void imad(Lowerer& to, Form& form) {
     Sum sum;
     sum.target = target;
     sum.carry_in = to.condition(form.next());
-    add_words(to, sum, {product, Frame::zero, to.word(c)}, terms_of({&a, &a, &c}));
+    const Operand plain;
+    add_words(to, sum, {product, Frame::zero, term(to, c)}, terms_of({&plain, &plain, &c}));
     return;
   }
   if (is_zero(a) || is_zero(b)) {
     if (has_sign(c)) {
       to.emit(c.negated ? Operation::neg : Operation::bit_not, c.negated ? Type::s32 : Type::b32,
-              target, {to.word(c)});
+              target, {term(to, c)});
     } else {
       to.move(target, to.word(c));
     }
@@ -166,7 +202,7 @@ void imad(Lowerer& to, Form& form) {
   }
   const bool is_sum = is_number(b) && b.integer == 1;
   if (is_sum && c.negated && !has_sign(a)) {
-    to.emit(Operation::sub, Type::u32, target, {to.word(a), to.word(c)});
+    to.emit(Operation::sub, Type::u32, target, {to.word(a), term(to, c)});
   } else if (is_sum) {
     to.emit(Operation::add, Type::u32, target, {to.integer(a), to.integer(c)});
   } else if (is_zero(c)) {
@@ -180,7 +216,7 @@ void imad(Lowerer& to, Form& form) {
 void lea(Lowerer& to, Form& form) {
   const bool high = form.take("HI");
   const bool extended = form.take("X");
-  const bool sign_extended = form.take("SX32");
+  const bool sign_extended = high && form.take("SX32");
   Sum sum;
   sum.target = to.target(form.next());
   if (form.peek().is_predicate()) sum.carry_out = &form.next();
@@ -199,22 +235,22 @@ void lea(Lowerer& to, Form& form) {
     return;
   }
   const Slot shifted = to.temporary();
+  // The sum has the sign of what is shifted: a negated zero carries.
+  to.applies(a, negation | complement);
   Operand sign;
+  sign.negated = a.negated;
+  sign.complement = a.complement;
   if (!high) {
-    // The sum has the sign: a negated zero carries.
-    Operand bare = a;
-    bare.negated = false;
-    sign.negated = a.negated;
-    to.emit(Operation::shl, Type::b32, shifted, {to.integer(bare), to.frame().literal(shift)});
+    to.emit(Operation::shl, Type::b32, shifted, {to.word(a), to.frame().literal(shift)});
   } else if (sign_extended) {
     // The upper word is the sign: shifted by 0, all of it.
-    to.emit(Operation::shr, Type::s32, shifted, {to.integer(a), to.frame().literal(32 - shift)});
+    to.emit(Operation::shr, Type::s32, shifted, {to.word(a), to.frame().literal(32 - shift)});
   } else {
     to.emit({.operation = Operation::shf_l, .type = Type::b32, .clamp = true}, shifted,
-            {to.integer(a), to.integer(*upper), to.frame().literal(shift)});
+            {to.word(a), to.word(*upper), to.frame().literal(shift)});
   }
   const Operand plain;
-  add_words(to, sum, {shifted, to.word(b), Frame::zero}, terms_of({&sign, &b, &plain}));
+  add_words(to, sum, {shifted, term(to, b), Frame::zero}, terms_of({&sign, &b, &plain}));
 }
 
 void iabs(Lowerer& to, Form& form) {
@@ -225,7 +261,7 @@ void iabs(Lowerer& to, Form& form) {
 /// The lesser where the predicate holds, else the greater.
 void imnmx(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
-  form.take("S32");
+  if (type == Type::s32) form.take("S32");
   const Slot target = to.target(form.next());
   while (form.peek().is_predicate()) {
     if (!Lowerer::is_unused(form.next())) to.refuse("its predicates are not executed");
@@ -242,12 +278,6 @@ void imnmx(Lowerer& to, Form& form) {
   to.emit(Operation::min, type, lesser, {a, b});
   to.emit(Operation::max, type, greater, {a, b});
   to.emit(Operation::selp, Type::b32, target, {lesser, greater, to.positive(least)});
-}
-
-void viadd(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
-  const Slot a = to.integer(form.next());
-  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
 }
 
 /// The lesser or greater of a sum and a third value.
@@ -276,12 +306,40 @@ void vabsdiff(Lowerer& to, Form& form) {
   to.emit(Operation::sad, type, target, {a, b, to.integer(form.next())});
 }
 
+/// |a - b| of each byte; with .ACC their sum and c.
+void vabsdiff4(Lowerer& to, Form& form) {
+  if (!form.take("U8")) to.refuse("only bytes without a sign are executed");
+  const bool accumulates = form.take("ACC");
+  const Slot target = to.target(form.next());
+  const Slot a = to.word(form.next());
+  const Slot b = to.word(form.next());
+  const Slot c = to.word(form.next());
+  const Slot sum = to.temporary();
+  const Slot x = to.temporary();
+  const Slot y = to.temporary();
+  to.move(sum, accumulates ? c : Frame::zero);
+  const Slot width = to.frame().literal(8);
+  for (std::uint32_t byte = 0; byte < 4; ++byte) {
+    const Slot place = to.frame().literal(8 * byte);
+    to.emit(Operation::bfe, Type::u32, x, {a, place, width});
+    to.emit(Operation::bfe, Type::u32, y, {b, place, width});
+    if (accumulates) {
+      to.emit(Operation::sad, Type::u32, sum, {x, y, sum});
+    } else {
+      to.emit(Operation::sad, Type::u32, x, {x, y, Frame::zero});
+      to.emit(Operation::shl, Type::b32, x, {x, place});
+      to.emit(Operation::bit_or, Type::b32, sum, {sum, x});
+    }
+  }
+  to.move(target, sum);
+}
+
 void idp(Lowerer& to, Form& form) {
   const bool four = form.take("4A");
-  const bool two = !four && (form.take("2A") || form.take("2A.LO"));
+  const bool two = !four && form.take("2A");
   if (!four && !two) to.refuse("only IDP.4A and IDP.2A are executed");
-  const bool high = form.take("HI");
-  form.take("LO");
+  const bool high = two && form.take("HI");
+  if (two && !high) form.take("LO");
   // The types of both factors, in order.
   Type types[2] = {Type::s32, Type::s32};
   std::size_t number = 0;
@@ -314,6 +372,7 @@ void idp(Lowerer& to, Form& form) {
 
 Family integer_family(std::string_view base) {
   if (base == "IADD3") return iadd3;
+  if (base == "IADD") return iadd;
   if (base == "IMAD") return imad;
   if (base == "LEA") return lea;
   if (base == "IABS") return iabs;
@@ -321,6 +380,7 @@ Family integer_family(std::string_view base) {
   if (base == "VIADD") return viadd;
   if (base == "VIADDMNMX") return viaddmnmx;
   if (base == "VABSDIFF") return vabsdiff;
+  if (base == "VABSDIFF4") return vabsdiff4;
   if (base == "IDP") return idp;
   return nullptr;
 }

@@ -24,6 +24,7 @@ void take_width(Form& form, MemoryAccess& access) {
     access.bytes = bytes;
     access.elements = elements;
     access.sign_extend = is_signed;
+    break;
   }
 }
 
@@ -109,9 +110,10 @@ void fence(Lowerer& to, Form& form) {
 }
 
 /// What changes no value: caches, and waiting for what is done already.
-void ignore(Lowerer&, Form& form) {
+template <std::size_t operands>
+void ignore(Lowerer& to, Form& form) {
   form.take_all({"IVALL", "E", "PF1", "PF2", "LE", "DEFER_BLOCKING", "LTC", "IV", "WB", "RS"});
-  while (form.more()) form.next();
+  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
 }
 
 /// Whether a generic address is one of a space.
@@ -121,7 +123,7 @@ void query_space(Lowerer& to, Form& form) {
   const bool local = !shared && form.take("L");
   if (!shared && !local && !form.take("G")) to.refuse("its space is not known");
   const Slot target = to.predicate_target(form.next());
-  form.next();
+  if (to.target(form.next()) != Frame::sink) to.refuse("its register is not executed");
   MemoryAccess access;
   set_address(to, access, form.next(), true);
   if (access.offset != 0 || access.address_high != access.address + Frame::slot_bytes) {
@@ -149,9 +151,9 @@ Family memory_family(std::string_view base) {
   if (base == "LDGSTS") return ldgsts;
   if (base == "MEMBAR") return fence;
   if (base == "QSPC") return query_space;
-  if (base == "CCTL" || base == "ERRBAR" || base == "CGAERRBAR" || base == "DEPBAR" ||
-      base == "LDGDEPBAR")
-    return ignore;
+  if (base == "ERRBAR" || base == "CGAERRBAR" || base == "LDGDEPBAR") return ignore<0>;
+  if (base == "CCTL") return ignore<1>;    // a place
+  if (base == "DEPBAR") return ignore<3>;  // a barrier, how many may be left, others
   return nullptr;
 }
 

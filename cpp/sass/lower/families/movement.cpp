@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sass/lower/families.h"
+#include "simt/device_memory.h"
 #include "simt/special_register.h"
 
 namespace warpstack::sass {
@@ -60,6 +61,11 @@ void s2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
   if (source.text == "SRZ") return to.move(target, Frame::zero);
+  if (source.text == "SR_SWINHI") {  // the upper word of shared memory's window
+    static_assert((simt::shared_window & 0xffffffff) == 0);
+    return to.move(target,
+                   to.frame().literal(static_cast<std::uint32_t>(simt::shared_window >> 32)));
+  }
   if (source.text == "SR_VIRTID") {  // the number of the warp is in bits 8 to 14
     const Slot number = to.temporary();
     read_special(to, Special::warpid, 0, number);
@@ -91,18 +97,47 @@ void cs2r(Lowerer& to, Form& form) {
 
 void mov(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
+  if (form.take("64")) {
+    to.emit(Operation::unpack, Type::b64, target, {to.packed(form.next(), true)});
+    return;
+  }
   to.move(target, to.integer(form.next()));
   // A mask of bytes, which is all of them.
-  if (form.more() && form.next().integer != 0xf) to.refuse("a mask of bytes is not executed");
+  if (form.more() && to.number(form.next()) != 0xf) to.refuse("a mask of bytes is not executed");
 }
 
-/// A vector register that all lanes have alike, as a uniform one.
+/// A vector register as a uniform one. With a predicate the lanes may differ: the first one's value
+/// is taken, and the predicate says which lanes have another one; with .OR, or it did so before.
+/// That is how ptxas goes through the values of lanes one after the other:
+///
+///     again: @P1 R2UR P0,UR6,R2    // P1: lanes that are left
+///            @!P0 …                // for the lanes that have this value
+///            @P1 BRA.U.ANY again   // after P1 = P1 and P0
 void r2ur(Lowerer& to, Form& form) {
-  if (form.peek().is_predicate() && !Lowerer::is_unused(form.next())) {
-    to.refuse("its predicate is not executed");
-  }
+  const Operand* differs = form.peek().is_predicate() ? &form.next() : nullptr;
   const Slot target = to.target(form.next());
-  to.move(target, to.integer(form.next()));
+  const Slot source = to.integer(form.next());
+  if (differs == nullptr || Lowerer::is_unused(*differs)) return to.move(target, source);
+  const bool joined = form.take("OR");
+  simt::Collective first;
+  first.result = to.temporary();
+  to.emit(Action::elect, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(first);
+  simt::Collective value;
+  value.mode = static_cast<std::uint8_t>(simt::ShuffleMode::index);
+  value.result = to.temporary();
+  value.a = source;
+  value.b = first.result;
+  value.c = to.frame().literal(31);
+  to.emit(Action::shuffle, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(value);
+  to.move(target, value.result);
+  const Slot predicate = to.predicate_target(*differs);
+  const Slot other = to.temporary();
+  to.emit({.operation = Operation::setp, .type = Type::u32, .comparison = simt::Comparison::ne},
+          other, {source, value.result});
+  if (joined) to.emit(Operation::bit_or, Type::b32, other, {other, predicate});
+  to.move(predicate, other);
 }
 
 /// Loads from constant banks, with a computed place or without.
@@ -110,20 +145,23 @@ void load_constant(Lowerer& to, Form& form) {
   simt::ParameterAccess access;
   for (const auto& [name, bytes, is_signed] :
        {std::tuple{"U8", 1, false}, {"S8", 1, true}, {"U16", 2, false}, {"S16", 2, true}}) {
-    if (!form.take(name)) continue;
+    if (access.bytes != 4 || !form.take(name)) continue;
     access.bytes = static_cast<std::uint8_t>(bytes);
     access.sign_extend = is_signed;
   }
-  if (form.take("64")) access.elements = 2;
-  if (form.take("128")) access.elements = 4;
+  if (access.bytes == 4) access.elements = form.take("64") ? 2 : form.take("128") ? 4 : 1;
   form.take("IL");  // how it is indexed
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
   if (source.kind != Operand::Kind::constant) to.refuse("its source is not a constant");
-  const bool is_computed =
-      source.base != Operand::no_base || source.uniform_base != Operand::no_base;
+  // RZ and URZ add nothing.
+  const bool has_base = source.base != Operand::no_base && source.base != zero_register;
+  const bool has_uniform =
+      source.uniform_base != Operand::no_base && source.uniform_base != zero_uniform;
+  const bool is_computed = has_base || has_uniform;
   if (!is_computed && access.bytes == 4) {
     Operand word = source;
+    word.base = word.uniform_base = Operand::no_base;
     for (std::uint32_t e = 0; e < access.elements; ++e, word.integer += 4) {
       to.move(target + e * Frame::slot_bytes, to.word(word));
     }
@@ -131,15 +169,13 @@ void load_constant(Lowerer& to, Form& form) {
   }
   access.bank = source.bank;
   access.offset = static_cast<std::uint64_t>(source.integer);
-  Operand base;
-  base.kind = Operand::Kind::reg;
-  base.index = source.base;
-  if (source.base == Operand::no_base) {
-    base.kind = Operand::Kind::uniform;
-    base.index = source.uniform_base;
-  } else if (source.uniform_base != Operand::no_base) {
-    to.refuse("a place of two registers is not executed");
+  if (source.bank == 0 && source.integer < to.kernel().parameter_base) {
+    to.refuse("a computed place, or a part, of what the driver puts there is not executed");
   }
+  if (has_base && has_uniform) to.refuse("a place of two registers is not executed");
+  Operand base;
+  base.kind = has_base ? Operand::Kind::reg : Operand::Kind::uniform;
+  base.index = has_base ? source.base : source.uniform_base;
   if (is_computed) access.address = to.word(base);
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     access.values[e] = target + e * Frame::slot_bytes;

@@ -1,6 +1,7 @@
 #include <optional>
 #include <utility>
 
+#include "sass/lower/comparisons.h"
 #include "sass/lower/families.h"
 
 namespace warpstack::sass {
@@ -14,20 +15,6 @@ constexpr std::pair<std::string_view, Comparison> comparisons[] = {
     {"EQU", Comparison::equ}, {"NEU", Comparison::neu}, {"LTU", Comparison::ltu},
     {"LEU", Comparison::leu}, {"GTU", Comparison::gtu}, {"GEU", Comparison::geu},
     {"NUM", Comparison::num}, {"NAN", Comparison::nan}};
-
-Comparison comparison_in(Lowerer& to, Form& form) {
-  for (const auto& [name, comparison] : comparisons) {
-    if (form.take(name)) return comparison;
-  }
-  to.refuse("its comparison is not executed");
-}
-
-char combination_in(Lowerer& to, Form& form) {
-  if (form.take("AND")) return '&';
-  if (form.take("OR")) return '|';
-  if (form.take("XOR")) return '^';
-  to.refuse("it combines its result neither by AND nor by OR nor by XOR");
-}
 
 void compare_words(Lowerer& to, Comparison comparison, Type type, Slot result, Slot a, Slot b) {
   to.emit({.operation = Operation::setp, .type = type, .comparison = comparison}, result, {a, b});
@@ -53,14 +40,18 @@ void compare_extended(Lowerer& to, Comparison comparison, Type type, Slot result
 }
 
 void isetp(Lowerer& to, Form& form) {
-  const Type type = form.take("U32") ? Type::u32 : Type::s32;
-  const bool extended = form.take("EX");
+  const Type wide = form.take("S64") ? Type::s64 : form.take("U64") ? Type::u64 : Type::none;
+  const Type type = wide != Type::none ? wide : form.take("U32") ? Type::u32 : Type::s32;
+  const bool extended = wide == Type::none && form.take("EX");
   const Comparison comparison = comparison_in(to, form);
   const char combination = combination_in(to, form);
   const Operand& p = form.next();
   const Operand& q = form.next();
-  const Slot a = to.integer(form.next());
-  const Slot b = to.integer(form.next());
+  const auto source = [&](const Operand& operand) {
+    return wide == Type::none ? to.integer(operand) : to.packed(operand);
+  };
+  const Slot a = source(form.next());
+  const Slot b = source(form.next());
   const Condition with = to.condition(form.next());
   const Condition lower = extended ? to.condition(form.next()) : Condition{};
   to.set_predicates(p, q, combination, with, [&](Slot result) {
@@ -72,11 +63,12 @@ void isetp(Lowerer& to, Form& form) {
   });
 }
 
-simt::OperandSigns signs_of(const Operand& a, const Operand& b) {
+simt::OperandSigns signs_of(Lowerer& to, const Operand& a, const Operand& b) {
   simt::OperandSigns signs;
   std::uint32_t source = 0;
   for (const Operand* operand : {&a, &b}) {
     if (operand->kind != Operand::Kind::real) {
+      to.applies(*operand, negation | absolute);
       if (operand->absolute) signs.take_absolute(source);
       if (operand->negated) signs.negate(source);
     }
@@ -87,7 +79,7 @@ simt::OperandSigns signs_of(const Operand& a, const Operand& b) {
 
 void compare_floats(Lowerer& to, Comparison comparison, bool flush, Slot result, const Operand& a,
                     const Operand& b) {
-  const simt::OperandSigns signs = signs_of(a, b);
+  const simt::OperandSigns signs = signs_of(to, a, b);
   to.emit({.operation = Operation::setp,
            .type = Type::f32,
            .comparison = comparison,
@@ -135,7 +127,7 @@ void select_extreme(Lowerer& to, Form& form, bool is_min) {
     compare_doubles(to, comparison, result, left, right, signs);
     return result;
   };
-  const simt::OperandSigns signs = signs_of(a, b);
+  const simt::OperandSigns signs = signs_of(to, a, b);
   const Slot before = compare(is_min ? Comparison::lt : Comparison::gt, x, y, signs);
   // -0 is below +0: of equal values the first goes when its sign is that of the extreme.
   const Slot equal = compare(Comparison::eq, x, y, signs);
@@ -171,7 +163,7 @@ void dsetp(Lowerer& to, Form& form) {
   const Condition with = to.condition(form.next());
   to.set_predicates(p, q, combination, with, [&](Slot result) {
     const Slot x = to.real_pair(a);
-    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(a, b));
+    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(to, a, b));
   });
 }
 
@@ -243,6 +235,20 @@ void r2p(Lowerer& to, Form& form) {
 }
 
 }  // namespace
+
+Comparison comparison_in(Lowerer& to, Form& form) {
+  for (const auto& [name, comparison] : comparisons) {
+    if (form.take(name)) return comparison;
+  }
+  to.refuse("its comparison is not executed");
+}
+
+char combination_in(Lowerer& to, Form& form) {
+  if (form.take("AND")) return '&';
+  if (form.take("OR")) return '|';
+  if (form.take("XOR")) return '^';
+  to.refuse("it combines its result neither by AND nor by OR nor by XOR");
+}
 
 Family predicate_family(std::string_view base) {
   if (base == "ISETP") return isetp;

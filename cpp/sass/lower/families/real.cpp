@@ -1,4 +1,5 @@
 #include <bit>
+#include <cmath>
 
 #include "sass/lower/families.h"
 
@@ -15,10 +16,19 @@ Rounding rounding_in(Form& form) {
   return Rounding::nearest;
 }
 
-void set_sign(simt::OperandSigns& signs, std::uint32_t source, const Operand& operand) {
+void set_sign(Lowerer& to, simt::OperandSigns& signs, std::uint32_t source,
+              const Operand& operand) {
   if (operand.kind == Operand::Kind::real) return;  // part of the number
+  to.applies(operand, negation | absolute);
   if (operand.absolute) signs.take_absolute(source);
   if (operand.negated) signs.negate(source);
+}
+
+/// Subnormal values of a result become zero.
+void flush_result(Lowerer& to, Slot target) {
+  const LaneForm negated{.operation = Operation::neg, .type = Type::f32, .flush = true};
+  to.emit(negated, target, {target});
+  to.emit(negated, target, {target});
 }
 
 /// FADD, FMUL, FFMA and those of f64.
@@ -28,11 +38,19 @@ void arithmetic(Lowerer& to, Form& form) {
   const bool saturate = form.take("SAT");
   simt::OperandSigns signs;
   signs.set_rounding(rounding_in(form));
+  // Half of the product. ptxas makes it of two multiplications with small constants.
+  const bool is_halved = operation == Operation::mul_lo && !is_f64 && form.take("D2");
+  if (is_halved && (form.instruction().operands.size() != 3 || saturate ||
+                    signs.rounding() != Rounding::nearest ||
+                    std::fabs(form.instruction().operands[2].real) > 1 ||
+                    form.instruction().operands[2].kind != Operand::Kind::real)) {
+    to.refuse(".D2 is executed with a factor from -1 to 1 and the usual rounding only");
+  }
   const Slot target = to.target(form.next());
   Slot sources[3] = {};
   for (std::uint32_t i = 0; i < operands; ++i) {
     const Operand& operand = form.next();
-    set_sign(signs, i, operand);
+    set_sign(to, signs, i, operand);
     sources[i] = is_f64 ? to.real_pair(operand) : to.real_word(operand);
   }
   LaneForm lane{.operation = operation,
@@ -43,6 +61,10 @@ void arithmetic(Lowerer& to, Form& form) {
                 .signs = is_f64 || signs.bits != 0};
   if constexpr (operands == 2) {
     to.emit(lane, target, {sources[0], sources[1]}, signs.bits);
+    if (is_halved) {
+      to.emit({.operation = operation, .type = Type::f32, .flush = flush}, target,
+              {target, to.frame().literal(std::bit_cast<std::uint32_t>(0.5f))});
+    }
   } else {
     to.emit(lane, target, {sources[0], sources[1], sources[2]}, signs.bits);
   }
@@ -82,15 +104,27 @@ void select_word(Lowerer& to, Slot target, Slot a, Slot b, Condition condition) 
 }
 
 void fsel(Lowerer& to, Form& form) {
-  form.take("FTZ");
+  const bool flush = form.take("FTZ");
   const Slot target = to.target(form.next());
   const Slot a = to.signed_real_word(form.next());
   const Slot b = to.signed_real_word(form.next());
-  select_word(to, target, a, b, to.condition(form.next()));
+  if (!flush) return select_word(to, target, a, b, to.condition(form.next()));
+  const Slot value = to.temporary();
+  select_word(to, value, a, b, to.condition(form.next()));
+  flush_result(to, value);
+  to.move(target, value);
 }
 
 void sel(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
+  if (form.take("64")) {
+    const Slot value = to.temporary();
+    const Slot a = to.packed(form.next());
+    const Slot b = to.packed(form.next());
+    to.emit(Operation::selp, Type::b64, value, {a, b, to.positive(to.condition(form.next()))});
+    to.emit(Operation::unpack, Type::b64, target, {value});
+    return;
+  }
   const Slot a = to.integer(form.next());
   const Slot b = to.integer(form.next());
   select_word(to, target, a, b, to.condition(form.next()));

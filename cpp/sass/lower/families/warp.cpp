@@ -98,7 +98,9 @@ void redux(Lowerer& to, Form& form) {
                                    {"MIN", "min"},
                                    {"MAX", "max"},
                                    {"AND", "and"}}) {
-    if (form.take(name)) operation = ours;
+    if (!form.take(name)) continue;
+    operation = ours;
+    break;
   }
   collective.combine = simt::find_atomic(operation, collective.type, false);
   collective.result = to.target(form.next());

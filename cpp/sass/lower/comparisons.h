@@ -1,0 +1,14 @@
+#pragma once
+
+#include "sass/lower/lowerer.h"
+#include "simt/lanes.h"
+
+namespace warpstack::sass {
+
+/// Takes the modifier that names a comparison. Throws when there is none.
+simt::Comparison comparison_in(Lowerer& to, Form& form);
+
+/// Takes the modifier that says how a result and a predicate are joined: '&', '|' or '^'.
+char combination_in(Lowerer& to, Form& form);
+
+}  // namespace warpstack::sass
