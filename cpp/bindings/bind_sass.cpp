@@ -70,14 +70,14 @@ std::string problem_of_form(const std::string& opcode, const std::string& operan
   }
 }
 
-std::span<const std::byte> view_of(const py::bytes& data) {
+std::span<const std::byte> file_view(const py::bytes& data) {
   return std::as_bytes(std::span(std::string_view(data)));
 }
 
 /// Architectures of the machine code in a fat binary, or in a file with some in it: 80 for sm_80.
 std::vector<std::uint32_t> fat_binary_targets(const py::bytes& file) {
   std::set<std::uint32_t> targets;
-  for (const auto container : cudart::fat_binaries_in(view_of(file))) {
+  for (const auto container : cudart::fat_binaries_in(file_view(file))) {
     for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
       if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code) targets.insert(entry.target);
     }
@@ -88,7 +88,7 @@ std::vector<std::uint32_t> fat_binary_targets(const py::bytes& file) {
 /// The cubins for one of them.
 std::vector<py::bytes> fat_binary_cubins(const py::bytes& file, std::uint32_t target) {
   std::vector<py::bytes> cubins;
-  for (const auto container : cudart::fat_binaries_in(view_of(file))) {
+  for (const auto container : cudart::fat_binaries_in(file_view(file))) {
     for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
       if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code && entry.target == target) {
         cubins.emplace_back(cudart::unpack(entry));
