@@ -1,7 +1,13 @@
+#include <cstddef>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/loaded_module.h"
+#include "cudart/fat_binary.h"
 #include "sass/loaded_module.h"
 
 namespace warpstack::bindings {
@@ -54,8 +60,8 @@ py::list machine_body(const sass::Module& module, const std::string& name) {
 std::string problem_of_form(const std::string& opcode, const std::string& operands,
                             std::uint32_t arch) {
   const std::string text = ".sass 1\n.target sm_" + std::to_string(arch) +
-                           "\n.kernel form\n0 0:0 " + opcode +
-                           (operands.empty() ? "" : " " + operands) + "\n.end\n";
+                           "\n.kernel form\n.needs 1 0 0 1\n0 0:0 " + opcode +
+                           (operands.empty() ? "" : " " + operands) + "\n0 0:0 EXIT\n.end\n";
   try {
     const sass::Module module = sass::parse(text, "<form>");
     return sass::problem_of(module.kernels[0].code[0], arch);
@@ -64,15 +70,44 @@ std::string problem_of_form(const std::string& opcode, const std::string& operan
   }
 }
 
+std::span<const std::byte> file_view(const py::bytes& data) {
+  return std::as_bytes(std::span(std::string_view(data)));
+}
+
+/// Architectures of the machine code in a fat binary, or in a file with some in it: 80 for sm_80.
+std::vector<std::uint32_t> fat_binary_targets(const py::bytes& file) {
+  std::set<std::uint32_t> targets;
+  for (const auto container : cudart::fat_binaries_in(file_view(file))) {
+    for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
+      if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code) targets.insert(entry.target);
+    }
+  }
+  return {targets.begin(), targets.end()};
+}
+
+/// The cubins for one of them.
+std::vector<py::bytes> fat_binary_cubins(const py::bytes& file, std::uint32_t target) {
+  std::vector<py::bytes> cubins;
+  for (const auto container : cudart::fat_binaries_in(file_view(file))) {
+    for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
+      if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code && entry.target == target) {
+        cubins.emplace_back(cudart::unpack(entry));
+      }
+    }
+  }
+  return cubins;
+}
+
 }  // namespace
 
 void bind_sass(py::module_& module) {
   py::class_<sass::Module, std::shared_ptr<sass::Module>>(module, "SassModule")
-      .def(py::init([](const std::string& text, const std::string& file) {
+      .def(py::init([](const std::string& text, const std::string& file, bool of_cubin) {
              const py::gil_scoped_release unlocked;
-             return std::make_shared<sass::Module>(sass::parse(text, file));
+             return std::make_shared<sass::Module>(
+                 sass::parse(text, file, of_cubin ? sass::TextOf::cubin : sass::TextOf::listing));
            }),
-           py::arg("text"), py::arg("file"))
+           py::arg("text"), py::arg("file"), py::arg("of_cubin") = false)
       .def_property_readonly("kernels", &sass::Module::kernel_names)
       .def_readonly("target", &sass::Module::target)
       .def("parameters", &machine_parameters, py::arg("kernel"))
@@ -80,6 +115,8 @@ void bind_sass(py::module_& module) {
 
   bind_loaded_module<sass::LoadedModule>(module, "SassLoadedModule");
 
+  module.def("fat_binary_targets", &fat_binary_targets, py::arg("file"));
+  module.def("fat_binary_cubins", &fat_binary_cubins, py::arg("file"), py::arg("target"));
   module.def("sass_problem", &problem_of_form, py::arg("opcode"), py::arg("operands"),
              py::arg("arch"));
 }

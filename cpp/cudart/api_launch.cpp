@@ -251,7 +251,7 @@ CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const 
   return call(__func__, [&](Runtime& runtime) {
     require(attributes != nullptr, "nowhere to put the attributes");
     KernelEntry& entry = runtime.kernel(stub);
-    const auto& module = runtime.load(*entry.module).module();
+    const ProgramModule& module = runtime.load(*entry.module);
     const auto& program = runtime.program(entry);
     const std::uint64_t shared = program.shared_bytes;
     constexpr std::size_t reserved_bytes = 88;  // since CUDA 12
@@ -263,9 +263,11 @@ CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const 
     attributes->registers = static_cast<int>(program.registers_per_thread);
     // "sm_75" and "sm_90a"
     const std::string digits =
-        module.target.substr(std::min(module.target.find('_') + 1, module.target.size()));
+        module.target().substr(std::min(module.target().find('_') + 1, module.target().size()));
     attributes->ptx_version = std::atoi(digits.c_str());
-    attributes->binary_version = DeviceDescription::capability;
+    attributes->binary_version = module.is_machine_code()
+                                     ? attributes->ptx_version
+                                     : static_cast<int>(DeviceDescription::capability);
     const std::uint64_t bound = entry.max_dynamic_shared_bytes > 0
                                     ? entry.max_dynamic_shared_bytes
                                     : DeviceDescription::shared_bytes_per_block;

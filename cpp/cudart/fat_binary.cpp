@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "common/error.h"
 
@@ -46,7 +49,7 @@ const Zstd& zstd() {
     void* library = ::dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       throw InputError(
-          "the program's PTX is packed with zstd and this system has no libzstd.so.1; install it "
+          "the program's code is packed with zstd and this system has no libzstd.so.1; install it "
           "(apt install libzstd1, dnf install libzstd), or build the program with nvcc "
           "--compress-mode=none");
     }
@@ -61,12 +64,27 @@ const Zstd& zstd() {
   return functions;
 }
 
+/// "; it has PTX for compute_75, compute_90"; empty where there are none.
+std::string listed(std::string_view before, const std::set<std::uint32_t>& targets) {
+  std::string text;
+  const std::string_view prefix = before.substr(before.rfind(' ') + 1);
+  for (const std::uint32_t target : targets) {
+    text += text.empty() ? std::string(before) : ", " + std::string(prefix);
+    text += std::to_string(target);
+  }
+  return text;
+}
+
+struct HashByte {
+  std::size_t operator()(std::byte byte) const { return std::to_integer<std::size_t>(byte); }
+};
+
 std::string unpack_zstd(std::span<const std::byte> packed, std::uint64_t bytes) {
   std::string text(bytes, '\0');
   const std::size_t size =
       zstd().decompress(text.data(), text.size(), packed.data(), packed.size());
   if (zstd().is_error(size) != 0 || size != bytes) {
-    damaged("a PTX image does not unpack to " + std::to_string(bytes) + " bytes (zstd)");
+    damaged("an image does not unpack to " + std::to_string(bytes) + " bytes (zstd)");
   }
   return text;
 }
@@ -127,7 +145,7 @@ std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes) {
   text.reserve(bytes);
   std::size_t next = 0;
   const auto byte = [&] {
-    if (next == packed.size()) damaged("a PTX image is cut (LZ4)");
+    if (next == packed.size()) damaged("an image is cut (LZ4)");
     return std::to_integer<std::uint32_t>(packed[next++]);
   };
   // A length of 15 in the token goes on in bytes up to the first that is not 255.
@@ -140,7 +158,7 @@ std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes) {
     const std::uint32_t token = byte();
     const std::uint64_t literals = length(token >> 4);
     if (literals > packed.size() - next || literals > bytes - text.size()) {
-      damaged("a PTX image has too many literals (LZ4)");
+      damaged("an image has too many literals (LZ4)");
     }
     text.append(reinterpret_cast<const char*>(packed.data()) + next, literals);
     next += literals;
@@ -149,13 +167,13 @@ std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes) {
     distance |= std::uint64_t{byte()} << 8;
     const std::uint64_t match = length(token & 15) + 4;
     if (distance == 0 || distance > text.size() || match > bytes - text.size()) {
-      damaged("a PTX image refers to bytes that it does not have (LZ4)");
+      damaged("an image refers to bytes that it does not have (LZ4)");
     }
     // Byte by byte: a match may overlap what it appends.
     for (std::uint64_t i = 0; i < match; ++i) text.push_back(text[text.size() - distance]);
   }
   if (text.size() != bytes) {
-    damaged("a PTX image unpacks to " + std::to_string(text.size()) + " bytes instead of " +
+    damaged("an image unpacks to " + std::to_string(text.size()) + " bytes instead of " +
             std::to_string(bytes) + " (LZ4)");
   }
   return text;
@@ -167,17 +185,37 @@ std::string unpack(const FatBinaryEntry& entry) {
     text.assign(reinterpret_cast<const char*>(entry.payload.data()), entry.payload.size());
   } else {
     if (entry.uncompressed_bytes / max_ratio > entry.payload.size()) {
-      damaged("a PTX image says that it unpacks to " + std::to_string(entry.uncompressed_bytes) +
+      damaged("an image says that it unpacks to " + std::to_string(entry.uncompressed_bytes) +
               " bytes");
     }
     text = entry.compression == FatBinaryEntry::Compression::zstd
                ? unpack_zstd(entry.payload, entry.uncompressed_bytes)
                : unpack_lz4(entry.payload, entry.uncompressed_bytes);
   }
-  // The text ends in a zero byte and is filled up with more of them.
-  text.resize(std::min(text.find('\0'), text.size()));
-  if (text.empty()) damaged("a PTX image is empty");
+  if (entry.kind == FatBinaryEntry::Kind::ptx) {
+    // The text ends in a zero byte and is filled up with more of them.
+    text.resize(std::min(text.find('\0'), text.size()));
+  }
+  if (text.empty()) damaged("an image is empty");
   return text;
+}
+
+std::vector<std::span<const std::byte>> fat_binaries_in(std::span<const std::byte> file) {
+  std::array<std::byte, 8> beginning{};  // magic number, version, bytes of the header
+  std::memcpy(beginning.data(), &container_magic, sizeof container_magic);
+  beginning[4] = std::byte{container_version};
+  beginning[6] = std::byte{fat_binary_header_bytes};
+  std::vector<std::span<const std::byte>> found;
+  const std::boyer_moore_horspool_searcher searcher(beginning.begin(), beginning.end(), HashByte{});
+  for (auto rest = file;;) {
+    const auto place = std::search(rest.begin(), rest.end(), searcher);
+    rest = rest.subspan(static_cast<std::size_t>(place - rest.begin()));
+    if (rest.size() < fat_binary_header_bytes) return found;
+    const std::uint64_t bytes = fat_binary_bytes(rest.first<fat_binary_header_bytes>());
+    if (bytes > rest.size()) damaged("it is cut");
+    found.push_back(rest.first(bytes));
+    rest = rest.subspan(bytes);
+  }
 }
 
 std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target) {
@@ -194,15 +232,43 @@ std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_tar
     if (best == nullptr || order(entry) > order(*best)) best = &entry;
   }
   if (best == nullptr) {
-    std::string found;
-    for (const std::uint32_t target : machine_code) {
-      found += (found.empty() ? " but machine code for sm_" : ", sm_") + std::to_string(target);
-    }
-    throw InputError("the program has no PTX" + found +
-                     ", which only a GPU runs; build it with nvcc -gencode "
+    throw InputError("the program has no PTX" + listed(" but machine code for sm_", machine_code) +
+                     "; run that (--machine-code), or build the program with nvcc -gencode "
                      "arch=compute_75,code=compute_75 (and -cudart shared)");
   }
   return unpack(*best);
+}
+
+FatBinaryImage image_for(std::span<const std::byte> container, std::uint32_t target) {
+  const std::vector<FatBinaryEntry> entries = fat_binary_entries(container);
+  std::set<std::uint32_t> machine_code;
+  std::set<std::uint32_t> ptx;
+  const FatBinaryEntry* best = nullptr;
+  // Machine code comes before PTX, and in each a later target before an earlier one.
+  const auto order = [](const FatBinaryEntry& entry) {
+    return std::pair(entry.kind == FatBinaryEntry::Kind::machine_code, entry.target);
+  };
+  for (const FatBinaryEntry& entry : entries) {
+    bool fits = entry.target <= target;
+    if (entry.kind == FatBinaryEntry::Kind::machine_code) {
+      machine_code.insert(entry.target);
+      fits = fits && entry.target / 10 == target / 10;
+    } else if (entry.kind == FatBinaryEntry::Kind::ptx) {
+      ptx.insert(entry.target);
+    } else {
+      continue;
+    }
+    if (fits && (best == nullptr || order(entry) > order(*best))) best = &entry;
+  }
+  if (best == nullptr) {
+    const std::string wanted = std::to_string(target);
+    throw InputError("the program has no machine code for sm_" + wanted +
+                     " and no PTX that could be assembled for it" +
+                     listed("; it has machine code for sm_", machine_code) +
+                     listed("; it has PTX for compute_", ptx) + "; build it with nvcc -arch=sm_" +
+                     wanted + " (and -cudart shared)");
+  }
+  return {best->kind, unpack(*best)};
 }
 
 }  // namespace warpstack::cudart

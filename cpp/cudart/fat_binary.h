@@ -30,14 +30,29 @@ std::uint64_t fat_binary_bytes(std::span<const std::byte, fat_binary_header_byte
 /// Lists the images of a container. Throws InputError when it is cut or damaged.
 std::vector<FatBinaryEntry> fat_binary_entries(std::span<const std::byte> container);
 
-/// Unpacks a PTX image. Throws InputError when it is damaged, or packed with zstd where this
-/// system has no libzstd.
+/// Unpacks an image; PTX ends at its first zero byte. Throws InputError when it is damaged or
+/// empty, or packed with zstd where this system has no libzstd.
 std::string unpack(const FatBinaryEntry& entry);
+
+/// The containers in a file: a fat binary, or a program or library with some in it.
+std::vector<std::span<const std::byte>> fat_binaries_in(std::span<const std::byte> file);
 
 /// The PTX that the simulator runs best, unpacked: of the highest target up to `max_target`, else
 /// of the lowest beyond it, as a GPU of that compute capability would choose. Throws InputError,
 /// with the remedy, when the container has no PTX.
 std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target);
+
+/// An image, unpacked.
+struct FatBinaryImage {
+  FatBinaryEntry::Kind kind = FatBinaryEntry::Kind::other;
+  std::string bytes;
+};
+
+/// What gives machine code for a GPU of compute capability `target`, chosen as its driver would:
+/// machine code for it or else for the highest one before it of the same major version, else the
+/// PTX of the highest target up to it, to assemble. Throws InputError, with the remedy, when the
+/// container has neither.
+FatBinaryImage image_for(std::span<const std::byte> container, std::uint32_t target);
 
 /// Unpacks a block of the LZ4 format. Throws InputError unless it has exactly `bytes` bytes.
 std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes);

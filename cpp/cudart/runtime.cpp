@@ -72,7 +72,11 @@ Runtime& Runtime::get() {
 }
 
 Runtime::Runtime()
-    : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))) {}
+    : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))) {
+  if (const auto target = environment_number("WARPSTACK_CUDART_MACHINE_CODE")) {
+    machine_code_ = static_cast<std::uint32_t>(*target);
+  }
+}
 
 simt::Device& Runtime::device() {
   if (device_ == nullptr) {
@@ -88,7 +92,8 @@ simt::Device& Runtime::device() {
 
 FatModule* Runtime::add_module(const FatBinaryWrapper* wrapper) {
   auto module = std::make_unique<FatModule>();
-  module->name = std::string(program_invocation_short_name) + " (PTX of its fat binary " +
+  module->name = std::string(program_invocation_short_name) +
+                 (machine_code_ ? " (machine code" : " (PTX") + " of its fat binary " +
                  std::to_string(modules_.size() + 1) + ")";
   if (wrapper == nullptr || wrapper->magic != wrapper_magic) {
     module->failure = "the program registers a fat binary of an unknown kind";
@@ -106,23 +111,29 @@ void Runtime::remove_module(FatModule* module) {
   std::erase_if(modules_, [module](const auto& entry) { return entry.get() == module; });
 }
 
-ptx::LoadedModule& Runtime::load(FatModule& module) {
+std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
+  const std::span<const std::byte, fat_binary_header_bytes> header(module.container,
+                                                                   fat_binary_header_bytes);
+  const std::span<const std::byte> container(module.container, fat_binary_bytes(header));
+  if (!machine_code_) {
+    return load_ptx(best_ptx(container, DeviceDescription::capability), module.name, device());
+  }
+  return load_machine_code(spool_.listing(image_for(container, *machine_code_), module.name),
+                           module.name, device());
+}
+
+ProgramModule& Runtime::load(FatModule& module) {
   if (module.loaded != nullptr) return *module.loaded;
   if (module.failure.empty()) {
     try {
-      const std::span<const std::byte, fat_binary_header_bytes> header(module.container,
-                                                                       fat_binary_header_bytes);
-      const std::string text =
-          best_ptx({module.container, fat_binary_bytes(header)}, DeviceDescription::capability);
-      auto parsed = std::make_shared<const ptx::Module>(ptx::parse(text, module.name));
-      auto loaded = std::make_unique<ptx::LoadedModule>(std::move(parsed), device());
+      std::unique_ptr<ProgramModule> loaded = read(module);
       for (const auto& [pointer, name] : module.managed) {
         if (!unified()) {
           throw InputError("the program has managed variables, which need device memory at " +
                            std::string("its own address in this process; run it without others ") +
                            "that occupy it");
         }
-        const ptx::LoadedModule::Symbol symbol = loaded->symbol(name);
+        const ProgramModule::Variable symbol = loaded->variable(name);
         memory().find(symbol.address)->written.reset();  // the host may write it at any time
         *pointer = pointer_to(symbol.address);
       }
@@ -160,11 +171,11 @@ VariableEntry& Runtime::variable(const void* shadow) {
   return found->second;
 }
 
-ptx::LoadedModule::Symbol Runtime::symbol(const void* shadow) {
+ProgramModule::Variable Runtime::symbol(const void* shadow) {
   const VariableEntry& entry = variable(shadow);
-  ptx::LoadedModule& module = load(*entry.module);
+  ProgramModule& module = load(*entry.module);
   try {
-    return module.symbol(entry.name);
+    return module.variable(entry.name);
   } catch (const InputError& error) {
     throw Failure(Error::invalid_symbol, error.what());
   }
@@ -311,11 +322,12 @@ void Runtime::remove_array(Array* handle) {
 
 // --- launches -----------------------------------------------------------------------------------
 
-std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
+std::vector<std::byte> Runtime::parameter_buffer(const ProgramModule& module,
                                                  const KernelEntry& kernel, void** arguments) {
-  const std::vector<ptx::ParameterSlot> slots = ptx::parameters_of(module.module(), kernel.name);
+  const std::vector<ProgramModule::Argument> slots = module.arguments(kernel.name);
   std::uint64_t bytes = 0;
-  for (const ptx::ParameterSlot& slot : slots) bytes = std::max(bytes, slot.offset + slot.bytes);
+  for (const ProgramModule::Argument& slot : slots)
+    bytes = std::max(bytes, slot.offset + slot.bytes);
   std::vector<std::byte> buffer(bytes);
   const auto check = [&](const void* pointer, std::uint64_t size, const std::string& what) {
     if (host_readable(address_of(pointer), size)) return;
@@ -334,7 +346,7 @@ std::vector<std::byte> Runtime::parameter_buffer(ptx::LoadedModule& module,
 }
 
 const simt::KernelProgram& Runtime::program(KernelEntry& kernel) {
-  ptx::LoadedModule& module = load(*kernel.module);
+  ProgramModule& module = load(*kernel.module);
   try {
     return module.program(kernel.name);
   } catch (const InputError& error) {
@@ -385,7 +397,7 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
 
 void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   KernelEntry& entry = kernel(stub);
-  ptx::LoadedModule& module = load(*entry.module);
+  ProgramModule& module = load(*entry.module);
   check_launch(entry, call);
   const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
@@ -409,7 +421,7 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.note = [](const simt::Note& found) { say("note", found.text()); };
   simt::LaunchResult result;
   try {
-    result = ptx::launch(module, entry.name, parameters, options);
+    result = module.launch(entry.name, parameters, options);
   } catch (const InputError& error) {
     sticky_ = fault_code(error.what());
     throw Failure(sticky_, error.what(), true);
@@ -421,6 +433,10 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
     } catch (const InputError& error) {
       report(error.what());  // the kernel ran; only its trace is lost
     }
+  }
+  if (spool_.is_enough()) {
+    std::fflush(nullptr);
+    std::_Exit(0);  // without what the program does at its end: it has not come to it
   }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -16,8 +17,8 @@
 #include "common/error.h"
 #include "cudart/abi.h"
 #include "cudart/device_description.h"
+#include "cudart/program_module.h"
 #include "cudart/spool.h"
-#include "ptx/loaded_module.h"
 
 namespace warpstack::cudart {
 
@@ -52,11 +53,12 @@ struct Array {
   unsigned flags = 0;
 };
 
-/// A fat binary that the program registered: one module of PTX, read when first needed.
+/// A fat binary that the program registered: one module of PTX or of machine code, read when first
+/// needed.
 struct FatModule {
   const std::byte* container = nullptr;
   std::string name;  ///< for messages
-  std::unique_ptr<ptx::LoadedModule> loaded;
+  std::unique_ptr<ProgramModule> loaded;
   std::string failure;    ///< why it cannot be loaded; empty: it can, or nobody has tried
   bool reported = false;  ///< the user knows of it
   /// `__managed__` variables: where the program keeps their address, and their names.
@@ -97,12 +99,12 @@ class Runtime {
   FatModule* add_module(const FatBinaryWrapper* wrapper);
   void remove_module(FatModule* module);
   /// Loads the module, or throws Failure. An error is reported once.
-  ptx::LoadedModule& load(FatModule& module);
+  ProgramModule& load(FatModule& module);
   void add_kernel(const void* stub, FatModule* module, std::string name);
   void add_variable(const void* shadow, FatModule* module, std::string name);
   KernelEntry& kernel(const void* stub);
   /// Address and size of a device variable.
-  ptx::LoadedModule::Symbol symbol(const void* shadow);
+  ProgramModule::Variable symbol(const void* shadow);
   VariableEntry& variable(const void* shadow);
 
   // --- memory ---
@@ -175,7 +177,9 @@ class Runtime {
  private:
   Runtime();
 
-  [[nodiscard]] std::vector<std::byte> parameter_buffer(ptx::LoadedModule& module,
+  /// Reads a module in the form that the user has chosen.
+  std::unique_ptr<ProgramModule> read(const FatModule& module);
+  [[nodiscard]] std::vector<std::byte> parameter_buffer(const ProgramModule& module,
                                                         const KernelEntry& kernel,
                                                         void** arguments);
   void check_launch(KernelEntry& kernel, const Call& call);
@@ -195,6 +199,8 @@ class Runtime {
   std::uint64_t next_stream_ = 1;
   std::uint64_t now_ = 0;
   std::atomic<Error> sticky_ = Error::success;
+  /// 80 for sm_80: what of a program's fat binaries is run; nothing: their PTX.
+  std::optional<std::uint32_t> machine_code_;
 };
 
 /// The last error of the calling thread (cudaGetLastError).

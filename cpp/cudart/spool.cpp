@@ -16,6 +16,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "common/error.h"
 #include "trace/trace_file.h"
@@ -140,10 +143,16 @@ Spool::Ticket Spool::next_launch(const std::string& kernel) {
   return ticket;
 }
 
+bool Spool::is_enough() const {
+  if (folder_.empty() || !limit_ || environment("WARPSTACK_CUDART_STOP").empty()) return false;
+  const LockedFile state(file("state"));
+  std::array<std::uint64_t, 2> counts{};
+  return ::pread(state.number(), counts.data(), sizeof counts, 0) ==
+             static_cast<ssize_t>(sizeof counts) &&
+         counts[1] >= *limit_;
+}
+
 void Spool::wait_for_reader() const {
-  // The reader removes the folder when it goes, which ends the waiting, unless it is killed.
-  const auto reader =
-      static_cast<pid_t>(environment_number("WARPSTACK_CUDART_READER").value_or(std::uint64_t{0}));
   while (DIR* folder = ::opendir(folder_.c_str())) {
     std::uint64_t waiting = 0;
     while (const dirent* entry = ::readdir(folder)) {
@@ -155,8 +164,44 @@ void Spool::wait_for_reader() const {
     }
     ::closedir(folder);
     if (waiting <= max_waiting_bytes) return;
-    if (reader > 0 && ::kill(reader, 0) != 0 && errno == ESRCH) return;
+    if (!has_reader()) return;
     ::usleep(20'000);
+  }
+}
+
+bool Spool::has_reader() const {
+  // It removes the folder when it goes, unless it is killed.
+  const auto reader =
+      static_cast<pid_t>(environment_number("WARPSTACK_CUDART_READER").value_or(std::uint64_t{0}));
+  if (reader > 0 && ::kill(reader, 0) != 0 && errno == ESRCH) return false;
+  return ::access(folder_.c_str(), F_OK) == 0;
+}
+
+std::string Spool::listing(const FatBinaryImage& image, const std::string& name) {
+  if (folder_.empty()) {
+    throw InputError("machine code runs under warpstack trace --machine-code only");
+  }
+  static std::uint64_t number = 0;  // of this process; the runtime is locked
+  const std::string base =
+      file("module-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
+  const std::string question = base + (image.kind == FatBinaryEntry::Kind::ptx ? ".ptx" : ".cubin");
+  std::ofstream(base + ".part", std::ios::binary) << name << '\n' << image.bytes;
+  if (std::rename((base + ".part").c_str(), question.c_str()) != 0) {
+    throw InputError(question + ": cannot be written: " + std::strerror(errno));
+  }
+  const auto answer = [&base](const char* ending) -> std::optional<std::string> {
+    const std::string path = base + ending;
+    if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    ::unlink(path.c_str());
+    return text.str();
+  };
+  for (;;) {
+    if (const auto problem = answer(".problem")) throw InputError(*problem);
+    if (auto text = answer(".sass")) return *std::move(text);
+    if (!has_reader()) throw InputError("warpstack trace has ended before its program");
+    ::usleep(5'000);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "cudart/fat_binary.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::cudart {
@@ -17,6 +18,9 @@ namespace warpstack::cudart {
 ///     state               two 64-bit numbers: launches so far, traced launches so far
 ///     kernel-N.wstrace    trace of launch N (see trace_file.h); its reader deletes it
 ///     errors              one line per error that makes the traces or the results incomplete
+///     module-P-N.cubin    machine code of process P (.ptx: PTX to assemble) behind a line with its
+///                         name for messages; the reader answers with module-P-N.sass, its listing,
+///                         or module-P-N.problem, why there is none
 ///
 /// Processes that a traced program starts share the folder: launches are numbered across them.
 class Spool {
@@ -36,8 +40,14 @@ class Spool {
   };
   /// Counts a launch of the kernel with this mangled name.
   Ticket next_launch(const std::string& kernel);
+  /// Whether as many launches as are wanted have been traced and the program is to end then
+  /// (WARPSTACK_CUDART_STOP).
+  [[nodiscard]] bool is_enough() const;
   /// Hands a trace over. Waits while too much is not yet read.
   void write(const trace::KernelTrace& trace);
+  /// The listing of the machine code of a module, which the reader makes, for it can run NVIDIA's
+  /// tools. Throws InputError when it cannot, or is gone.
+  std::string listing(const FatBinaryImage& image, const std::string& name);
 
   /// The memory of traces that are being made.
   [[nodiscard]] const std::shared_ptr<trace::StorageBudget>& storage() const { return storage_; }
@@ -48,6 +58,7 @@ class Spool {
   [[nodiscard]] bool wanted(const std::string& kernel) const;
   [[nodiscard]] std::string file(std::string_view name) const;
   void wait_for_reader() const;
+  [[nodiscard]] bool has_reader() const;
 
   std::string folder_;  ///< empty: none
   std::unique_ptr<Pattern> pattern_;

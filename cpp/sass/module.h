@@ -126,9 +126,15 @@ struct Module {
   [[nodiscard]] std::string place_of(const Instruction& instruction) const;
 };
 
+/// What the user has given: the listing itself, or a cubin that it was made of.
+enum class TextOf : std::uint8_t { listing, cubin };
+
 /// Reads a listing (python/warpstack/cuda/disassembly.py says what is in it). Throws InputError
-/// that names the line, the field and the value of what it does not understand.
-Module parse(std::string_view text, std::string file);
+/// that names the line (of a cubin: the kernel and the address), the field and the value of what it
+/// does not understand, and of what does not fit together: kernels, sections, symbols and labels
+/// that are there twice, symbols beyond their section, parameters beyond their bank, code without
+/// an end.
+Module parse(std::string_view text, std::string file, TextOf source = TextOf::listing);
 
 /// Reads one operand. Throws InputError without a place.
 Operand parse_operand(std::string_view text);

@@ -1,4 +1,4 @@
-// The bytes of a fat binary container are PTX text or an InputError.
+// The bytes of a fat binary container are PTX text, an image, or an InputError.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
     cudart::best_ptx(bytes, 90);
+  } catch (const InputError&) {
+  }
+  try {
+    cudart::image_for(bytes, 80);
+  } catch (const InputError&) {
+  }
+  try {
+    cudart::fat_binaries_in(bytes);
   } catch (const InputError&) {
   }
   try {

@@ -1,23 +1,46 @@
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "sass/module.h"
 
 namespace warpstack::sass {
 namespace {
 
 constexpr std::uint64_t max_section_bytes = std::uint64_t{4} << 30;
-/// Of zeros between two .hex, which a listing leaves out.
+/// Of zeros between the .hex of a listing, which are kept: a small file must not take all memory.
 constexpr std::uint64_t max_gap_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t max_bank_bytes = std::uint64_t{64} << 10;
+/// Earlier ones have instructions of eight bytes and their control fields apart.
+constexpr std::uint32_t first_arch = 70;
+constexpr std::string_view blanks = " \t";
+
+/// Instructions behind which control never goes on.
+constexpr std::string_view last_opcodes[] = {"EXIT", "RET", "BRA", "BRX",
+                                             "JMP",  "JMX", "BPT", "KILL"};
+
+bool ends_code(const Instruction& last) {
+  const std::string_view opcode = last.opcode;
+  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  const auto may_fail = [](const Operand& predicate) {
+    return predicate.is_predicate() && (predicate.index != true_predicate || predicate.negated);
+  };
+  return std::ranges::find(last_opcodes, base) != std::end(last_opcodes) &&
+         !(last.is_guarded && may_fail(last.guard)) &&
+         !std::ranges::any_of(last.operands, may_fail);
+}
 
 /// Reads a listing line by line.
 class ListingParser {
  public:
-  ListingParser(std::string_view text, std::string file) : rest_(text) {
+  ListingParser(std::string_view text, std::string file, TextOf source)
+      : rest_(text), source_(source) {
     module_.file = std::move(file);
   }
 
@@ -38,6 +61,8 @@ class ListingParser {
     }
     if (kernel_ != nullptr)
       fail("kernel " + kernel_->name + " has no .end: the listing is cut off");
+    if (module_.target.empty()) fail("there is no .target: the architecture, as in .target sm_80");
+    check_symbols();
     return std::move(module_);
   }
 
@@ -47,18 +72,36 @@ class ListingParser {
     const std::size_t end = rest_.find('\n');
     line_ = rest_.substr(0, end);
     rest_ = end == std::string_view::npos ? std::string_view{} : rest_.substr(end + 1);
+    if (line_.ends_with('\r')) line_.remove_suffix(1);
     ++number_;
     return true;
   }
+  static std::string_view trimmed(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+  }
   std::string_view word() {
-    while (line_.starts_with(' ')) line_.remove_prefix(1);
-    const std::size_t end = line_.find(' ');
+    line_ = trimmed(line_);
+    const std::size_t end = line_.find_first_of(blanks);
     const std::string_view result = line_.substr(0, end);
     line_ = end == std::string_view::npos ? std::string_view{} : line_.substr(end + 1);
     return result;
   }
+  std::string_view rest_of_line() { return trimmed(std::exchange(line_, {})); }
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(module_.file + ":" + std::to_string(number_) + ": " + what);
+    if (source_ == TextOf::listing) {
+      throw InputError(module_.file + ":" + std::to_string(number_) + ": " + what +
+                       " (make the listing anew: MachineModule.listing)");
+    }
+    std::string place = module_.file;
+    if (kernel_ != nullptr) place += ": kernel " + kernel_->name;
+    if (in_instruction_) {
+      place += ", machine code at " + hexadecimal(kernel_->code.size() * instruction_bytes);
+    }
+    throw InputError(place + ": " + what +
+                     " (compile the cubin anew; if that does not help, take another version of "
+                     "nvidia-cuda-nvdisasm)");
   }
   template <class T>
   T number_in(std::string_view text, const char* field, std::uint64_t most, int base = 10) {
@@ -90,22 +133,24 @@ class ListingParser {
 
   void directive(std::string_view what) {
     if (what == ".target") {
-      module_.target = name("the target");
-      if (!module_.target.starts_with("sm_")) fail("the target is not like sm_80");
-      module_.arch = number_in<std::uint32_t>(std::string_view(module_.target).substr(3),
-                                              "the target's number", 999);
+      target();
     } else if (what == ".file") {
       const auto place = number<std::size_t>("the file's number", 1 << 20);
-      const std::string_view quoted = word();
-      if (place != module_.source_files.size() + 1 || quoted.size() < 2) {
-        fail("files are numbered from 1, in order, with names in quotes");
+      const std::string_view quoted = rest_of_line();
+      if (place != module_.source_files.size() + 1 || quoted.size() < 2 ||
+          !quoted.starts_with('"') || !quoted.ends_with('"')) {
+        fail("file " + std::to_string(place) + " is " + std::string(quoted) +
+             ": files are numbered from 1, in order, with names in quotes");
       }
       module_.source_files.emplace_back(quoted.substr(1, quoted.size() - 2));
     } else if (what == ".section") {
       Section next;
       next.name = name("the section's name");
-      next.size =
-          number<std::uint64_t>("its size", next.bank() >= 0 ? max_bank_bytes : max_section_bytes);
+      next.size = number<std::uint64_t>(("the size of section " + next.name).c_str(),
+                                        next.bank() >= 0 ? max_bank_bytes : max_section_bytes);
+      if (!section_sizes_.emplace(next.name, next.size).second) {
+        fail("there are two sections " + next.name);
+      }
       module_.sections.push_back(std::move(next));
     } else if (what == ".hex") {
       hex();
@@ -118,7 +163,11 @@ class ListingParser {
       field.addend =
           number_in<std::int64_t>(addend.substr(negative ? 1 : 0), "the addend", max_section_bytes);
       if (negative) field.addend = -field.addend;
-      if (field.offset + 8 > section().size) fail("the address lies outside its section");
+      if (field.offset + 8 > section().size) {
+        fail("the address of " + field.symbol + " at " + std::to_string(field.offset) +
+             " lies outside its section " + section().name + " of " +
+             std::to_string(section().size) + " bytes");
+      }
       section().addresses.push_back(std::move(field));
     } else if (what == ".symbol") {
       std::string symbol = name("the symbol");
@@ -126,16 +175,52 @@ class ListingParser {
       value.section = name("the section");
       value.offset = number<std::uint64_t>("the offset", max_section_bytes);
       value.bytes = number<std::uint64_t>("the size", max_section_bytes);
-      module_.symbols.emplace(std::move(symbol), std::move(value));
+      if (!module_.symbols.emplace(symbol, std::move(value)).second) {
+        fail("there are two symbols " + symbol);
+      }
     } else {
       kernel_directive(what);
+    }
+    if (const std::string_view more = rest_of_line(); !more.empty()) {
+      fail("behind what " + std::string(what) + " needs there is \"" + std::string(more) + "\"");
+    }
+  }
+
+  void target() {
+    if (!module_.target.empty()) fail("there are two .target");
+    module_.target = name("the target");
+    if (!module_.target.starts_with("sm_")) {
+      fail("the target is \"" + module_.target + "\", not like sm_80");
+    }
+    std::string_view digits = std::string_view(module_.target).substr(3);
+    if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+    module_.arch = number_in<std::uint32_t>(digits, "the target's number", 999);
+    if (module_.arch < first_arch) {
+      fail("machine code for " + module_.target + " is not read: compile for sm_75 to sm_90");
+    }
+  }
+
+  /// A symbol may stand before its section.
+  void check_symbols() const {
+    for (const auto& [name, symbol] : module_.symbols) {
+      const auto section = section_sizes_.find(symbol.section);
+      if (section == section_sizes_.end()) {
+        fail("symbol " + name + " lies in section " + symbol.section + ", which is not there");
+      }
+      if (symbol.offset > section->second || symbol.bytes > section->second - symbol.offset) {
+        fail("symbol " + name + " has " + std::to_string(symbol.bytes) + " bytes at " +
+             std::to_string(symbol.offset) + ", beyond its section " + symbol.section + " of " +
+             std::to_string(section->second) + " bytes");
+      }
     }
   }
 
   void kernel_directive(std::string_view what) {
     if (what == ".kernel") {
       if (kernel_ != nullptr) fail("kernel " + kernel_->name + " has no .end");
-      module_.kernels.emplace_back().name = name("the kernel's name");
+      std::string next = name("the kernel's name");
+      if (!kernel_names_.insert(next).second) fail("there are two kernels " + next);
+      module_.kernels.emplace_back().name = std::move(next);
       kernel_ = &module_.kernels.back();
     } else if (what == ".needs") {
       kernel().registers = number<std::uint32_t>("the number of registers", 256);
@@ -145,21 +230,50 @@ class ListingParser {
     } else if (what == ".parameters") {
       kernel().parameter_base = number<std::uint32_t>("the parameters' place", 1 << 16);
       kernel().parameter_bytes = number<std::uint64_t>("the parameters' size", 1 << 16);
+      if (kernel_->parameter_base + kernel_->parameter_bytes > max_bank_bytes) {
+        fail("the parameters take " + std::to_string(kernel_->parameter_bytes) + " bytes at " +
+             std::to_string(kernel_->parameter_base) + ", beyond a constant bank's " +
+             std::to_string(max_bank_bytes));
+      }
     } else if (what == ".param") {
       Parameter parameter;
       parameter.type = name("the type");
       parameter.offset = number<std::uint64_t>("the offset", 1 << 16);
       parameter.bytes = number<std::uint64_t>("the size", 1 << 16);
+      if (parameter.offset + parameter.bytes > kernel().parameter_bytes) {
+        fail("parameter " + std::to_string(kernel_->parameters.size() + 1) + " has " +
+             std::to_string(parameter.bytes) + " bytes at " + std::to_string(parameter.offset) +
+             ", beyond the parameters' " + std::to_string(kernel_->parameter_bytes));
+      }
       kernel().parameters.push_back(std::move(parameter));
     } else if (what == ".label") {
       std::string label = name("the label");
-      kernel().labels[std::move(label)] = number<std::uint32_t>("the address", 1 << 30);
+      const auto address = number<std::uint32_t>("the address", 1 << 30);
+      if (!kernel().labels.emplace(label, address).second) fail("there are two labels " + label);
     } else if (what == ".end") {
-      if (kernel().code.empty()) fail("kernel " + kernel_->name + " has no instructions");
-      kernel_ = nullptr;
+      end_kernel();
     } else {
       fail("there is no directive " + std::string(what));
     }
+  }
+
+  void end_kernel() {
+    const Kernel& done = kernel();
+    if (done.code.empty()) fail("kernel " + done.name + " has no instructions");
+    if (done.registers == 0) fail("kernel " + done.name + " has no .needs with its registers");
+    for (const auto& [label, address] : done.labels) {
+      if (address % instruction_bytes != 0 || address / instruction_bytes >= done.code.size()) {
+        fail("label " + label + " is " + hexadecimal(address) +
+             ", which is not the address of an instruction of kernel " + done.name);
+      }
+    }
+    if (const Instruction& last = done.code.back(); !ends_code(last)) {
+      fail("kernel " + done.name + " ends in " +
+           (last.is_guarded ? "@" + last.guard.text + " " : "") + last.opcode + " at " +
+           hexadecimal(last.address) +
+           ", behind which there are no instructions: EXIT, RET or BRA is missing");
+    }
+    kernel_ = nullptr;
   }
 
   void hex() {
@@ -167,8 +281,15 @@ class ListingParser {
     const std::string_view digits = word();
     auto& bytes = section().bytes;
     if (digits.size() % 2 != 0 || offset > section().size ||
-        digits.size() / 2 > section().size - offset || offset > bytes.size() + max_gap_bytes) {
-      fail("the digits are not whole bytes within the section");
+        digits.size() / 2 > section().size - offset) {
+      fail(std::to_string(digits.size()) + " digits at " + std::to_string(offset) +
+           " are not whole bytes within section " + section().name + " of " +
+           std::to_string(section().size) + " bytes");
+    }
+    if (offset > bytes.size()) gap_bytes_ += offset - bytes.size();
+    if (gap_bytes_ > max_gap_bytes) {
+      fail("the digits at " + std::to_string(offset) + " leave out " + std::to_string(gap_bytes_) +
+           " bytes of zeros before and between them, more than " + std::to_string(max_gap_bytes));
     }
     bytes.resize(std::max(bytes.size(), offset + digits.size() / 2));
     for (std::size_t i = 0; i < digits.size(); i += 2) {
@@ -180,10 +301,13 @@ class ListingParser {
   void instruction(std::string_view control) {
     Instruction result;
     result.address = static_cast<std::uint32_t>(kernel().code.size()) * instruction_bytes;
+    in_instruction_ = true;
     result.control = decode_control(number_in<std::uint32_t>(control, "the control", 0x1fffff, 16));
     const std::string_view place = word();
     const std::size_t colon = place.find(':');
-    if (colon == std::string_view::npos) fail("the place is not like 1:12");
+    if (colon == std::string_view::npos) {
+      fail("the place is \"" + std::string(place) + "\", not like 1:12");
+    }
     result.file = number_in<std::uint32_t>(place.substr(0, colon), "the file's number",
                                            module_.source_files.size());
     result.line = number_in<std::uint32_t>(place.substr(colon + 1), "the line", 1 << 30);
@@ -197,18 +321,31 @@ class ListingParser {
     }
     if (opcode.empty()) fail("the opcode is missing");
     result.opcode = opcode;
-    std::string_view operands = word();
-    while (!operands.empty()) {
-      std::size_t depth = 0;
-      std::size_t end = 0;
-      for (; end < operands.size() && (operands[end] != ',' || depth > 0); ++end) {
-        if (operands[end] == '[' || operands[end] == '{') ++depth;
-        if ((operands[end] == ']' || operands[end] == '}') && depth > 0) --depth;
+    const std::string_view operands = rest_of_line();
+    for (std::size_t at = 0; at < operands.size();) {
+      const std::size_t end = end_of_operand(operands, at);
+      const std::string_view text = trimmed(operands.substr(at, end - at));
+      if (text.empty() || end + 1 == operands.size()) {
+        fail("an operand is missing in \"" + std::string(operands) + "\"");
       }
-      result.operands.push_back(operand(operands.substr(0, end)));
-      operands = end < operands.size() ? operands.substr(end + 1) : std::string_view{};
+      if (text.find_first_of(blanks) != std::string_view::npos) {
+        fail("operand \"" + std::string(text) + "\" has a blank in it: operands are separated by " +
+             "commas");
+      }
+      result.operands.push_back(operand(text));
+      at = end + 1;
     }
     kernel().code.push_back(std::move(result));
+    in_instruction_ = false;
+  }
+  /// The place of the comma behind the operand at `at`, or the end; commas in brackets are its own.
+  static std::size_t end_of_operand(std::string_view operands, std::size_t at) {
+    std::size_t depth = 0;
+    for (; at < operands.size() && (operands[at] != ',' || depth > 0); ++at) {
+      if (operands[at] == '[' || operands[at] == '{') ++depth;
+      if ((operands[at] == ']' || operands[at] == '}') && depth > 0) --depth;
+    }
+    return at;
   }
 
   Operand operand(std::string_view text) {
@@ -223,13 +360,18 @@ class ListingParser {
   std::string_view rest_;
   std::string_view line_;
   std::size_t number_ = 0;
+  TextOf source_;
   Kernel* kernel_ = nullptr;
+  bool in_instruction_ = false;
+  std::set<std::string, std::less<>> kernel_names_;
+  std::map<std::string, std::uint64_t, std::less<>> section_sizes_;
+  std::uint64_t gap_bytes_ = 0;
 };
 
 }  // namespace
 
-Module parse(std::string_view text, std::string file) {
-  return ListingParser(text, std::move(file)).run();
+Module parse(std::string_view text, std::string file, TextOf source) {
+  return ListingParser(text, std::move(file), source).run();
 }
 
 }  // namespace warpstack::sass

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine-code",
         metavar="ARCH",
-        help="run the workload as machine code for ARCH (sm_80, say) instead of PTX",
+        help="run machine code for ARCH (sm_80, say) instead of PTX; needs nvdisasm for programs",
     )
     parser.add_argument("--output", "-o", required=True, help="folder to write")
     parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
@@ -36,7 +36,8 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "command",
         nargs="*",
         metavar="-- PROGRAM ARGUMENT",
-        help="a CUDA program, built with nvcc -cudart shared and with PTX in it, and its arguments",
+        help="a CUDA program, built with nvcc -cudart shared and with PTX (for --machine-code: machine "
+        "code) in it, and its arguments",
     )
     parser.add_argument(
         "--kernel",
@@ -48,6 +49,11 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="trace the first N launches (that match); later ones run untraced",
+    )
+    parser.add_argument(
+        "--stop-at-limit",
+        action="store_true",
+        help="end the program once the launches of --limit-launches are traced",
     )
     parser.add_argument(
         "--device-memory",
@@ -80,10 +86,6 @@ def run(arguments: argparse.Namespace) -> None:
             "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
             "--workload NAME"
         )
-    if arguments.command and arguments.machine_code is not None:
-        raise ws.InputError(
-            "trace: --machine-code is for --workload; programs run as PTX (leave it out)"
-        )
     if arguments.command:
         _trace_program(arguments)
         return
@@ -111,6 +113,8 @@ def _trace_program(arguments: argparse.Namespace) -> None:
         check_races=arguments.check_races,
         overwrite=arguments.overwrite,
         progress=True,
+        machine_code=arguments.machine_code,
+        stop_at_limit=arguments.stop_at_limit,
     )
     # Standard output is the program's.
     output = printable(arguments.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 
 #: Bytes of an instruction of compute capability 7.0 and later.
 INSTRUCTION_BYTES = 16
@@ -13,21 +13,34 @@ INSTRUCTION_BYTES = 16
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _MACHINE_CUDA = 190
-_NO_BITS = 8
+_HEADER_BYTES = 64
+_NO_BITS, _SYMBOL_TABLE = 8, 2
 _RELOCATIONS = {4: 24, 9: 16}  # RELA, REL
 _FUNCTION, _OBJECT = 2, 1
 
 # Attributes of .nv.info sections, with the names that NVIDIA's tools print.
 _MAX_THREADS, _PARAM_CBANK, _REQNTID = 0x05, 0x0A, 0x10
 _FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT = 0x11, 0x12, 0x17, 0x2F
+#: The form of attributes with a size; the others are one of two bytes.
+_SIZED = 4
 #: What a cubin says of the stack of kernels whose functions call themselves.
 _UNKNOWN = 0xFFFFFFFF
+#: Section numbers of symbols that lie in no section: absolute ones, and common ones.
+_NO_SECTIONS = (0xFFF1, 0xFFF2)
+#: Sections that are asked for by name.
+_READ_SECTIONS = (".text.", ".nv.info", ".nv.constant", ".nv.global", ".nv.shared.", ".debug_line")
+#: Limits of CUDA: bytes of a thread's local memory, of a block's shared memory, of a constant bank.
+_MOST_LOCAL, _MOST_SHARED, _BANK_BYTES = 512 << 10, 256 << 10, 64 << 10
+_MOST_LINE = 1 << 24
+#: Bytes of a number in .debug_line; those of 64 bits need ten.
+_MOST_LEB = 10
 
 
 @dataclass(frozen=True)
 class Section:
     """A section of the file: its bytes, or their number where it has none."""
 
+    number: int
     name: str
     kind: int
     data: bytes
@@ -51,7 +64,6 @@ class Symbol:
 class Relocation:
     """An address that the loader writes into a section."""
 
-    section: int
     offset: int
     symbol: int
     kind: int
@@ -95,7 +107,7 @@ class Cubin:
     Raises
     ------
     InputError
-        If it is not a cubin, or is damaged: the message names the place.
+        If it is not a cubin, or is damaged: the message names the section or field and its value.
     """
 
     def __init__(self, data: bytes, file: str) -> None:
@@ -106,81 +118,158 @@ class Cubin:
                 f"{file}: it does not begin like an ELF file, as cubins do (make one with nvcc "
                 "-cubin; of a program, cuobjdump -xelf all takes them out)"
             )
-        try:
-            self._read()
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise InputError(f"{file}: the cubin is damaged or cut off: {error}") from None
+        self._read_header()
+        self._read_symbols()
+        self._read_relocations()
+        self._read_kernels()
 
-    def _read(self) -> None:
+    def _damaged(self, what: str) -> InputError:
+        return InputError(f"{self.file}: {what}: the cubin is damaged or cut off; make it anew")
+
+    def _read_header(self) -> None:
         data = self._data
+        if len(data) < _HEADER_BYTES:
+            raise self._damaged(
+                f"it has {len(data)} bytes, fewer than the {_HEADER_BYTES} of a header"
+            )
         if data[4:6] != b"\x02\x01":
-            raise InputError(f"{self.file}: it is not a 64-bit little-endian ELF file")
+            raise InputError(
+                f"{self.file}: it is not a 64-bit little-endian ELF file: its class and byte order "
+                f"are {data[4]} and {data[5]}, not 2 and 1; make it with nvcc -cubin"
+            )
         machine, _, _, _, sections_at = struct.unpack_from("<HIQQQ", data, 18)
         flags = struct.unpack_from("<I", data, 48)[0]
         if machine != _MACHINE_CUDA:
             raise InputError(
                 f"{self.file}: it is an ELF file for machine {machine}, not for NVIDIA GPUs "
-                f"({_MACHINE_CUDA})"
+                f"({_MACHINE_CUDA}); make a cubin with nvcc -cubin"
             )
         entry_bytes, count, names = struct.unpack_from("<HHH", data, 58)
         if entry_bytes != _SECTION.size:
-            raise InputError(f"{self.file}: its section headers have {entry_bytes} bytes, not 64")
+            raise self._damaged(
+                f"its section headers have {entry_bytes} bytes, not {_SECTION.size}"
+            )
         # Layout 8 of the ABI has the compute capability in bits 8 to 15, earlier ones in 0 to 7.
         self.version = flags >> 8 & 255 if data[8] >= 8 else flags & 255
+        self._check(sections_at, count * entry_bytes, f"{count} section headers")
         headers = [_SECTION.unpack_from(data, sections_at + i * entry_bytes) for i in range(count)]
-        table = self._piece(headers[names][4], headers[names][5], "section names")
-        self.sections = [
-            Section(
-                name=_text(table, h[0]),
-                kind=h[1],
-                data=b"" if h[1] == _NO_BITS else self._piece(h[4], h[5], _text(table, h[0])),
-                size=h[5],
-                link=h[6],
-                info=h[7],
-            )
-            for h in headers
-        ]
-        self._read_symbols()
-        self._read_relocations()
-        self._read_kernels()
+        if names >= count:
+            raise self._damaged(f"the names of sections are in section {names} of {count}")
+        table = self._piece(headers[names], "the names of sections")
+        self.sections: list[Section] = []
+        self._by_name: dict[str, Section] = {}
+        for number, h in enumerate(headers):
+            name = self._text(table, h[0], f"section {number}")
+            data_of = b"" if h[1] == _NO_BITS else self._piece(h, f"section {name}")
+            section = Section(number, name, h[1], data_of, h[5], h[6], h[7])
+            self.sections.append(section)
+            if name.startswith(_READ_SECTIONS) and name in self._by_name:
+                raise self._damaged(f"there are two sections {name}")
+            self._by_name.setdefault(name, section)
 
-    def _piece(self, offset: int, size: int, what: str) -> bytes:
+    def _check(self, offset: int, size: int, what: str) -> None:
         if offset + size > len(self._data):
-            raise InputError(
-                f"{self.file}: {what} are {size} bytes at {offset:#x}, beyond the file's end at "
-                f"{len(self._data):#x}: it is cut off"
+            raise self._damaged(
+                f"{what} take {size} bytes at {offset:#x}, beyond the file's end at "
+                f"{len(self._data):#x}"
             )
+
+    def _piece(self, header: tuple[int, ...], what: str) -> bytes:
+        offset, size = header[4], header[5]
+        self._check(offset, size, f"the bytes of {what}")
         return self._data[offset : offset + size]
+
+    def _text(self, table: bytes, offset: int, what: str) -> str:
+        """Return a name that may stand in a line of a listing."""
+        end = table.find(b"\0", offset)
+        if offset >= max(len(table), 1) or (end < 0 and table):
+            raise self._damaged(f"the name of {what} is at {offset:#x} of {len(table):#x} bytes")
+        try:
+            name = table[offset:end].decode("utf-8")
+        except UnicodeDecodeError:
+            name = "\n"
+        if not name.isprintable() or " " in name:
+            raise self._damaged(f"the name of {what} is {shown(table[offset:end])}")
+        return name
 
     def _read_symbols(self) -> None:
         self.symbols: list[Symbol] = []
-        for section in self.sections:
-            if section.kind != 2:
-                continue
-            names = self.sections[section.link].data
-            for entry in _SYMBOL.iter_unpack(section.data):
-                self.symbols.append(
-                    Symbol(_text(names, entry[0]), entry[1] & 15, entry[3], entry[4], entry[5])
+        self._functions: dict[int, list[Symbol]] = {}
+        tables = [section for section in self.sections if section.kind == _SYMBOL_TABLE]
+        if len(tables) > 1:
+            raise self._damaged(f"there are {len(tables)} tables of symbols")
+        for section in tables:
+            if section.link >= len(self.sections) or len(section.data) % _SYMBOL.size:
+                raise self._damaged(
+                    f"section {section.name} has {len(section.data)} bytes, in entries of "
+                    f"{_SYMBOL.size}, with names in section {section.link} of {len(self.sections)}"
                 )
+            names = self.sections[section.link].data
+            for number, entry in enumerate(_SYMBOL.iter_unpack(section.data)):
+                name = self._text(names, entry[0], f"symbol {number}")
+                self._add_symbol(Symbol(name, entry[1] & 15, entry[3], entry[4], entry[5]))
+
+    def _add_symbol(self, symbol: Symbol) -> None:
+        self.symbols.append(symbol)
+        if symbol.kind not in (_OBJECT, _FUNCTION) or symbol.section in (0, *_NO_SECTIONS):
+            return
+        if symbol.section >= len(self.sections):
+            raise self._damaged(
+                f"symbol {symbol.name} lies in section {symbol.section} of {len(self.sections)}"
+            )
+        section = self.sections[symbol.section]
+        if symbol.value + symbol.size > section.size:
+            raise self._damaged(
+                f"symbol {symbol.name} takes {symbol.size} bytes at {symbol.value:#x}, beyond its "
+                f"section {section.name} of {section.size:#x}"
+            )
+        if symbol.kind == _FUNCTION and symbol.name:
+            self._functions.setdefault(symbol.section, []).append(symbol)
 
     def _read_relocations(self) -> None:
-        self.relocations: list[Relocation] = []
+        self._relocations: dict[int, list[Relocation]] = {}
         for section in self.sections:
             width = _RELOCATIONS.get(section.kind)
             if width is None:
                 continue
+            if section.info >= len(self.sections):
+                raise self._damaged(
+                    f"section {section.name} is about section {section.info} of {len(self.sections)}"
+                )
+            target = self.sections[section.info]
+            found = self._relocations.setdefault(target.number, [])
             for at in range(0, len(section.data) - width + 1, width):
                 offset, info = struct.unpack_from("<QQ", section.data, at)
                 addend = struct.unpack_from("<q", section.data, at + 16)[0] if width == 24 else 0
-                self.relocations.append(
-                    Relocation(section.info, offset, info >> 32, info & 0xFFFFFFFF, addend)
+                found.append(Relocation(offset, info >> 32, info & 0xFFFFFFFF, addend))
+
+    def relocations_of(self, section: Section) -> list[Relocation]:
+        """Return the relocations of a section, checked.
+
+        Raises
+        ------
+        InputError
+            If one is not of a symbol, or lies outside the section.
+        """
+        found = self._relocations.get(section.number, [])
+        for relocation in found:
+            if relocation.symbol >= len(self.symbols):
+                raise self._damaged(
+                    f"a relocation of section {section.name} is of symbol {relocation.symbol} of "
+                    f"{len(self.symbols)}"
                 )
+            if relocation.offset + 8 > section.size:
+                raise self._damaged(
+                    f"a relocation is at {relocation.offset:#x} of section {section.name}, which has "
+                    f"{section.size:#x} bytes"
+                )
+        return found
 
     def _read_kernels(self) -> None:
         self.kernels: list[KernelFacts] = []
         by_symbol: dict[int, KernelFacts] = {}
         for number, symbol in enumerate(self.symbols):
-            if symbol.kind != _FUNCTION or symbol.section >= len(self.sections):
+            if symbol.kind != _FUNCTION or not 0 < symbol.section < len(self.sections):
                 continue
             section = self.sections[symbol.section]
             if section.name != f".text.{symbol.name}":
@@ -194,41 +283,103 @@ class Cubin:
                 continue  # a device function with a section of its own
             shared = self.find(f".nv.shared.{kernel.name}")
             kernel.shared_bytes = shared.size if shared is not None else 0
-            self._read_attributes(kernel, info.data)
+            self._read_attributes(kernel, info)
             self.kernels.append(kernel)
         general = self.find(".nv.info")
-        for kind, value in _attributes(general.data if general is not None else b""):
+        for kind, value in self._attributes(general) if general is not None else ():
             if kind not in (_REGCOUNT, _MIN_STACK_SIZE, _FRAME_SIZE) or len(value) < 8:
                 continue
-            number, count = struct.unpack_from("<II", value)
-            if number not in by_symbol:
+            symbol_number, count = struct.unpack_from("<II", value)
+            if symbol_number not in by_symbol:
                 continue
             if kind == _REGCOUNT:
-                by_symbol[number].registers = count
+                by_symbol[symbol_number].registers = count
             elif count != _UNKNOWN:
-                by_symbol[number].local_bytes = max(by_symbol[number].local_bytes, count)
+                kernel = by_symbol[symbol_number]
+                kernel.local_bytes = max(kernel.local_bytes, count)
+        for kernel in self.kernels:
+            self._check_kernel(kernel)
 
-    @staticmethod
-    def _read_attributes(kernel: KernelFacts, data: bytes) -> None:
-        for kind, value in _attributes(data):
+    def _read_attributes(self, kernel: KernelFacts, info: Section) -> None:
+        sizes = {_KPARAM_INFO: 12, _PARAM_CBANK: 8, _MAX_THREADS: 12, _REQNTID: 12}
+        for kind, value in self._attributes(info):
+            if kind not in sizes:
+                continue
+            if len(value) != sizes[kind]:
+                raise self._damaged(
+                    f"attribute {kind:#x} in section {info.name} has {len(value)} bytes, not "
+                    f"{sizes[kind]}"
+                )
             if kind == _KPARAM_INFO:
                 _, ordinal, offset, bits = struct.unpack("<IHHI", value)
                 kernel.parameters.append(Parameter(ordinal, offset, bits >> 18))
             elif kind == _PARAM_CBANK:
                 _, kernel.parameter_base, kernel.parameter_bytes = struct.unpack("<IHH", value)
-            elif kind in (_MAX_THREADS, _REQNTID):
+            else:
                 x, y, z = struct.unpack_from("<III", value)
                 kernel.max_threads = min(kernel.max_threads, max(x * y * z, 1))
         kernel.parameters.sort(key=lambda parameter: parameter.ordinal)
 
+    def _check_kernel(self, kernel: KernelFacts) -> None:
+        limits = (
+            ("registers", kernel.registers, 1, 255),
+            ("bytes of shared memory", kernel.shared_bytes, 0, _MOST_SHARED),
+            ("bytes of local memory", kernel.local_bytes, 0, _MOST_LOCAL),
+        )
+        for what, value, least, most in limits:
+            if not least <= value <= most:
+                raise self._damaged(
+                    f"kernel {kernel.name} has {value} {what}, not {least} to {most}"
+                )
+        if kernel.parameter_base + kernel.parameter_bytes > _BANK_BYTES:
+            raise self._damaged(
+                f"the parameters of kernel {kernel.name} take {kernel.parameter_bytes} bytes at "
+                f"{kernel.parameter_base:#x}, beyond a constant bank's {_BANK_BYTES:#x}"
+            )
+        end = 0
+        for number, parameter in enumerate(kernel.parameters):
+            after = parameter.offset + parameter.size
+            fits = end <= parameter.offset and after <= kernel.parameter_bytes
+            if parameter.ordinal != number or not fits:
+                raise self._damaged(
+                    f"parameter {number + 1} of kernel {kernel.name} has the number "
+                    f"{parameter.ordinal} and {parameter.size} bytes at {parameter.offset}, behind "
+                    f"{end} and of {kernel.parameter_bytes}"
+                )
+            end = after
+
+    def _attributes(self, section: Section) -> list[tuple[int, bytes]]:
+        """Return kinds and values of an .nv.info section."""
+        found, at, data = [], 0, section.data
+        while at < len(data):
+            if at + 4 > len(data):
+                raise self._damaged(f"section {section.name} ends within an attribute, at {at:#x}")
+            form, kind, size = struct.unpack_from("<BBH", data, at)
+            if not 1 <= form <= _SIZED:
+                raise self._damaged(
+                    f"attribute {kind:#x} in section {section.name} at {at:#x} has the form {form}, not "
+                    f"1 to {_SIZED}"
+                )
+            at += 4
+            if form != _SIZED:  # it has its value where the others have their size
+                found.append((kind, data[at - 2 : at]))
+                continue
+            if at + size > len(data):
+                raise self._damaged(
+                    f"attribute {kind:#x} in section {section.name} has {size} bytes at {at:#x}, "
+                    f"beyond the section's {len(data):#x}"
+                )
+            found.append((kind, data[at : at + size]))
+            at += size
+        return found
+
     def find(self, name: str) -> Section | None:
         """Return the section of a name, or None."""
-        return next((section for section in self.sections if section.name == name), None)
+        return self._by_name.get(name)
 
     def functions_in(self, section: int) -> list[Symbol]:
         """Return the functions whose code lies in a section, by place."""
-        found = [s for s in self.symbols if s.kind == _FUNCTION and s.section == section and s.name]
-        return sorted(found, key=lambda s: (s.value, s.name))
+        return sorted(self._functions.get(section, []), key=lambda s: (s.value, s.name))
 
     def variables(self) -> list[Symbol]:
         """Return the variables of the module."""
@@ -241,37 +392,22 @@ class Cubin:
         -------
         dict
             By number of the section: names of files (from 1; the first entry is not used), and
-            tuples of address, file and line in order of address.
+            tuples of address, file and line in order of address. Empty where the section of lines
+            is damaged: lines are a convenience.
         """
         section = self.find(".debug_line")
         if section is None:
             return {}
-        number = self.sections.index(section)
-        places = {r.offset: r.symbol for r in self.relocations if r.section == number}
+        places = {r.offset: r.symbol for r in self._relocations.get(section.number, [])}
         try:
             return _LineProgram(section.data, places, self.symbols).run()
-        except (struct.error, IndexError):
-            return {}  # lines are a convenience: their damage stops nothing
+        except (struct.error, IndexError, ValueError):
+            return {}
 
 
-def _text(table: bytes, offset: int) -> str:
-    if offset > len(table):
-        raise IndexError(f"a name at {offset:#x} of {len(table):#x} bytes of names")
-    return table[offset : table.find(b"\0", offset)].decode("utf-8", "replace")
-
-
-def _attributes(data: bytes) -> list[tuple[int, bytes]]:
-    """Return kinds and values of an .nv.info section."""
-    found, at = [], 0
-    while at + 4 <= len(data):
-        form, kind, size = struct.unpack_from("<BBH", data, at)
-        at += 4
-        if form == 4:  # the others have their value where this one has its size
-            found.append((kind, data[at : at + size]))
-            at += size
-        else:
-            found.append((kind, data[at - 2 : at]))
-    return found
+def is_cubin(data: bytes) -> bool:
+    """Return whether a file begins like a cubin, and not like another ELF file."""
+    return data[:4] == b"\x7fELF" and data[18:20] == _MACHINE_CUDA.to_bytes(2, "little")
 
 
 class _LineProgram:
@@ -290,13 +426,14 @@ class _LineProgram:
 
     def _leb(self, signed: bool = False) -> int:
         value = shift = 0
-        while True:
+        for _ in range(_MOST_LEB):
             byte = self._data[self._at]
             self._at += 1
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:
                 return value - (1 << shift) if signed and byte & 64 else value
+        raise ValueError("a number without an end")
 
     def _name(self) -> str:
         end = self._data.index(b"\0", self._at)
@@ -316,6 +453,8 @@ class _LineProgram:
             self._take("B")
             base, span = self._take("b"), self._take("B")
             operands = [0] + [self._take("B") for _ in range(self._take("B") - 1)]
+            if end > len(self._data):
+                raise ValueError("lines beyond their section")
             if not 2 <= version <= 3 or span == 0:
                 self._at = end
                 continue
@@ -347,6 +486,8 @@ class _LineProgram:
         section, address, file, line = -1, 0, 1, 1
 
         def row() -> None:
+            if not 0 <= line <= _MOST_LINE:
+                raise ValueError("a line that no file has")
             result.setdefault(section, (files, []))[1].append((address, file, line))
 
         while self._at < end:

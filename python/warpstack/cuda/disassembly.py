@@ -37,7 +37,7 @@ from typing import Any
 
 from warpstack.cuda.cubin import INSTRUCTION_BYTES, Cubin, KernelFacts, Section
 from warpstack.cuda.toolchain import nvidia_packages
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 
 #: Parameter types of each kernel, where the source's PTX is at hand.
 Types = Mapping[str, Sequence[str]]
@@ -47,6 +47,8 @@ _NO_NVDISASM = (
     "nvidia-cuda-nvdisasm (or put it on the PATH)"
 )
 _SECONDS = 600
+#: Earlier architectures have instructions of eight bytes.
+FIRST_ARCH = 70
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 #: Relocations that are a 64-bit address: absolute ones, and those of generic addresses.
 _ADDRESSES_64 = (2, 4)
@@ -81,6 +83,15 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
         If it is not a cubin, is damaged, or there is no nvdisasm.
     """
     cubin = Cubin(data, file)
+    if cubin.version < FIRST_ARCH:
+        raise InputError(
+            f"{file}: machine code for sm_{cubin.version} is not read; compile for sm_75 to sm_90"
+        )
+    if not cubin.kernels:
+        raise InputError(
+            f"{file}: the cubin has no kernels; compile a source that has __global__ functions, and "
+            "without -rdc"
+        )
     code = _disassemble(data, file)
     lines = [".sass 1", f".target sm_{cubin.version}"]
     source_lines = cubin.lines()
@@ -88,14 +99,14 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     for names, rows in source_lines.values():
         for _, number, _ in rows:
             if 0 < number < len(names):
-                files.setdefault(Path(names[number]).name, len(files) + 1)
+                files.setdefault(_file_name(names[number]), len(files) + 1)
     lines += [f'.file {number} "{name}"' for name, number in files.items()]
-    for number, section in enumerate(cubin.sections):
+    for section in cubin.sections:
         # Bank 0 is the launch's.
         if section.name.startswith((".nv.global", ".nv.constant")) and (
             not section.name.startswith(".nv.constant0")
         ):
-            lines += _section_lines(cubin, number, section)
+            lines += _section_lines(cubin, section)
     for symbol in cubin.variables():
         section = cubin.sections[symbol.section]
         if section.name.startswith((".nv.global", ".nv.constant")):
@@ -103,7 +114,7 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     for kernel in cubin.kernels:
         names, rows = source_lines.get(kernel.section, ([], []))
         places = [
-            (address, f"{files[Path(names[number]).name]}:{line}")
+            (address, f"{files[_file_name(names[number])]}:{line}")
             for address, number, line in rows
             if 0 < number < len(names)
         ]
@@ -111,22 +122,28 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section_lines(cubin: Cubin, number: int, section: Section) -> list[str]:
+def _file_name(path: str) -> str:
+    """Return the last part of a path, as it may stand in a line."""
+    return "".join(c if c.isprintable() else "?" for c in Path(path).name)
+
+
+def _section_lines(cubin: Cubin, section: Section) -> list[str]:
     lines = [f".section {section.name} {section.size}"]
     for at in range(0, len(section.data), 64):
         piece = section.data[at : at + 64]
         if any(piece):
             lines.append(f".hex {at} {piece.hex()}")
-    for relocation in cubin.relocations:
-        if relocation.section != number:
-            continue
+    for relocation in cubin.relocations_of(section):
         symbol = cubin.symbols[relocation.symbol]
         if relocation.kind not in _ADDRESSES_64:
             raise InputError(
                 f"{cubin.file}: section {section.name} at {relocation.offset:#x}: relocation "
-                f"{relocation.kind} (of {symbol.name}) is not one that is known here: 2 and 4"
+                f"{relocation.kind} (of {symbol.name}) is not one that is known here, 2 or 4; run "
+                "the kernel's PTX, without machine_code"
             )
-        name = symbol.name or cubin.sections[symbol.section].name
+        name = symbol.name
+        if not name and symbol.section < len(cubin.sections):
+            name = cubin.sections[symbol.section].name
         lines.append(f".address {relocation.offset} {name} {relocation.addend}")
     return lines
 
@@ -195,18 +212,29 @@ def _disassemble(data: bytes, file: str) -> dict[str, list[dict[str, Any]]]:
                 [tool, "-json", str(path)],
                 capture_output=True,
                 text=True,
+                encoding="utf-8",
+                errors="replace",
                 check=False,
                 timeout=_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise InputError(f"{file}: nvdisasm did not end within {_SECONDS} s") from None
     if result.returncode != 0:
-        log = (result.stderr or result.stdout).strip().replace(str(path), file)
-        raise InputError(f"{file}: nvdisasm does not read the cubin: {log}")
+        log = " ".join((result.stderr or result.stdout).replace(str(path), file).split())
+        status = f"it ended with status {result.returncode}"
+        raise InputError(
+            f"{file}: nvdisasm does not read the cubin: {log[:500] or status}; make it anew, or install "
+            "another version of nvidia-cuda-nvdisasm"
+        )
     try:
         functions = json.loads(result.stdout)[1]
-        return {f["function-name"]: f["sass-instructions"] for f in functions}
-    except (json.JSONDecodeError, LookupError, TypeError) as error:
+        code = {f["function-name"]: f["sass-instructions"] for f in functions}
+        for instruction in (i for function in code.values() for i in function):
+            for key in ("opcode", "operands", "predicate"):
+                if not isinstance(instruction.get(key, ""), str) or not instruction["opcode"]:
+                    raise TypeError(f"{key} = {shown(instruction.get(key))}")
+        return code
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{file}: what nvdisasm wrote is not what its -json gives in CUDA 12 and 13 ({error}); "
             "install another version of nvidia-cuda-nvdisasm"

@@ -1,8 +1,8 @@
 """Traces of unmodified CUDA programs, run without a GPU.
 
 A program that was built with shared cudart loads, instead of NVIDIA's library, the stand-in of this
-package: it reads the PTX in the program's fat binaries, keeps device memory, and runs each launch
-in the functional simulator. Traces come over one by one while the program runs.
+package: it reads the PTX or the machine code in the program's fat binaries, keeps device memory, and
+runs each launch in the functional simulator. Traces come over one by one while the program runs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
 from warpstack._util.progress import progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
+from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
+from warpstack.cuda.machine_code import target_number
+from warpstack.cuda.toolchain import assemble
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
@@ -76,6 +79,8 @@ def trace_program(
     check_races: bool = False,
     overwrite: bool = False,
     progress: bool = False,
+    machine_code: str | None = None,
+    stop_at_limit: bool = False,
 ) -> Run:
     """Run a CUDA program without a GPU and save the traces of its launches.
 
@@ -84,7 +89,8 @@ def trace_program(
     command
         The program and its arguments. It must have PTX in it and load libcudart as a shared library
         (``nvcc -cudart shared -gencode arch=compute_75,code=compute_75``); a script that starts
-        such programs will do.
+        such programs will do. With `machine_code` it must have machine code instead, or PTX to
+        assemble (``nvcc -cudart shared -arch=sm_80``).
     output
         The folder to write, as `warpstack.save` does: it appears complete, when the program has
         ended. What a failing program launched before it failed is kept.
@@ -111,6 +117,13 @@ def trace_program(
         Replace a folder that was saved before.
     progress
         Show the number of traced launches and the kernel's name on standard error.
+    machine_code
+        None: the program's PTX runs. ``sm_80``, say: its machine code for this architecture, or for an
+        earlier one of the same major version, or else what ptxas makes of its PTX. Needs nvdisasm
+        (package ``nvidia-cuda-nvdisasm``).
+    stop_at_limit
+        End the program as soon as `limit_launches` launches are traced, with status 0, rather than let
+        it run to its end untraced. Its other processes end with their next launch.
 
     Raises
     ------
@@ -124,9 +137,12 @@ def trace_program(
         raise InputError("trace: no program is given")
     if on_fault not in ("stop", "continue"):
         raise not_one_of("on_fault", on_fault, ("stop", "continue"))
+    target = None if machine_code is None else _runnable_target(machine_code)
     place = as_path("output", output)
     if limit_launches is not None:
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
+    elif stop_at_limit:
+        raise InputError("trace: stop_at_limit needs a limit: give limit_launches, too")
     name = Path(words[0]).name
     with (
         parquet.writer(place, name, overwrite=overwrite) as folder,
@@ -136,17 +152,20 @@ def trace_program(
         environment = _environment(spool)
         settings = {
             "KERNEL": kernel or "",
+            "STOP": "1" if stop_at_limit else "",
             "LIMIT": "" if limit_launches is None else str(limit_launches),
             "DEVICE": _device_text(gpu, device_memory_mib),
             "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
             "ON_FAULT": on_fault,
             "CHECK_RACES": "1" if check_races else "",
+            "MACHINE_CODE": "" if target is None else str(target),
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
         with _process(words, environment) as process:
             traced = instructions = 0
             ended = False
             while True:
+                _answer(spool, machine_code or "")
                 for trace in _arrived(spool):
                     bar.set_description(f"tracing {trace.short_name}")
                     folder.add(trace)
@@ -168,6 +187,42 @@ def trace_program(
         if traced == 0:
             raise InputError(_why_nothing(run, spool, words[0], kernel))
     return run
+
+
+def _runnable_target(machine_code: str) -> int:
+    """Return the number of an architecture whose code runs here, or say what is missing."""
+    target = target_number("trace", machine_code)
+    if not FIRST_ARCH <= target < 100:
+        raise InputError(
+            f"trace: machine code for {machine_code} is not executed; choose one of sm_75 to sm_90"
+        )
+    if find_nvdisasm() is None:
+        raise InputError(
+            "trace: nvdisasm is needed to run machine code and was not found; install it with: pip "
+            "install nvidia-cuda-nvdisasm (or put it on the PATH)"
+        )
+    return target
+
+
+def _answer(spool: Path, machine_code: str) -> None:
+    """Give the program the listings that it waits for (see cpp/cudart/spool.h)."""
+    for question in sorted(spool.glob("module-*")):
+        if question.suffix not in (".cubin", ".ptx"):
+            continue
+        name, data = question.read_bytes().split(b"\n", 1)
+        question.unlink()
+        file, ending = name.decode("utf-8", "replace"), ".sass"
+        try:
+            if question.suffix == ".ptx":
+                data = assemble(data.decode("utf-8", "replace"), file, machine_code)
+            text = listing_of(data, file)
+        except InputError as error:
+            text, ending = str(error), ".problem"
+            if question.suffix == ".ptx":
+                text += f"; or build the program with nvcc -arch={machine_code}"
+        part = question.with_suffix(".part")
+        part.write_text(text, encoding="utf-8")
+        part.rename(question.with_suffix(ending))
 
 
 def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str:

@@ -11,8 +11,9 @@ from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import strictly_checked
 from warpstack._util.input_file import MAX_SOURCE_BYTES, read_input
+from warpstack.cuda.cubin import Cubin, is_cubin
 from warpstack.cuda.device import Device, default_device
-from warpstack.cuda.disassembly import Types, listing_of
+from warpstack.cuda.disassembly import FIRST_ARCH, Types, listing_of
 from warpstack.cuda.kernel import Module
 from warpstack.cuda.toolchain import compile_both
 from warpstack.errors import InputError, shown
@@ -27,10 +28,15 @@ class MachineModule(Module):
 
     _remedy = "pickle its text, MachineModule.listing, and compile that again"
 
+    @strictly_checked
+    def __init__(self, text: str, file: str, device: Device, *, of_cubin: bool = False) -> None:
+        self._of_cubin = of_cubin  # so that messages name places in it, not in its listing
+        super().__init__(text, file, device)
+
     def _load(self, text: str) -> None:
         self.listing = text
         self.ptx = ""
-        module = _core.SassModule(text, self.file)
+        module = _core.SassModule(text, self.file, self._of_cubin)
         self._text = module
         self._core = _core.SassLoadedModule(module, self.device._core)
 
@@ -74,14 +80,19 @@ class MachineModule(Module):
 
 @strictly_checked
 def load_cubin(
-    source: str | os.PathLike[str] | bytes, *, device: Device | None = None
+    source: str | os.PathLike[str] | bytes,
+    *,
+    machine_code: str | None = None,
+    device: Device | None = None,
 ) -> MachineModule:
     """Load machine code that is compiled already.
 
     Parameters
     ----------
     source
-        A cubin: its path, or its bytes.
+        A cubin, a fat binary, or a program or library with one in it: its path, or its bytes.
+    machine_code
+        ``sm_80``, say: which machine code of a fat binary; needed if there is more than one.
     device
         Where the module's variables live; the default device by default.
 
@@ -93,7 +104,8 @@ def load_cubin(
     Raises
     ------
     InputError
-        If the file cannot be read, is not a cubin, or there is no nvdisasm.
+        If the file cannot be read, has no machine code, or none or several modules for this
+        architecture, is damaged, or there is no nvdisasm.
     """
     if isinstance(source, bytes):
         data, file = source, "<cubin>"
@@ -104,7 +116,55 @@ def load_cubin(
             data = read_input(path, "cubin", MAX_SOURCE_BYTES)
         except OSError as error:
             raise InputError(f"{file}: {error.strerror or error}") from None
-    return MachineModule(listing_of(data, file), file, device or default_device())
+    data = _cubin_in(data, file, machine_code)
+    return MachineModule(listing_of(data, file), file, device or default_device(), of_cubin=True)
+
+
+def _cubin_in(data: bytes, file: str, machine_code: str | None) -> bytes:
+    """Return the only cubin with kernels for an architecture of a file, which may be one itself."""
+    target = None if machine_code is None else target_number("load_cubin", machine_code)
+    if is_cubin(data):
+        version = Cubin(data, file).version
+        if target not in (None, version):
+            raise InputError(f"{file}: it is machine code for sm_{version}, not for {machine_code}")
+        return data
+    try:
+        targets = _core.fat_binary_targets(data)
+        names = ", ".join(f"sm_{number}" for number in targets)
+        if target is None and len(targets) == 1:
+            target = targets[0]
+        if not targets:
+            raise InputError(
+                "it is neither a cubin (an ELF file for NVIDIA GPUs), nor is there machine code in it; "
+                "make a cubin with nvcc -cubin -arch=sm_80, or build the program with nvcc -arch=sm_80"
+            )
+        if target is None:
+            raise InputError(
+                f"it has machine code for {names}: choose one, such as machine_code='sm_{targets[0]}'"
+            )
+        if target not in targets:
+            raise InputError(
+                f"it has machine code for {names}, not for {machine_code}; build it with nvcc "
+                f"-arch={machine_code}"
+            )
+        cubins = _core.fat_binary_cubins(data, target)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    modules = [cubin for cubin in cubins if Cubin(cubin, file).kernels]
+    if len(modules) != 1:
+        raise InputError(
+            f"{file}: it has {len(modules)} modules with kernels for sm_{target}, not one; take them "
+            "out with cuobjdump -xelf all and load one of these files"
+        )
+    return modules[0]
+
+
+def target_number(what: str, machine_code: str) -> int:
+    """Return 80 for sm_80."""
+    match = re.fullmatch(r"sm_(\d{1,3})[a-z]?", machine_code)
+    if match is None:
+        raise InputError(f"{what}: machine_code = {shown(machine_code)} is not like sm_80")
+    return int(match[1])
 
 
 def compile_machine_code(
@@ -121,10 +181,11 @@ def compile_machine_code(
         if arch not in (None, module.target):
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")
         return module
-    if arch is None or re.fullmatch(r"sm_\d+[a-z]?", arch) is None:
-        raise InputError(f"compile: machine_code = {shown(arch)} is not like sm_80")
-    ptx, cubin = compile_both(text, file, arch, options, compiler)
-    return MachineModule(listing_of(cubin, file, parameter_types(ptx, file)), file, device)
+    if target_number("compile", str(arch)) < FIRST_ARCH:
+        raise InputError(f"compile: machine code for {arch} is not read; choose sm_75 to sm_90")
+    ptx, cubin = compile_both(text, file, str(arch), options, compiler)
+    listing = listing_of(cubin, file, parameter_types(ptx, file))
+    return MachineModule(listing, file, device, of_cubin=True)
 
 
 def parameter_types(ptx: str, file: str) -> Types:

@@ -74,8 +74,19 @@ class KernelTrace:
 
     @property
     def source(self) -> str:
-        """What made the trace: ``accelsim``, ``pptgpu``, ``builder``."""
+        """What made the trace: ``accelsim``, ``pptgpu``, ``builder``; ``ptx`` or ``sass`` a launch here."""
         return str(self._header["source"])
+
+    @property
+    def code(self) -> str:
+        """What its instructions are: ``ptx``, the machine code's architecture (``sm_80``), or empty.
+
+        It is empty where a trace's file does not say it.
+        """
+        if self.source == "ptx":
+            return "ptx"
+        version = int(self._header["binary_version"])
+        return f"sm_{version}" if version else ""
 
     @property
     def num_blocks(self) -> int:
@@ -355,6 +366,7 @@ class App:
                 {
                     "kernel": kernel.launch_id,
                     "name": kernel.short_name,
+                    "code": kernel.code,
                     "grid": kernel.grid,
                     "block": kernel.block,
                     "blocks": kernel.num_blocks,

@@ -82,6 +82,59 @@ TEST(FatBinary, HighestTargetThatFits) {
   EXPECT_EQ(best_ptx(container({image(kind_elf, 90, bytes_of("ELF")), ptx(52)}), 90), "target 52");
 }
 
+TEST(FatBinary, MachineCodeComesBeforePtx) {
+  const auto one = [](std::uint16_t kind, std::uint32_t target) {
+    return image(kind, target,
+                 bytes_of((kind == kind_elf ? "sm_" : "compute_") + std::to_string(target) +
+                          std::string(4, ' ')));
+  };
+  const auto chosen = [](const Bytes& bytes, std::uint32_t target) {
+    const std::string text = image_for(bytes, target).bytes;
+    return text.substr(0, text.find(' '));
+  };
+  const Bytes many = container({one(kind_elf, 75), one(kind_elf, 80), one(kind_elf, 86),
+                                one(kind_ptx, 75), one(kind_ptx, 90)});
+  EXPECT_EQ(chosen(many, 80), "sm_80");
+  EXPECT_EQ(chosen(many, 86), "sm_86");
+  EXPECT_EQ(chosen(many, 89), "sm_86");  // as a GPU of 8.9 runs it
+  EXPECT_EQ(chosen(many, 90), "compute_90");
+  EXPECT_EQ(chosen(container({one(kind_ptx, 52), one(kind_ptx, 75), one(kind_elf, 90)}), 80),
+            "compute_75");
+  EXPECT_EQ(image_for(many, 80).kind, FatBinaryEntry::Kind::machine_code);
+  try {
+    (void)image_for(container({one(kind_elf, 75), one(kind_ptx, 90), one(kind_elf, 90)}), 80);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "the program has no machine code for sm_80 and no PTX that could be assembled for "
+        "it; it has machine code for sm_75, sm_90; it has PTX for compute_90; build it with "
+        "nvcc -arch=sm_80 (and -cudart shared)");
+  }
+}
+
+TEST(FatBinary, MachineCodeKeepsItsZeros) {
+  const Bytes bytes = container({image(kind_elf, 80,
+                                       bytes_of(std::string("\x7f"
+                                                            "E\0F\0\0\0\0",
+                                                            8)))});
+  EXPECT_EQ(image_for(bytes, 80).bytes, std::string("\x7f"
+                                                    "E\0F\0\0\0\0",
+                                                    8));
+}
+
+TEST(FatBinary, ContainersAreFoundInFiles) {
+  const Bytes one = container({image(kind_elf, 80, bytes_of("one"))});
+  Bytes file = bytes_of("a program ");
+  file.insert(file.end(), one.begin(), one.end());
+  put<std::uint32_t>(file, 0xba55ed50);  // a number alone is none
+  file.insert(file.end(), one.begin(), one.end());
+  EXPECT_EQ(fat_binaries_in(file).size(), 2u);
+  EXPECT_EQ(fat_binaries_in(bytes_of("a program")).size(), 0u);
+  file.pop_back();
+  EXPECT_THROW((void)fat_binaries_in(file), InputError);
+}
+
 TEST(FatBinary, TextEndsAtItsFirstZero) {
   EXPECT_EQ(best_ptx(container({image(kind_ptx, 75, bytes_of(std::string("abc\0\0", 5)))}), 90),
             "abc");

@@ -65,11 +65,17 @@ TEST(SassOperand, Places) {
   EXPECT_THROW((void)parse_operand("|R2"), InputError);
 }
 
-std::string message_of(const std::string& text) {
+/// What is wrong with a listing, without the remedy.
+std::string message_of(const std::string& text, TextOf source = TextOf::listing) {
+  const std::string remedy = source == TextOf::listing
+                                 ? " (make the listing anew: MachineModule.listing)"
+                                 : " (compile the cubin anew; if that does not help, take another "
+                                   "version of nvidia-cuda-nvdisasm)";
   try {
-    (void)parse(text, "a.sass");
+    (void)parse(text, "a.sass", source);
   } catch (const InputError& error) {
-    return error.what();
+    const std::string what = error.what();
+    return what.ends_with(remedy) ? what.substr(0, what.size() - remedy.size()) : "no remedy";
   }
   return "no error";
 }
@@ -113,7 +119,29 @@ TEST(SassListing, DamageIsNamed) {
   EXPECT_EQ(message_of(beginning + "0 1:5 LDG.E R0,[R1+R2]\n.end\n"),
             "a.sass:9: operand [R1+R2]: an address has one register and one uniform register");
   EXPECT_EQ(message_of(".sass 1\n.section .nv.global 4\n.hex 2 00112233\n"),
-            "a.sass:3: the digits are not whole bytes within the section");
+            "a.sass:3: 8 digits at 2 are not whole bytes within section .nv.global of 4 bytes");
+}
+
+TEST(SassListing, MessagesOfCubinsNameTheirPlaces) {
+  EXPECT_EQ(message_of(beginning + "0 1:5 NOP\n0 1:5 MOV R0,[R1+R2]\n.end\n", TextOf::cubin),
+            "a.sass: kernel k, machine code at 0x10: operand [R1+R2]: an address has one register "
+            "and one uniform register");
+  EXPECT_EQ(message_of(".sass 1\n.target sm_80\n.section .nv.global 4\n.section .nv.global 4\n",
+                       TextOf::cubin),
+            "a.sass: there are two sections .nv.global");
+}
+
+TEST(SassListing, CodeHasAnEnd) {
+  const auto last = [](const std::string& line) {
+    return message_of(beginning + "0 0:0 NOP\n0 0:0 " + line + "\n.end\n");
+  };
+  for (const char* line : {"EXIT", "BRA 0x0", "RET.REL.NODEC R2,0x0", "@PT EXIT", "BRX R2,-0x10"}) {
+    EXPECT_EQ(last(line), "no error") << line;
+  }
+  for (const char* line : {"NOP", "@P0 EXIT", "@!PT EXIT", "BRA P0,0x0"}) {
+    EXPECT_NE(last(line).find(", behind which there are no instructions"), std::string::npos)
+        << line;
+  }
 }
 
 }  // namespace

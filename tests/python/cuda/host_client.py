@@ -1,6 +1,6 @@
 """A CUDA host program without nvcc: it does by ctypes what nvcc's host code does.
 
-Usage: host_client.py LIBRARY SCENARIO. Prints what `test_host` expects.
+Usage: host_client.py LIBRARY SCENARIO [FILE]. Prints what `test_host` expects.
 """
 
 import ctypes
@@ -156,6 +156,11 @@ def machine_code(library):
     axpy(library, container(image(2, 80, b"ELF")))
 
 
+def file(library):
+    with open(sys.argv[3], "rb") as found:
+        axpy(library, found.read())
+
+
 def damaged(library):
     axpy(library, container(image(1, 75, PTX.encode(), 0x2011, len(PTX))))
 
@@ -193,6 +198,7 @@ if __name__ == "__main__":
         "axpy": axpy,
         "wait": wait,
         "machine_code": machine_code,
+        "file": file,
         "damaged": damaged,
         "syntax_error": syntax_error,
         "properties": properties,

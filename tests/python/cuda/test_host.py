@@ -172,6 +172,17 @@ def test_limits_and_choices(tmp_path, capfd):
         host.trace_program(client("axpy"), tmp_path / "bad", device_memory_mib=0)
 
 
+def test_the_program_ends_at_the_limit(tmp_path, capfd):
+    result = host.trace_program(
+        client("axpy"), tmp_path / "one", limit_launches=1, stop_at_limit=True
+    )
+    assert (result.launches, result.traced, result.status, result.errors) == (1, 1, 0, ())
+    assert "1195.0" not in capfd.readouterr().out  # it has not come to its results
+    assert len(ws.load(tmp_path / "one")) == 1
+    with pytest.raises(ws.InputError, match="stop_at_limit needs a limit: give limit_launches"):
+        host.trace_program(client("axpy"), tmp_path / "two", stop_at_limit=True)
+
+
 def test_several_processes_share_the_numbering(tmp_path):
     words = " ".join(client("axpy"))
     result = host.trace_program(["sh", "-c", f"{words}; {words}; exit 3"], tmp_path / "out")

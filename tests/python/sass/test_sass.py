@@ -246,10 +246,13 @@ def small_cubin():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "does not begin like an ELF file"),
-        (b"\x7fELF\x01\x01" + bytes(100), "is not a 64-bit little-endian ELF file"),
+        (b"", "is neither a cubin"),
+        (
+            b"\x7fELF\x01\x01" + bytes(12) + b"\xbe" + bytes(100),
+            "is not a 64-bit little-endian ELF",
+        ),
         (small_cubin(), "is damaged or cut off"),
-        (small_cubin().replace(b"\xbe\x00", b"\x3e\x00", 1), "is an ELF file for machine 62"),
+        (small_cubin().replace(b"\xbe\x00", b"\x3e\x00", 1), "is neither a cubin"),
     ],
 )
 def test_damaged_cubins_are_named(data, message, tmp_path):
