@@ -16,6 +16,7 @@ is taken off each launch. Nothing else is fitted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -185,13 +186,14 @@ def trace_table(real: ws.KernelTrace, ours: ws.KernelTrace) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A measured run: its group, its name, launches, microseconds, and what repeats them here."""
+    """A measured run: its group, its name, launches, microseconds, and what makes their trace here."""
 
     group: str
     name: str
     launches: int
     us: float
     run: Callable[[str | None], ws.App]
+    reads_memory: bool = True
 
 
 def parameters_of(text: str) -> dict[str, int]:
@@ -199,15 +201,18 @@ def parameters_of(text: str) -> dict[str, int]:
     return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", text)}
 
 
-def module_of(name: str, code: str | None, device: ws.cuda.Device) -> ws.cuda.Module:
-    """Return a module of this study's kernels, as PTX or machine code."""
-    return ws.cuda.compile(KERNELS / name, arch="sm_90", machine_code=code, device=device)
+@functools.cache
+def text_of(name: str, code: str | None) -> str:
+    """Return PTX, or the listing of machine code, of this study's kernels."""
+    device = ws.cuda.Device(0.1)
+    module = ws.cuda.compile(KERNELS / name, arch="sm_90", machine_code=code, device=device)
+    return module.listing if isinstance(module, ws.cuda.MachineModule) else module.ptx
 
 
 def ffma(code: str | None, *, block: int, thread: int, iters: int) -> ws.App:
     """Return the trace of the chain of multiply-adds."""
     device = ws.cuda.Device(0.1)
-    kernel = module_of("ffma.cu", code, device).kernel("ffma")
+    kernel = ws.cuda.compile(text_of("ffma.cu", code), device=device).kernel("ffma")
     out = device.zeros(block * thread, np.float32)
     factor, iterations = np.float32(-0.5), np.int32(iters)
     return ws.App([kernel.launch(block, thread, out, factor, iterations)], "ffma")
@@ -216,7 +221,7 @@ def ffma(code: str | None, *, block: int, thread: int, iters: int) -> ws.App:
 def vector_add(code: str | None, *, size: int) -> ws.App:
     """Return the trace of an addition of vectors."""
     device = ws.cuda.Device(0.2)
-    kernel = module_of("vector_add.cu", code, device).kernel("vector_add")
+    kernel = ws.cuda.compile(text_of("vector_add.cu", code), device=device).kernel("vector_add")
     a, b, c = (device.zeros(size, np.float32) for _ in range(3))
     return ws.App([kernel.launch(-(-size // 256), 256, a, b, c, np.int32(size))], "vector_add")
 
@@ -232,7 +237,7 @@ PRODUCTS = {
 def product(code: str | None, *, program: str, size: int, width: int) -> ws.App:
     """Return the trace of two products of a matrix and a vector."""
     device = ws.cuda.Device(0.2)
-    module = module_of("polybench.cu", code, device)
+    module = ws.cuda.compile(text_of("polybench.cu", code), device=device)
     rng = np.random.default_rng(1)
     n, grid = np.int32(size), -(-size // width)
     matrix = device.array(rng.random((size, size), np.float32))
@@ -256,7 +261,7 @@ def measured_runs(reference: Path, largest: float) -> list[Measured]:
             group = "ffma, one wave" if launch["block"] <= 400 else "ffma, more waves"
             us = row.measured / MEASURED_GHZ / 1000
             run = _bound(ffma, **launch)
-            runs.append(Measured(group, row.application, 1, us, run))
+            runs.append(Measured(group, row.application, 1, us, run, reads_memory=False))
     for row in pd.read_csv(reference / "h100-polybench.csv").itertuples():
         launch = parameters_of(row.application)
         program = row.application.split()[0]
@@ -289,9 +294,13 @@ def times_of(run: Measured, floor: float) -> pd.DataFrame:
     gpu = ws.gpu(GPU)
     for code in (None, "sm_90"):
         app = run.run(code)
-        cycles = {"simulator": sum(result.cycles for result in ws.simulate(app, gpu))}
-        table = ws.predict(app, gpu, MODELS)
-        cycles |= table.groupby("model", sort=False)["cycles"].sum().to_dict()
+        # The measured launches were repeated, so that L2 held what fits of the one before.
+        repeated = ws.App([*app, *app]) if run.reads_memory else app
+        results = ws.simulate(repeated, gpu)[-len(app) :]
+        cycles = {"simulator": sum(result.cycles for result in results)}
+        table = ws.predict(repeated, gpu, MODELS)
+        for model, found in table.groupby("model", sort=False):
+            cycles[model] = found["cycles"].iloc[-len(app) :].sum()
         rows += [
             {
                 "group": run.group,
@@ -354,16 +363,19 @@ def run_table(rows: pd.DataFrame) -> str:
 def measured_tables(reference: Path, largest: float, keep: Path | None) -> dict[str, str]:
     """Return what is written of the measured runs."""
     floor = launch_floor(reference)
-    runs = measured_runs(reference, largest)
-    parts = []
-    for number, run in enumerate(runs, 1):
-        parts.append(times_of(run, floor))
-        print(f"{number} of {len(runs)}: {run.name}", file=sys.stderr)
+    if keep and keep.exists():
+        rows = pd.read_csv(keep)
+    else:
+        runs = measured_runs(reference, largest)
+        parts = []
+        for number, run in enumerate(runs, 1):
+            parts.append(times_of(run, floor))
+            print(f"{number} of {len(runs)}: {run.name}", file=sys.stderr)
+        rows = pd.concat(parts, ignore_index=True)
         if keep:
-            pd.concat(parts).to_csv(keep, index=False)
-    rows = pd.concat(parts, ignore_index=True)
+            rows.to_csv(keep, index=False)
     said = (
-        f"{len(runs)} runs of at most {largest:,.0f} warp instructions on `{GPU}`; "
+        f"{rows['run'].nunique()} runs of at most {largest:,.0f} warp instructions on `{GPU}`; "
         f"{1000 * floor:.0f} ns of launch are taken off each launch."
     )
     return {"errors": said + "\n\n" + error_table(rows), "runs": run_table(rows)}
@@ -376,9 +388,14 @@ def main() -> None:
     parser.add_argument("traces", type=Path, help="the folder that holds cuda-vectoradd")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts")
     parser.add_argument(
-        "--largest", type=float, default=5e6, help="warp instructions of a measured run"
+        "--largest", type=float, default=3e6, help="warp instructions of a measured run"
     )
-    parser.add_argument("--keep", type=Path, help="write the times of the measured runs to a CSV")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="CSV",
+        help="the times of the measured runs; read from there when the file exists",
+    )
     pages.add_processes(parser)
     arguments = parser.parse_args()
     texts: dict[str, str] = {}
