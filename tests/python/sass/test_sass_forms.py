@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tested_forms import forms_are_executed, forms_by_test  # noqa: F401
 
 import machine_forms
 import ptx_forms
