@@ -12,6 +12,19 @@
 namespace warpstack::bindings {
 namespace {
 
+/// Calls `use` with the name of each control field and its member.
+void for_each_control_field(auto use) {
+  using trace::Control;
+  use("stall", &Control::stall);
+  use("yield", &Control::yield);
+  use("write_barrier", &Control::write_barrier);
+  use("read_barrier", &Control::read_barrier);
+  use("wait_mask", &Control::wait_mask);
+  use("reuse", &Control::reuse);
+  use("counted_barrier", &Control::counted_barrier);
+  use("counted_most", &Control::counted_most);
+}
+
 py::dict instruction_table(const trace::KernelTrace& trace) {
   const auto& rows = trace.instructions();
   const auto texts = [&rows](auto get) {
@@ -39,6 +52,12 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
   table["width"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.width; });
   table["destinations"] = destinations;
   table["sources"] = sources;
+  if (trace.has_control()) {
+    for_each_control_field([&](const char* name, auto field) {
+      table[name] =
+          column_of<std::uint8_t>(rows, [field](const Row& r) { return (*r.control).*field; });
+    });
+  }
   table["executions"] = column_of<std::uint64_t>(
       trace.row_counts(), [](const trace::RowCounts& c) { return c.issued; });
   return table;
@@ -148,6 +167,13 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.width = row["width"].cast<std::uint32_t>();
   instruction.destinations = row["destinations"].cast<std::vector<std::uint16_t>>();
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
+  if (row.contains("stall")) {
+    trace::Control& control = instruction.control.emplace();
+    for_each_control_field([&](const char* name, auto field) {
+      auto& value = control.*field;
+      value = row[name].cast<std::remove_reference_t<decltype(value)>>();
+    });
+  }
   for (const auto* registers : {&instruction.destinations, &instruction.sources}) {
     for (const std::uint16_t reg : *registers) {
       // Numbers are dense already: 255 is a register like others, and PTX has more than SASS.
@@ -276,6 +302,7 @@ void bind_trace(py::module_& module) {
           [](const trace::KernelTrace& t) { return t.header().threads_per_block(); })
       .def_property_readonly("bytes",
                              [](const trace::KernelTrace& t) { return t.blocks().bytes(); })
+      .def_property_readonly("has_control", &trace::KernelTrace::has_control)
       .def_property_readonly("in_file",
                              [](const trace::KernelTrace& t) { return t.blocks().spilled(); })
       .def_property_readonly("unknown_opcodes", &trace::KernelTrace::unknown_opcodes)
@@ -319,6 +346,10 @@ void bind_trace(py::module_& module) {
           py::arg("first"), py::arg("last"));
 
   bind_accelsim(module);
+
+  py::list control_fields;
+  for_each_control_field([&](const char* name, auto) { control_fields.append(name); });
+  module.attr("CONTROL_FIELDS") = py::tuple(control_fields);
 
   py::class_<trace::TraceBuilder>(module, "TraceBuilder")
       .def(py::init([](const py::dict& header, std::shared_ptr<trace::StorageBudget> budget) {

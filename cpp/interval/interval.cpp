@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "gpu/reference_machine.h"
+#include "interval/control_clock.h"
 
 namespace warpstack::interval {
 namespace {
@@ -92,17 +93,21 @@ struct WarpCycles {
 };
 WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
                        const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
-                       const std::vector<char>& awaited) {
+                       ControlClock& control, const std::vector<char>& awaited) {
+  const bool has_control = !control.empty();
   scoreboard.reset();
+  control.reset();
   double issue = 0;
   double stored = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) issue += issue_step;
     // Without a threshold, so that no latency makes it shorter.
-    issue = std::max(issue, scoreboard.ready(registers.sources(row)));
+    issue = std::max(
+        issue, has_control ? control.ready(row).time : scoreboard.ready(registers.sources(row)));
+    if (has_control) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
     if (warp.active_mask[k] != 0) {
-      scoreboard.write(registers.destinations(row), issue + latencies[row]);
+      if (!has_control) scoreboard.write(registers.destinations(row), issue + latencies[row]);
       if (awaited[row]) stored = std::max(stored, issue + latencies[row]);
     }
   }
@@ -225,6 +230,7 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
   const auto work = [&](unsigned thread) {
     try {
       Scoreboard scoreboard(trace.num_registers());
+      ControlClock control(trace.instructions());
       std::vector<std::byte> scratch;
       for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
         if (thread == 0 && interrupt && b % 64 == 0) interrupt();
@@ -234,8 +240,9 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
           trace::ColumnCounts end = begin;
           end.instructions += warp.instructions;
           if (warp.instructions > 0) {
-            const WarpCycles cycles = warp_cycles(blocks.read(b, begin, end, scratch), registers,
-                                                  latencies, 1 / issue_rate, scoreboard, awaited);
+            const WarpCycles cycles =
+                warp_cycles(blocks.read(b, begin, end, scratch), registers, latencies,
+                            1 / issue_rate, scoreboard, control, awaited);
             visit(thread, {{static_cast<std::uint32_t>(b), w},
                            warp.instructions,
                            cycles.all,
@@ -323,12 +330,14 @@ class IntervalBuilder {
     open_.dram_bytes += means.dram_bytes;
   }
 
-  /// Cycles in which the warp waits for the result of an instruction of `row`.
-  void add_stall(double cycles, std::uint32_t row) {
+  /// Cycles in which the warp waits for the result of an instruction of `row`; -1: because its last
+  /// one said so.
+  void add_stall(double cycles, std::int64_t cause) {
     CpiStack<double>& stall = open_.stall;
-    open_.cause_row = row;
+    open_.cause_row = cause;
     open_.stall_cycles += cycles;
-    if (!trace_.instructions()[row].uses_caches()) {
+    const auto row = static_cast<std::size_t>(cause);
+    if (cause < 0 || !trace_.instructions()[row].uses_caches()) {
       stall[StackComponent::dep] += cycles;
       return;
     }
@@ -425,6 +434,7 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
   const RegisterTable registers(trace.instructions());
   Scoreboard scoreboard(trace.num_registers());
   scoreboard.reset();
+  ControlClock control(trace.instructions());
   IntervalBuilder builder(trace, memory, options);
   std::vector<std::byte> scratch;
   const trace::ColumnView warp = trace.warp(position, scratch);
@@ -435,15 +445,18 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
     if (k > 0) {
       const auto sources = registers.sources(row);
       const double next = issue + issue_step;
-      const double ready = scoreboard.ready(sources);
+      const ControlClock::Ready said = control.empty() ? ControlClock::Ready() : control.ready(row);
+      const double ready = control.empty() ? scoreboard.ready(sources) : said.time;
       issue = next;
       if (ready > next + rounding) {
         issue = ready;
-        builder.add_stall(ready - next, scoreboard.last_writer(sources));
+        builder.add_stall(ready - next,
+                          control.empty() ? scoreboard.last_writer(sources) : said.row);
         if (ready - next > options.merge_threshold) builder.end_interval();
       }
     }
     builder.add_instruction(row, warp.active_mask[k]);
+    if (!control.empty()) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
     if (warp.active_mask[k] != 0) {
       scoreboard.write(registers.destinations(row), issue + latencies[row], row);
     }

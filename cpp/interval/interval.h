@@ -103,7 +103,8 @@ struct IntervalOptions {
 /// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done +
 /// 1 over the producers of k+1's sources), done = issue + latency; an interval ends where
 /// issue(k+1) is later than issue(k) + 1/r by more than rounding. Instructions without an active
-/// lane issue but write no register.
+/// lane issue but write no register. Where instructions have control fields, ControlClock says when
+/// they may issue, instead of registers.
 IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosition warp,
                                 const Latencies& latencies, const memory::MemoryProfile& memory,
                                 const IntervalOptions& options);

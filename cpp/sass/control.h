@@ -2,22 +2,11 @@
 
 #include <cstdint>
 
+#include "trace/control.h"
+
 namespace warpstack::sass {
 
-/// What an instruction of compute capability 7.0 and later says to the issue logic (Jia et al.,
-/// "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018, Section 2.1).
-struct Control {
-  std::uint8_t stall = 0;  ///< cycles until the warp's next instruction may issue
-  bool yield = false;      ///< the scheduler should rather go to another warp
-  /// Barriers of the warp's scoreboard, 0 to 5, that the instruction holds until it has written its
-  /// results, or read its sources; 7: none.
-  std::uint8_t write_barrier = 7;
-  std::uint8_t read_barrier = 7;
-  std::uint8_t wait_mask = 0;  ///< barriers that must be free before it issues
-  std::uint8_t reuse = 0;      ///< source operands, by place, that stay in the reuse cache
-
-  bool operator==(const Control&) const = default;
-};
+using trace::Control;
 
 /// Reads bits 105 to 125 of an encoding.
 constexpr Control decode_control(std::uint32_t bits) {

@@ -60,6 +60,8 @@ class LoadStoreUnit {
   std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
 
+  /// Instructions that it has taken and not sent as a whole.
+  [[nodiscard]] std::size_t queued_instructions() const { return queue_.size(); }
   [[nodiscard]] bool is_idle() const { return queue_.empty() && pipeline_.empty(); }
   /// The first cycle from `now` on in which step() would do more than wait for something else.
   [[nodiscard]] Cycle next(Cycle now) const {

@@ -44,6 +44,11 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
                       instruction.destinations.end());
     is_memory_.push_back(row.is_memory);
     rows_.push_back(row);
+    if (!instruction.control) continue;
+    ControlRow& control = control_.emplace_back();
+    control.control = *instruction.control;
+    control.distance = std::max<Cycle>(control.control.stall, control.control.yield ? 2 : 1);
+    control.awaits_copies = instruction.opcode.starts_with("LDGDEPBAR");
   }
 }
 
@@ -58,13 +63,15 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
           static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers_per_sm))),
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
+      has_control_(rows.has_control()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
-      unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes) {
+      unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
+      control_barriers_(has_control_ ? blocks_.size() * warps_per_block_ : 0) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -75,6 +82,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   waits_until_.resize(slots, idle);
   lost_.resize(slots);
   unit_.resize(slots);
+  if (has_control_) return;  // nobody looks up registers
   register_ready_.resize(slots * num_registers_);
   register_cause_.resize(slots * num_registers_);
 }
@@ -95,10 +103,16 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = 0;
     warp.finish = now;
-    const std::size_t first = slot * num_registers_;
-    std::fill_n(register_ready_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_, now);
-    std::fill_n(register_cause_.begin() + static_cast<std::ptrdiff_t>(first), num_registers_,
-                static_cast<std::uint32_t>(StackComponent::dep));
+    if (has_control_) {
+      ++warp.number;
+      warp.stalls_until = now;
+      control_barriers_.clear(slot);
+    } else {
+      const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
+      std::fill_n(register_ready_.begin() + first, num_registers_, now);
+      std::fill_n(register_cause_.begin() + first, num_registers_,
+                  static_cast<std::uint32_t>(StackComponent::dep));
+    }
     ++blocks_[block_slot].resident;
     ++blocks_[block_slot].unfinished;
     ++num_warps_;
@@ -120,6 +134,7 @@ void Sm::step(BlockQueue& blocks) {
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
+    if (has_control_) free_readers(now);
     complete_loads(now);
   }
   last_ = now;
@@ -164,10 +179,20 @@ void Sm::complete_loads(Cycle now) {
       }
     }
     const Cycle done = std::max(load.done, now);
-    const std::size_t first = load.warp * num_registers_;
-    for (const std::uint16_t reg : rows_.destinations(row)) {
-      register_ready_[first + reg] = done;
-      register_cause_[first + reg] = cause;
+    if (has_control_) {
+      const std::uint8_t barrier = rows_.control(load.row).control.write_barrier;
+      if (barrier != trace::no_control_barrier) {
+        control_barriers_.load_is_done(load.warp, barrier, id, done, cause);
+      }
+      if (rows_.trace().instructions()[load.row].kind == trace::MemoryKind::async_copy) {
+        control_barriers_.copy_is_done(load.warp, id, done, cause);
+      }
+    } else {
+      const std::size_t first = load.warp * num_registers_;
+      for (const std::uint16_t reg : rows_.destinations(row)) {
+        register_ready_[first + reg] = done;
+        register_cause_[first + reg] = cause;
+      }
     }
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
@@ -253,9 +278,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
                                             std::popcount(warp.stream.mask()), slot, now)
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
+        if (has_control_) hold_for_access(slot, row_number, load, now);
       }
-      if (load != LoadStoreUnit::no_load) {
-        warp.loads.push_back(load);
+      if (load != LoadStoreUnit::no_load) warp.loads.push_back(load);
+      if (load != LoadStoreUnit::no_load && !has_control_) {
         for (const std::uint16_t reg : rows_.destinations(row)) {
           register_ready_[first + reg] = never;
           register_cause_[first + reg] = first_load_cause + load;
@@ -263,16 +289,19 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       }
     } else {
       if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
-      if (row.num_destinations > 0) {
+      if (has_control_) {
+        hold_for_operation(slot, row_number, now);
+      } else {
         for (const std::uint16_t reg : rows_.destinations(row)) {
           register_ready_[first + reg] = now + row.latency;
           register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
         }
-        warp.finish = std::max(warp.finish, now + row.latency);
       }
+      if (row.num_destinations > 0) warp.finish = std::max(warp.finish, now + row.latency);
       waits_at_barrier = row.is_block_barrier;
     }
   }
+  if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
   if (warp.stream.done()) {
     warp.has_exited = true;
@@ -292,6 +321,57 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     check_barrier(block, now);
   } else {
     look_ahead(slot);
+  }
+}
+
+void Sm::hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now) {
+  const trace::Control& control = rows_.control(row).control;
+  Reader& reader = readers_.push();
+  reader = {slot, warps_[slot].number, control.read_barrier, trace::no_control_barrier};
+  if (control.write_barrier != trace::no_control_barrier) {
+    if (load != LoadStoreUnit::no_load) {
+      control_barriers_.hold_for_load(slot, control.write_barrier, load, now);
+    } else {
+      reader.write_barrier = control.write_barrier;
+      control_barriers_.hold_for_reading(slot, control.write_barrier, now);
+    }
+  }
+  if (control.read_barrier != trace::no_control_barrier) {
+    control_barriers_.hold_for_reading(slot, control.read_barrier, now);
+  }
+  if (rows_.trace().instructions()[row].kind == trace::MemoryKind::async_copy) {
+    control_barriers_.add_copy(slot, load);
+  }
+}
+
+void Sm::hold_for_operation(std::uint32_t slot, std::uint32_t row_number, Cycle now) {
+  const RowTable::ControlRow& control = rows_.control(row_number);
+  const RowTable::Row& row = rows_[row_number];
+  const std::uint8_t written = control.control.write_barrier;
+  if (written != trace::no_control_barrier) {
+    if (control.awaits_copies) {
+      control_barriers_.hold_for_copies(slot, written, now);
+    } else {
+      control_barriers_.hold(slot, written, now + row.latency, now);
+    }
+  }
+  const std::uint8_t read = control.control.read_barrier;
+  if (read != trace::no_control_barrier) {
+    control_barriers_.hold(slot, read, now + row.interval, now);
+  }
+}
+
+void Sm::free_readers(Cycle now) {
+  while (readers_.size() > lsu_.queued_instructions()) {
+    const Reader reader = readers_.front();
+    readers_.pop();
+    const Warp& warp = warps_[reader.slot];
+    if (warp.number != reader.number) continue;
+    for (const std::uint8_t barrier : {reader.write_barrier, reader.barrier}) {
+      if (barrier == trace::no_control_barrier) continue;
+      control_barriers_.sources_are_read(reader.slot, barrier, now + 1);
+    }
+    if (warp.is_resident && !warp.has_exited && !warp.is_at_barrier) look_ahead(reader.slot);
   }
 }
 
@@ -317,13 +397,24 @@ void Sm::drain(std::uint32_t slot) {
 void Sm::look_ahead(std::uint32_t slot) {
   Warp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
-  const std::size_t first = slot * num_registers_;
   Cycle ready = -1;
   std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
-  for (const std::uint16_t reg : rows_.registers(row)) {
-    if (register_ready_[first + reg] <= ready) continue;
-    ready = register_ready_[first + reg];
-    cause = register_cause_[first + reg];
+  if (has_control_) {
+    const ControlBarriers::Wait wait =
+        control_barriers_.wait(slot, rows_.control(warp.stream.row()).control);
+    ready = wait.until;
+    cause = wait.cause;
+    if (warp.stalls_until > ready) {
+      ready = warp.stalls_until;
+      cause = static_cast<std::uint32_t>(StackComponent::dep);
+    }
+  } else {
+    const std::size_t first = slot * num_registers_;
+    for (const std::uint16_t reg : rows_.registers(row)) {
+      if (register_ready_[first + reg] <= ready) continue;
+      ready = register_ready_[first + reg];
+      cause = register_cause_[first + reg];
+    }
   }
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
@@ -350,7 +441,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   };
   for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
     if (waits_until_[slot] > cycle) {
-      ++for_data;
+      ++(waits_for_load_store_unit(slot) ? for_load_store_unit : for_data);
     } else if (need_[slot] == Need::load_store_unit) {
       for_load_store_unit += !accepts;
     } else {
@@ -364,7 +455,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   }
   const std::int64_t each = slots * (parts_per_slot / count);
   for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
-    if (waits_until_[slot] > cycle) lost_[slot] += each;
+    if (waits_until_[slot] > cycle && !waits_for_load_store_unit(slot)) lost_[slot] += each;
   }
   if (for_load_store_unit > 0) lose_at_load_store_unit(each * for_load_store_unit);
   slots_[StackComponent::dep] += each * for_unit;
@@ -372,8 +463,11 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   const std::int64_t rest = slots * (parts_per_slot % count);
   if (rest == 0) return;
   for (const std::uint32_t slot : by_age_) {
-    if (waits_until_[slot] > cycle) {
+    const bool waits = waits_until_[slot] > cycle;
+    if (waits && !waits_for_load_store_unit(slot)) {
       lost_[slot] += rest;
+    } else if (waits) {
+      lose_at_load_store_unit(rest);
     } else if (need_[slot] == Need::load_store_unit && !accepts) {
       lose_at_load_store_unit(rest);
     } else if (of_unit(slot)) {
@@ -455,7 +549,8 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
               std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
-    } else if (need_[slot] == Need::load_store_unit && !lsu_.is_idle()) {
+    } else if (waits_for_load_store_unit(slot) ||
+               (need_[slot] == Need::load_store_unit && !lsu_.is_idle())) {
       text += "waits for the load-store unit, whose time counts as " +
               std::string(name_of(lsu_.cause_of_waiting())) + " in the CPI stack";
     } else {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "timing/control_barriers.h"
 #include "timing/instruction_stream.h"
 #include "timing/load_store_unit.h"
 #include "timing/warp_scheduler.h"
@@ -28,7 +29,16 @@ class RowTable {
     std::uint16_t num_destinations = 0;
   };
 
+  /// Where instructions say when they may issue, with what follows from it.
+  struct ControlRow {
+    trace::Control control;
+    Cycle distance = 1;          ///< until the warp's next instruction may issue
+    bool awaits_copies = false;  ///< its write barrier is for asynchronous copies
+  };
+
   [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
+  [[nodiscard]] bool has_control() const { return !control_.empty(); }
+  [[nodiscard]] const ControlRow& control(std::uint32_t row) const { return control_[row]; }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -45,6 +55,7 @@ class RowTable {
   memory::RowFlags flags_;
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
+  std::vector<ControlRow> control_;
   std::vector<std::uint16_t> registers_;
 };
 
@@ -116,8 +127,10 @@ class Sm {
     std::uint32_t block = 0;  ///< slot
     bool is_resident = false;
     bool is_at_barrier = false;
-    bool has_exited = false;  ///< issued its last instruction
+    bool has_exited = false;   ///< issued its last instruction
+    std::uint32_t number = 0;  ///< among all that have had the slot
     Cycle barrier_until = 0;
+    Cycle stalls_until = 0;            ///< its control fields say so
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
     std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
     std::vector<std::uint32_t> loads;  ///< in flight, oldest first
@@ -127,8 +140,13 @@ class Sm {
     std::uint32_t unfinished = 0;  ///< warps that have not exited
     std::uint32_t waiting = 0;     ///< warps at the barrier
   };
-  /// A load in flight as a cause; smaller causes are parts of the stack.
-  static constexpr std::uint32_t first_load_cause = num_values<StackComponent>;
+  /// Who waits until an instruction in the queue of the load-store unit has read its sources.
+  struct Reader {
+    std::uint32_t slot = 0;
+    std::uint32_t number = 0;  ///< of the warp
+    std::uint8_t barrier = trace::no_control_barrier;
+    std::uint8_t write_barrier = trace::no_control_barrier;  ///< of one that returns nothing
+  };
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
@@ -136,9 +154,15 @@ class Sm {
   void issue(Cycle now);
   [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
+  /// Lets the instruction hold its barriers; `load`: what the load-store unit gave for it.
+  void hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
+  void hold_for_operation(std::uint32_t slot, std::uint32_t row, Cycle now);
+  /// Frees the barriers of instructions that the load-store unit has sent.
+  void free_readers(Cycle now);
   /// Lets the block's warps go on when all of them wait.
   void check_barrier(std::uint32_t block, Cycle now);
-  /// Finds out when the registers of the warp's next instruction are ready.
+  /// Finds out when the warp's next instruction may issue: when its registers are ready or, where
+  /// it has control fields, when these say so.
   void look_ahead(std::uint32_t slot);
   /// Accounts for `slots` issue slots that nobody used in a cycle: all warps that wait share them
   /// alike, each giving its part to what it waits for; slots of which nobody waits are idle.
@@ -151,6 +175,9 @@ class Sm {
   /// It waits for its loads, the oldest first, and for its results.
   void drain(std::uint32_t slot);
   [[nodiscard]] Cycle next_issue(Cycle now) const;
+  [[nodiscard]] bool waits_for_load_store_unit(std::size_t slot) const {
+    return has_control_ && warps_[slot].cause == load_store_unit_cause;
+  }
   [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
     return slot % static_cast<std::uint32_t>(schedulers_.size());
   }
@@ -173,6 +200,7 @@ class Sm {
   std::uint32_t slots_per_scheduler_;
   std::uint32_t warps_per_block_;
   std::size_t num_registers_;
+  bool has_control_;
   Cycle barrier_latency_;
   PacketPool& packets_;
 
@@ -195,6 +223,8 @@ class Sm {
   std::vector<Cycle> register_ready_;
   std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight
   std::vector<Cycle> unit_free_;
+  ControlBarriers control_barriers_;
+  Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;
 
   std::uint32_t num_warps_ = 0;

@@ -72,6 +72,8 @@ class KernelTrace {
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
+  /// Whether instructions say when they may issue.
+  [[nodiscard]] bool has_control() const { return instructions_.front().control.has_value(); }
   /// Size of a scoreboard: registers are numbered 0 to num_registers() - 1.
   [[nodiscard]] std::uint32_t num_registers() const { return num_registers_; }
   [[nodiscard]] const BlockStorage& blocks() const { return *blocks_; }

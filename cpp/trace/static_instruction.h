@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "trace/control.h"
 #include "trace/opcode.h"
 
 namespace warpstack::trace {
@@ -26,6 +28,8 @@ struct StaticInstruction {
   /// instruction set until the kernel is complete, then dense per kernel.
   std::vector<std::uint16_t> destinations;
   std::vector<std::uint16_t> sources;
+  /// Of machine code whose encodings are known; in a trace all rows have it, or none.
+  std::optional<Control> control;
 
   bool operator==(const StaticInstruction&) const = default;
 

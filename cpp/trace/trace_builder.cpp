@@ -11,6 +11,19 @@
 namespace warpstack::trace {
 namespace {
 
+/// Its control fields as a number; 0 without them.
+std::uint64_t packed_control(const StaticInstruction& instruction) {
+  if (!instruction.control) return 0;
+  const Control& control = *instruction.control;
+  std::uint64_t result = 1;
+  for (const std::uint8_t field :
+       {control.stall, std::uint8_t{control.yield}, control.write_barrier, control.read_barrier,
+        control.wait_mask, control.reuse, control.counted_barrier, control.counted_most}) {
+    result = result << 6 | field;  // none has more bits
+  }
+  return result;
+}
+
 /// Text that is equal for equal table rows only.
 std::string key_of(const StaticInstruction& instruction) {
   std::string key = instruction.opcode;
@@ -21,6 +34,7 @@ std::string key_of(const StaticInstruction& instruction) {
   add(instruction.destinations.size());
   for (const std::uint16_t reg : instruction.destinations) add(reg);
   for (const std::uint16_t reg : instruction.sources) add(reg);
+  if (instruction.control) key += ':' + std::to_string(packed_control(instruction));
   return key;
 }
 
@@ -37,6 +51,8 @@ void add_to(Digest& digest, const StaticInstruction& instruction) {
   for (const std::uint16_t reg : instruction.destinations) digest.add(reg);
   digest.add(instruction.sources.size());
   for (const std::uint16_t reg : instruction.sources) digest.add(reg);
+  // Others have the digests that they always had.
+  if (instruction.control) digest.add(packed_control(instruction));
 }
 
 void add_to(Digest& digest, const KernelHeader& header) {
@@ -58,6 +74,14 @@ TraceBuilder::TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> b
 }
 
 std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
+  if (instruction.control) {
+    try {
+      instruction.control->validate();
+    } catch (const InputError& error) {
+      throw InputError("instruction " + instruction.opcode + " at pc " +
+                       std::to_string(instruction.pc) + ": " + error.what());
+    }
+  }
   const auto next = static_cast<std::uint32_t>(instructions_.size());
   const auto [entry, is_new] = rows_.try_emplace(key_of(instruction), next);
   if (is_new) {
@@ -291,6 +315,14 @@ KernelTrace TraceBuilder::finish() {
   const bool has_instruction =
       std::ranges::any_of(row_counts_, [](const RowCounts& counts) { return counts.issued > 0; });
   if (!has_instruction) throw InputError("the trace has no instruction");
+  const auto odd = std::ranges::find_if(instructions_, [this](const StaticInstruction& one) {
+    return one.control.has_value() != instructions_.front().control.has_value();
+  });
+  if (odd != instructions_.end()) {
+    throw InputError("instruction " + odd->opcode + " at pc " + std::to_string(odd->pc) +
+                     (odd->control ? " has control fields and others have none"
+                                   : " has no control fields and others have them"));
+  }
   const std::uint32_t num_registers = renumber_registers();
   for (const StaticInstruction& instruction : instructions_) add_to(digest_, instruction);
   add_to(digest_, header_);

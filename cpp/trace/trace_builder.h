@@ -23,7 +23,8 @@ class TraceBuilder {
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
 
-  /// Row of an instruction in the static table; a new instruction gets the next row.
+  /// Row of an instruction in the static table; a new instruction gets the next row. Throws
+  /// InputError when its control fields are impossible.
   std::uint32_t intern(StaticInstruction instruction);
   [[nodiscard]] std::size_t num_instructions() const { return instructions_.size(); }
   [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
@@ -67,7 +68,8 @@ class TraceBuilder {
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                  const ColumnView& columns);
 
-  /// Renumbers registers densely and seals the trace. The builder is empty afterwards.
+  /// Renumbers registers densely and seals the trace. The builder is empty afterwards. Throws
+  /// InputError when it has no instruction, or only some have control fields.
   KernelTrace finish();
 
  private:

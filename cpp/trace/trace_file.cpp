@@ -200,6 +200,13 @@ void write_instruction(Writer& file, const StaticInstruction& instruction) {
     file.number(registers->size());
     file.column(*registers);
   }
+  file.number(std::uint64_t{instruction.control.has_value()});
+  if (!instruction.control) return;
+  const Control& control = *instruction.control;
+  const std::uint8_t fields[] = {
+      control.stall,     control.yield, control.write_barrier,   control.read_barrier,
+      control.wait_mask, control.reuse, control.counted_barrier, control.counted_most};
+  file.bytes(fields, sizeof fields);
 }
 
 StaticInstruction read_instruction(Reader& file) {
@@ -216,6 +223,13 @@ StaticInstruction read_instruction(Reader& file) {
   instruction.width = static_cast<std::uint32_t>(file.number(max_u32, "access width"));
   for (auto* registers : {&instruction.destinations, &instruction.sources}) {
     *registers = file.column<std::uint16_t>(file.number());
+  }
+  if (file.number(1, "control") != 0) {
+    const std::vector<std::uint8_t> fields = file.column<std::uint8_t>(8);
+    if (fields[1] > 1) file.fail("yield " + std::to_string(fields[1]) + " is too large");
+    // The builder checks the others.
+    instruction.control = Control{fields[0], fields[1] != 0, fields[2], fields[3],
+                                  fields[4], fields[5],      fields[6], fields[7]};
   }
   return instruction;
 }

@@ -8,6 +8,7 @@ from typing_extensions import Buffer
 __version__: str
 STACK_COMPONENTS: tuple[str, ...]
 ENUM_NAMES: dict[str, tuple[str, ...]]
+CONTROL_FIELDS: tuple[str, ...]
 
 _F64 = npt.NDArray[np.float64]
 _Eviction = tuple[int, dict[int, int], int]
@@ -45,6 +46,8 @@ class KernelTrace:
     def threads_per_block(self) -> int: ...
     @property
     def bytes(self) -> int: ...
+    @property
+    def has_control(self) -> bool: ...
     @property
     def in_file(self) -> bool: ...
     @property

@@ -5,6 +5,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 import warpstack as ws
+from warpstack._util.trace_budget import default_budget
 
 ARITHMETIC = [
     "IADD3",
@@ -41,7 +42,14 @@ registers = st.integers(0, 12)
 
 
 @st.composite
-def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True):
+def kernels(
+    draw,
+    max_blocks=6,
+    max_threads=80,
+    max_instructions=14,
+    memory=True,
+    arithmetic=tuple(ARITHMETIC),
+):
     """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps."""
     blocks = draw(st.integers(1, max_blocks))
     threads = draw(st.integers(1, max_threads))
@@ -57,8 +65,9 @@ def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True
     footprint = draw(st.sampled_from([256, 4096, 1 << 16]))
     shape = k.thread.shape
     for _ in range(draw(st.integers(1, max_instructions))):
-        opcode = draw(st.sampled_from(MEMORY + ARITHMETIC if memory else ARITHMETIC))
-        dst = draw(registers) if opcode not in ("BRA", "BAR.SYNC") else ()
+        opcode = draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
+        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE")
+        dst = draw(registers) if writes else ()
         is_memory = opcode in MEMORY
         if opcode.startswith(("ST", "RED", "LDGSTS")):
             dst = ()
@@ -90,6 +99,45 @@ def kernels(draw, max_blocks=6, max_threads=80, max_instructions=14, memory=True
         return k.build()
     except ws.InputError:  # no lane ever took part: there is nothing to trace
         reject()
+
+
+def with_control(kernel, fields):
+    """Return the kernel with other control fields; `fields`: a dictionary per row, or None for none."""
+    builder = ws._core.TraceBuilder(kernel._core.header, default_budget())
+    for number, row in enumerate(kernel.instructions.to_dict("records")):
+        for name in ws._core.CONTROL_FIELDS:
+            row.pop(name, None)
+        builder.intern_row({**row, **(control_fields(**fields[number]) if fields else {})})
+    builder.add_batch(kernel._core.read_batch(0, kernel._core.num_traced_blocks))
+    return ws.traces.trace.KernelTrace(builder.finish())
+
+
+def control_fields(**given):
+    """Return all control fields of an instruction; those that are not given wait for nothing."""
+    none = dict.fromkeys(("write_barrier", "read_barrier", "counted_barrier"), 7)
+    rest = dict.fromkeys(("wait_mask", "reuse", "counted_most"), 0)
+    return {"stall": 1, "yield": False, **none, **rest, **given}
+
+
+@st.composite
+def controlled_kernels(draw):
+    """Draw a kernel whose instructions have any control fields, with groups of copies."""
+    kernel = draw(kernels(arithmetic=(*ARITHMETIC, "LDGDEPBAR", "LDGDEPBAR", "DEPBAR.LE")))
+    barriers = st.sampled_from([7, 7, 0, 1, 2, 5])
+    fields = [
+        {
+            "stall": draw(st.sampled_from([0, 1, 1, 2, 5, 15])),
+            "yield": draw(st.booleans()),
+            "write_barrier": draw(barriers),
+            "read_barrier": draw(barriers),
+            "wait_mask": draw(st.sampled_from([0, 0, 1, 2, 4, 33, 63])),
+            "reuse": draw(st.integers(0, 15)),
+            "counted_barrier": draw(st.sampled_from([0, 1, 2])) if opcode == "DEPBAR.LE" else 7,
+            "counted_most": draw(st.integers(0, 2)) if opcode == "DEPBAR.LE" else 0,
+        }
+        for opcode in kernel.instructions["opcode"]
+    ]
+    return with_control(kernel, fields)
 
 
 POLICIES = [

@@ -31,6 +31,29 @@ std::string operands_text(const Instruction& instruction) {
   return text;
 }
 
+/// Its control fields with the operands of `DEPBAR.LE SB0, 0x1, {4,3}`: the barrier that is
+/// counted, how many may hold it, and barriers that must be free.
+Control control_of(const Instruction& instruction) {
+  Control control = instruction.control;
+  if (!instruction.opcode.starts_with("DEPBAR")) return control;
+  bool is_listed = false;
+  for (const Operand& operand : instruction.operands) {
+    const std::string_view text = operand.text;
+    is_listed = is_listed || text.starts_with('{');
+    if (is_listed) {
+      for (const char c : text) {
+        if (c >= '0' && c <= '5') control.wait_mask |= static_cast<std::uint8_t>(1u << (c - '0'));
+      }
+    } else if (text.size() == 3 && text.starts_with("SB")) {
+      control.counted_barrier = static_cast<std::uint8_t>(text[2] - '0');
+    } else if (operand.kind == Operand::Kind::integer) {
+      control.counted_most =
+          static_cast<std::uint8_t>(std::clamp<std::int64_t>(operand.integer, 0, 63));
+    }
+  }
+  return control;
+}
+
 }  // namespace
 
 Family find_family(std::string_view base) {
@@ -141,6 +164,7 @@ void Lowerer::add_row(const Instruction& instruction) {
   std::erase(destinations, trace::zero_register);
   trace::StaticInstruction row = trace::make_static_instruction(
       instruction.address, instruction.opcode, destinations, sources, instruction.line);
+  row.control = control_of(instruction);
   simt::Step& step = function_.steps[row_step_];
   step.first_row = static_cast<std::uint32_t>(program_.rows.size());
   step.num_rows = 1;

@@ -139,6 +139,11 @@ class KernelTrace:
         return self._core.in_file
 
     @property
+    def has_control_fields(self) -> bool:
+        """Whether `instructions` says when each may issue; `warpstack.simulate` obeys it then."""
+        return self._core.has_control
+
+    @property
     def unknown_opcodes(self) -> dict[str, int]:
         """Opcodes outside the table and how many warp instructions have them."""
         return self._core.unknown_opcodes
@@ -170,8 +175,14 @@ class KernelTrace:
         ``cache_operator``, ``width`` (bytes per thread), ``destinations`` and ``sources`` (vector
         registers, tuples expanded, numbered densely per kernel), ``source_line`` and ``executions``
         (issued warp instructions).
+
+        Traces of machine code also say when instructions may issue: ``stall`` (cycles), ``yield``,
+        ``write_barrier``, ``read_barrier`` (7: none), ``wait_mask``, ``reuse`` (bits), and of
+        ``DEPBAR`` ``counted_barrier`` (7: none), which at most ``counted_most`` instructions may
+        hold before the warp goes on.
         """
-        return pd.DataFrame(self._core.instruction_table()).astype({"known_opcode": bool})
+        flags = {"known_opcode": bool, **({"yield": bool} if self.has_control_fields else {})}
+        return pd.DataFrame(self._core.instruction_table()).astype(flags)
 
     def blocks(self) -> Iterator[tuple[int, list[int]]]:
         """Yield the linear index and the warp numbers of each traced thread block."""

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels.h"
+#include "timing/control_barriers.h"
 #include "timing/dram.h"
 #include "timing/fifo.h"
 #include "timing/instruction_stream.h"
@@ -36,6 +37,60 @@ TEST(Server, NextEdgeIsTheFirstAtWhichItIsFree) {
   EXPECT_FALSE(server.is_free(cycle));
   EXPECT_TRUE(server.is_free(2 * cycle));
   EXPECT_EQ(server.next_edge(7 * cycle), 8 * cycle);
+}
+
+constexpr auto dep = static_cast<std::uint32_t>(StackComponent::dep);
+constexpr auto l1 = static_cast<std::uint32_t>(StackComponent::l1);
+
+TEST(ControlBarriers, TheLastToEndDecides) {
+  ControlBarriers barriers(2);
+  barriers.hold(1, 0, 20, 0);
+  barriers.hold_for_load(1, 0, 7, 1);
+  barriers.hold(1, 3, 30, 2);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 1}).until, never);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 1}).cause, first_load_cause + 7);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 63}).until, -1);  // another warp
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 8}).until, 30);
+  barriers.load_is_done(1, 0, 7, 25, l1);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 1}).until, 25);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 1}).cause, l1);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 9}).until, 30);
+  barriers.clear(1);
+  EXPECT_EQ(barriers.wait(1, {.wait_mask = 63}).until, -1);
+}
+
+TEST(ControlBarriers, SourcesAreReadInOrder) {
+  ControlBarriers barriers(1);
+  barriers.hold_for_reading(0, 2, 0);
+  barriers.hold_for_reading(0, 2, 1);
+  barriers.sources_are_read(0, 2, 5);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).cause, load_store_unit_cause);
+  EXPECT_EQ(barriers.wait(0, {.counted_barrier = 2, .counted_most = 1}).until, 5);
+  barriers.sources_are_read(0, 2, 9);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).until, 9);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).cause, dep);
+}
+
+TEST(ControlBarriers, GroupsOfCopiesEndInOrder) {
+  // Two groups of one copy each; the data of the second come first, at 50, those of the first
+  // at 60.
+  ControlBarriers barriers(1);
+  for (const std::uint32_t load : {4u, 9u}) {
+    barriers.add_copy(0, load);
+    barriers.hold_for_copies(0, 0, load);
+  }
+  barriers.copy_is_done(0, 9, 50, l1);
+  const trace::Control at_most_one{.counted_barrier = 0, .counted_most = 1};
+  EXPECT_EQ(barriers.wait(0, at_most_one).until, never);
+  EXPECT_EQ(barriers.wait(0, at_most_one).cause, first_load_cause + 4);
+  barriers.copy_is_done(0, 4, 60, l1);
+  EXPECT_EQ(barriers.wait(0, at_most_one).until, 60);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 1}).until, 60);
+  // A group without copies is there at once, but not before those before it.
+  barriers.hold_for_copies(0, 1, 55);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 2}).until, 60);
+  barriers.hold_for_copies(0, 2, 70);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).until, 71);
 }
 
 TEST(IssueSlots, FractionsOfASlotAddUp) {

@@ -63,6 +63,38 @@ TEST_F(TraceFile, ReadsBackWhatItWrites) {
   }
 }
 
+/// A kernel of one warp whose two instructions have control fields.
+KernelTrace controlled() {
+  TraceBuilder builder(header(1, 32), memory_budget());
+  for (const char* opcode : {"FADD", "EXIT"}) {
+    StaticInstruction row = make_static_instruction(0, opcode, {}, {});
+    row.control = Control{.stall = 4, .yield = true, .write_barrier = 2, .counted_most = 3};
+    builder.intern(row);
+  }
+  builder.begin_block(0);
+  builder.begin_warp(0);
+  builder.append(0, 1);
+  builder.append(1, 1);
+  builder.end_block();
+  return builder.finish();
+}
+
+TEST_F(TraceFile, KeepsControlFields) {
+  const KernelTrace trace = controlled();
+  ASSERT_TRUE(trace.has_control());
+  EXPECT_FALSE(sample(1).has_control());
+  write_trace_file(trace, path_);
+  const KernelTrace back = read_trace_file(path_, memory_budget());
+  EXPECT_EQ(back.instructions(), trace.instructions());
+  EXPECT_EQ(back.digest(), trace.digest());
+  const std::string text = content();
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string bad = text;
+    bad[at] = static_cast<char>(bad[at] ^ 0x48);
+    EXPECT_THROW(read_text(bad), InputError) << at;
+  }
+}
+
 TEST_F(TraceFile, ManyPieces) {
   // 3000 blocks of 64 warps' worth of columns are more than one piece of 16 MiB.
   const KernelTrace trace = make_kernel(

@@ -8,16 +8,27 @@ from hypothesis import strategies as st
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
-from strategies import gpus, kernels
+from strategies import controlled_kernels, gpus, kernels
 from twins import interval as plain
 from warpstack import _core
 from warpstack.hardware.stages import Stage, class_values, to_core
 from warpstack.interval.profile import warp_groups
 
 
+def either_kernels():
+    """Draw kernels with and without control fields."""
+    return st.one_of(kernels(), controlled_kernels())
+
+
 def warp_program(kernel, block, warp, latencies):
     """Return the warp as the plain definition wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
+    if kernel.has_control_fields:
+        fields = table.to_dict("records")
+        rows, masks = columns["instruction"].tolist(), columns["active_mask"].tolist()
+        return plain.Controlled(
+            (fields[row], latencies[row], mask != 0) for row, mask in zip(rows, masks, strict=True)
+        )
     return [
         (table.sources[row], table.destinations[row], latencies[row], mask != 0)
         for row, mask in zip(
@@ -28,7 +39,7 @@ def warp_program(kernel, block, warp, latencies):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(100))
-@given(kernels(), st.sampled_from([1.0, 2.0, 4.0, 3.0]), st.integers(0, 2**32 - 1))
+@given(either_kernels(), st.sampled_from([1.0, 2.0, 4.0, 3.0]), st.integers(0, 2**32 - 1))
 def test_warp_groups_equal_plain_definition(kernel, rate, seed):
     rng = np.random.default_rng(seed)
     latencies = rng.choice([0.0, 1.0, 4.0, 25.5, 300.25], size=len(kernel.instructions))
@@ -53,7 +64,7 @@ def test_warp_groups_equal_plain_definition(kernel, rate, seed):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(100))
-@given(kernels(), gpus(), st.sampled_from([0.0, 0.0, 10.0, 1000.0]))
+@given(either_kernels(), gpus(), st.sampled_from([0.0, 0.0, 10.0, 1000.0]))
 def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     # The timed order knows what warps waited for, and divides stalls by that.
     memory = ws.simulate_caches(kernel, gpu, access_order="greedy")
@@ -85,6 +96,9 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                 )
                 causes = dict.fromkeys(["dep", "l1", "l2", "dram"], 0.0)
                 for stall, producer in stalls:
+                    if producer == -1:
+                        causes["dep"] += stall
+                        continue
                     row = rows[producer]
                     events = [per_row[f"{e}_events"][row] for e in ("l1_hit", "l2_hit", "dram")]
                     if table.op_class[row] != "memory" or table.space[row] == "shared":
@@ -98,7 +112,7 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                     assert interval[f"stall_{cause}"] == pytest.approx(cycles, rel=1e-9, abs=1e-9)
                 means = dict.fromkeys(["loads", "m", "w", "d", "dr", "dw", "rb", "wb", "db"], 0.0)
                 for member in members:
-                    row, active = rows[member], program[member][3]
+                    row, active = rows[member], program[member][-1]
                     if (
                         table.op_class[row] != "memory"
                         or table.space[row] == "shared"

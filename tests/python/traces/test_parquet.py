@@ -369,9 +369,17 @@ class TestDamage:
 
     def test_future_version(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())
-        manifest["version"] = 3
+        manifest["version"] = 4
         (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        self.refuse(saved, "format version 3; this warpstack reads versions 1 and 2")
+        self.refuse(saved, "format version 4; this warpstack reads versions 1 to 3")
+
+    def test_the_version_without_control_fields(self, saved):
+        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+        manifest["version"] = 2
+        del manifest["digest"]
+        (saved / parquet.MANIFEST).write_text(sealed(manifest))
+        (kernel,) = ws.load(saved)
+        assert not kernel.has_control_fields
 
     def test_the_version_without_digests(self, saved):
         digest = ws.load(saved).digest

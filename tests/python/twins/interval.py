@@ -6,6 +6,9 @@ def run(instructions, issue_rate):
 
     instructions: [(sources, destinations, latency, active)].
     """
+    if isinstance(instructions, Controlled):
+        yield from instructions.run(issue_rate)
+        return
     issue = 0.0
     written = {}  # register -> (done cycle, index of the producer)
     for k, (sources, destinations, latency, active) in enumerate(instructions):
@@ -25,9 +28,45 @@ def run(instructions, issue_rate):
                 written[reg] = (issue + latency, k)
 
 
+class Controlled(list):
+    """A warp whose instructions say when they may issue: [(fields, latency, active)].
+
+    fields: those of the row in the table of instructions.
+    """
+
+    def run(self, issue_rate):
+        """Yield what `run` does; a stall that the instruction before asked for has no producer, -1."""
+        issue = last = 0.0
+        holds = [[] for _ in range(6)]  # (end, producer) of each barrier
+        copies = (0.0, None)
+        for k, (fields, latency, active) in enumerate(self):
+            stall, producer = 0.0, None
+            if k > 0:
+                waits = [(issue + max(last["stall"], 2 if last["yield"] else 1), -1)]
+                for barrier, held in enumerate(holds):
+                    waits += held if fields["wait_mask"] >> barrier & 1 else []
+                if fields["counted_barrier"] < 6:
+                    held = sorted(holds[fields["counted_barrier"]], key=lambda hold: -hold[0])
+                    waits += held[fields["counted_most"] :][:1]
+                issue += 1 / issue_rate
+                end, cause = max(waits, key=lambda wait: wait[0])
+                if end > issue + 1e-6:
+                    stall, producer = end - issue, cause
+                    issue = end
+            yield k, stall, producer
+            last = fields
+            kind, barrier = fields["kind"], fields["write_barrier"]
+            if not active:
+                continue
+            if kind == "async_copy" and issue + latency > copies[0]:
+                copies = (issue + latency, k)
+            if barrier < 6 and kind not in ("store", "reduction"):
+                is_group = fields["opcode"].startswith("LDGDEPBAR")
+                holds[barrier].append(copies if is_group else (issue + latency, k))
+
+
 def cycles(instructions, issue_rate):
     """Return the issue and stall cycles of the warp alone."""
-    instructions = list(instructions)
     stalls = sum(stall for _, stall, _ in run(instructions, issue_rate))
     return len(instructions) / issue_rate + stalls
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
+from twins.timing_control import ControlledWarp
 from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
 
 NEVER = 2**62
@@ -270,6 +271,7 @@ class PlainSm:
                 "loads": [],
                 "age": self.age,
                 "launched": now,
+                "control": ControlledWarp(now),
                 "scheduler": warp_slot % len(self.schedulers),
             }
             self.age += 1
@@ -340,9 +342,12 @@ class PlainSm:
         return None
 
     def register_wait(self, warp):
-        """Return when the registers of the next instruction are ready, and what makes them late."""
+        """Return when the next instruction may issue for its data, and what makes them late."""
         row = self.machine.table[warp["program"][warp["next"]][0]]
         ready, cause = -1, "dep"
+        if self.machine.kernel.has_control_fields:
+            ready, cause = warp["control"].wait(row)
+            row = {"sources": (), "destinations": ()}  # nobody looks them up
         for register in [*row["sources"], *row["destinations"]]:
             time, why = warp["registers"].get(register, (warp["launched"], "dep"))
             if time > ready:
@@ -362,17 +367,20 @@ class PlainSm:
             return warp["loads"][0] if warp["loads"] else "dep"
         ready, cause = self.register_wait(warp)
         if ready > now:
-            return cause
+            return self.what_the_unit_waits_for() if cause == "unit" else cause
         row, mask, count, _, _ = warp["program"][warp["next"]]
         instruction = self.machine.table[row]
         if mask and instruction["op_class"] == "memory" and count and not self.accepts(now):
-            if self.tags_wait_for or self.dispatch_waits_for:
-                return self.tags_wait_for or self.dispatch_waits_for
-            return "dep" if self.queue and self.queue[0]["wavefronts"] else "l1"
+            return self.what_the_unit_waits_for()
         unit = (warp["scheduler"], instruction["op_class"])
         if mask and self.units.get(unit, 0) > now:
             return "dep"
         return None
+
+    def what_the_unit_waits_for(self):
+        if self.tags_wait_for or self.dispatch_waits_for:
+            return self.tags_wait_for or self.dispatch_waits_for
+        return "dep" if self.queue and self.queue[0]["wavefronts"] else "l1"
 
     def lose(self, slots, now):
         """Share slots among all warps that wait, in parts; the oldest gets what is left over."""
@@ -400,6 +408,8 @@ class PlainSm:
         if mask and op_class == "memory":
             if count:
                 load = self.enqueue(warp, row, mask, count, sectors, masks, now)
+                if self.machine.kernel.has_control_fields:
+                    warp["control"].access(instruction, load, self.queue[-1])
                 if load is not None:
                     warp["loads"].append(load)
                     for register in instruction["destinations"]:
@@ -409,10 +419,14 @@ class PlainSm:
             if interval:
                 self.units[warp["scheduler"], op_class] = now + interval
             latency = math.ceil(self.config["latency"][op_class])
+            if self.machine.kernel.has_control_fields:
+                warp["control"].operation(instruction, now, latency, interval)
             for register in instruction["destinations"]:
                 warp["registers"][register] = (now + latency, "dep")
                 warp["finish"] = max(warp["finish"], now + latency)
             barrier = BLOCK_BARRIER.match(instruction["opcode"]) is not None
+        if self.machine.kernel.has_control_fields:
+            warp["control"].issued(instruction, now)
         if barrier and warp["next"] < len(warp["program"]):
             warp["at_barrier"] = True
         mates = warp["block"]["warps"]
@@ -469,6 +483,7 @@ class PlainSm:
                 "lines": lines,
                 "issued": now,
                 "marks": dict(self.waited),
+                "sent": None,
             }
         )
         self.accepted = now
@@ -521,7 +536,7 @@ class PlainSm:
                 before = self.time_before(entry, now)
                 before["dep"] = before.pop("l1") + latency * TICKS
                 self.arrive(entry["load"], now + latency, before)
-            self.queue.pop(0)
+            self.queue.pop(0)["sent"] = now
             return
         line, touched = entry["lines"][0]
         depth = math.ceil(self.config["l1_latency"])
@@ -540,7 +555,7 @@ class PlainSm:
                 return
         entry["lines"].pop(0)
         if not entry["lines"]:
-            self.queue.pop(0)
+            self.queue.pop(0)["sent"] = now
 
     def noc_is_full(self):
         return len(self.outbox) >= self.config["noc_queue_entries"]
@@ -754,6 +769,7 @@ class PlainSm:
                 else:
                     self.slots[cause] += load["lost"]
             done = max(load["done"], now)
+            load["finished"] = (done, cause)
             for register in load["instruction"]["destinations"]:
                 warp["registers"][register] = (done, cause)
             warp["finish"] = max(warp["finish"], done)

@@ -23,10 +23,10 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 2 has digests of its files and of the manifest. Version 1 has the digest of what the stages
-#: read only.
-FORMAT_VERSION = 2
-_READ_VERSIONS = (1, 2)
+#: Version 3 may have control fields. Version 2 has digests of its files and of the manifest. Version
+#: 1 has the digest of what the stages read only.
+FORMAT_VERSION = 3
+_READ_VERSIONS = (1, 2, 3)
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
 
@@ -61,6 +61,8 @@ _TABLE = {
     "destinations": _LIST,
     "sources": _LIST,
 }
+#: Further columns of machine code whose instructions say when they may issue.
+_CONTROL = {name: "bool" if name == "yield" else "uint8" for name in _core.CONTROL_FIELDS}
 _HEADER_NUMBERS = (
     "launch_id",
     "shared_memory_bytes",
@@ -131,9 +133,10 @@ def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
 def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
     core = kernel._core
     table = core.instruction_table()
+    fields = _TABLE | _CONTROL if core.has_control else _TABLE
     columns = {
         name: pa.array(table[name] if kind != "bool" else table[name].astype(bool), _type(kind))
-        for name, kind in _TABLE.items()
+        for name, kind in fields.items()
     }
     # Files are opened here, because Arrow does not accept names that are not UTF-8.
     with (folder / "table.parquet").open("wb") as file:
@@ -197,8 +200,8 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
     version = manifest.get("version")
     if isinstance(version, bool) or version not in _READ_VERSIONS:
         raise InputError(
-            f"{where}: format version {shown(version)}; this warpstack reads versions "
-            f"{' and '.join(map(str, _READ_VERSIONS))}, convert the original trace again"
+            f"{where}: format version {shown(version)}; this warpstack reads versions 1 to "
+            f"{FORMAT_VERSION}, convert the original trace again"
         )
     try:
         kernels = _member(manifest, "kernels", list)
@@ -288,7 +291,9 @@ def _build(
     files: dict[str, pq.ParquetFile], entry: _Entry, options: LoadOptions
 ) -> _core.KernelTrace:
     builder = _core.TraceBuilder(entry.header, options.budget)
-    columns = _columns("table", files["table"].read(columns=list(_TABLE)), _TABLE)
+    names = files["table"].schema_arrow.names
+    fields = _TABLE | _CONTROL if any(name in names for name in _CONTROL) else _TABLE
+    columns = _columns("table", files["table"].read(columns=list(fields)), fields)
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     for row in rows:
         builder.intern_row(dict(zip(columns, row, strict=True)))

@@ -1,0 +1,77 @@
+"""Plain definition of control fields: when machine code says that a warp may issue."""
+
+import math
+
+NEVER = 2**62
+NO_BARRIER = 7
+
+
+class ControlledWarp:
+    """The barriers that instructions of a warp hold, each with what it is held for."""
+
+    def __init__(self, launched):
+        self.holds = {barrier: [] for barrier in range(6)}
+        self.copies = []
+        self.stalls_until = launched
+
+    def hold(self, barrier, end):
+        """Hold a barrier; `end` returns when that ends, NEVER if it is not known, and its reason."""
+        if barrier != NO_BARRIER:
+            self.holds[barrier].append(end)
+
+    def access(self, instruction, load, entry):
+        """Hold barriers of a memory instruction that the load-store unit has taken."""
+
+        def until_read():
+            return (NEVER, "unit") if entry["sent"] is None else (entry["sent"] + 1, "dep")
+
+        def until_done():
+            return load.get("finished") or (NEVER, load)
+
+        self.hold(instruction["write_barrier"], until_done if load else until_read)
+        self.hold(instruction["read_barrier"], until_read)
+        if instruction["kind"] == "async_copy":
+            self.copies.append(load)
+
+    def operation(self, instruction, now, latency, interval):
+        """Hold barriers of another instruction."""
+        written = now + math.ceil(latency)
+        if instruction["opcode"].startswith("LDGDEPBAR"):
+            self.hold(instruction["write_barrier"], self.end_of_copies(now))
+        else:
+            self.hold(instruction["write_barrier"], lambda: (written, "dep"))
+        self.hold(instruction["read_barrier"], lambda: (now + interval, "dep"))
+
+    def end_of_copies(self, now):
+        """Return the end of a hold for all copies until now."""
+        copies = list(self.copies)
+
+        def end():
+            for copy in copies:
+                if "finished" not in copy:
+                    return NEVER, copy
+            return max([now + 1, *(copy["finished"][0] for copy in copies)]), "l1"
+
+        return end
+
+    def issued(self, instruction, now):
+        """Stall after an instruction."""
+        at_least = 2 if instruction["yield"] else 1
+        self.stalls_until = now + max(instruction["stall"], at_least)
+
+    def wait(self, instruction):
+        """Return until when an instruction waits, and for what."""
+        ends = []
+        for barrier, holds in self.holds.items():
+            if instruction["wait_mask"] >> barrier & 1:
+                ends += [end() for end in holds]
+        if instruction["counted_barrier"] != NO_BARRIER:
+            # All but the last so many have to end.
+            found = [end() for end in self.holds[instruction["counted_barrier"]]]
+            found.sort(key=lambda end: -end[0])
+            ends += found[instruction["counted_most"] :][:1]
+        ready, cause = -1, "dep"
+        for time, why in [*ends, (self.stalls_until, "dep")]:
+            if time > ready:
+                ready, cause = time, why
+        return ready, cause
