@@ -16,6 +16,7 @@ struct DriverConstants {
   std::uint32_t stack_top = 0x28;      ///< the end of a thread's local memory
   std::uint32_t dynamic_shared_bytes = 0x2c;
   std::uint32_t launch_number = 0x30;  ///< 64 bits
+  std::uint32_t constants = 0x50;      ///< 64 bits: where bank 3, of `.const` variables, lies
   std::uint32_t descriptor = 0x118;    ///< 64 bits: how memory is cached, which changes no value
 
   /// Whether a word is one of these.
@@ -25,14 +26,17 @@ struct DriverConstants {
     };
     return is_in(block_size, 12) || is_in(grid_size, 12) || is_in(shared_window, 8) ||
            is_in(local_window, 8) || is_in(stack_top, 4) || is_in(dynamic_shared_bytes, 4) ||
-           is_in(launch_number, 8) || is_in(descriptor, 8);
+           is_in(launch_number, 8) || is_in(constants, 8) || is_in(descriptor, 8);
   }
 };
 
 /// Those of an architecture: 80 for sm_80.
 constexpr DriverConstants driver_constants(std::uint32_t arch) {
   DriverConstants places;
-  if (arch >= 90) places.descriptor = 0x208;
+  if (arch >= 90) {
+    places.descriptor = 0x208;
+    places.constants = 0xd0;
+  }
   if (arch < 100) return places;
   places.block_size = 0x360;
   places.grid_size = 0x370;
@@ -41,6 +45,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   places.stack_top = 0x37c;
   places.dynamic_shared_bytes = DriverConstants::nowhere;  // at a place that depends on clusters
   places.launch_number = 0x140;
+  places.constants = 0x120;
   places.descriptor = 0x358;
   return places;
 }

@@ -95,6 +95,7 @@ void add_banks(const Module& module, const Kernel& kernel, const SectionAddresse
     if (place != addresses.end()) {
       bank.address = place->second;
       bank.size = section.size;
+      if (number == 3) put(program.constant_banks[0].bytes, places.constants, bank.address);
     } else {
       bank.bytes = contents_of(module, section, addresses);
     }

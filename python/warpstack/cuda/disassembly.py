@@ -87,11 +87,6 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
         raise InputError(
             f"{file}: machine code for sm_{cubin.version} is not read; compile for sm_75 to sm_90"
         )
-    if not cubin.kernels:
-        raise InputError(
-            f"{file}: the cubin has no kernels; compile a source that has __global__ functions, and "
-            "without -rdc"
-        )
     code = _disassemble(data, file)
     lines = [".sass 1", f".target sm_{cubin.version}"]
     source_lines = cubin.lines()

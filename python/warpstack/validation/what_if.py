@@ -62,7 +62,11 @@ _READ = ("app", "model", "change", "speedup")
 
 def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
     """Return the fields of `CHANGES` with their new values for a GPU, as far as their ranges go."""
-    ranges = {f.name: (f.metadata["at_least"], f.metadata["at_most"]) for f in value_fields()}
+    ranges = {
+        f.name: (f.metadata["at_least"], f.metadata["at_most"])
+        for f in value_fields()
+        if "at_least" in f.metadata
+    }
     # The way to L2 contains that to L1.
     ranges["l2_latency"] = (gpu.l1_latency, ranges["l2_latency"][1])
 

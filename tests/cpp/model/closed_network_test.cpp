@@ -104,13 +104,16 @@ TEST(ClosedNetworkModel, TheHottestSliceIsTheStation) {
 }
 
 TEST(ClosedNetworkModel, ASliceReadsSoManyBytes) {
-  // 8 requests of 128 bytes, all slices alike, 64 bytes per cycle: 16 cycles.
+  // 8 requests of 128 bytes that L2 has, all slices alike, 64 bytes per cycle: 16 cycles; half of
+  // that if DRAM has half of them.
   interval::ResourceDemands demands;
   demands.read_misses = demands.hottest_slice_requests = 8;
-  demands.read_bytes = 1024;
+  demands.read_bytes = demands.hit_bytes = 1024;
   ModelParameters gpu = fast_gpu();
   gpu.l2_bytes_per_cycle = 64;
   EXPECT_NEAR(run(demands, gpu).cycles, 10 + 16, 1e-6);
+  demands.hit_bytes = 512;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 8, 1e-6);
 }
 
 TEST(ClosedNetworkModel, LinesOfALoadOverlap) {

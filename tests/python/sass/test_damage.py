@@ -139,16 +139,20 @@ def test_messages_name_the_place(cubin, code, name, offset, value, message):
         listing_of(bytes(damaged), "k.cubin")
 
 
-def test_other_architectures_and_cubins_without_kernels(cubin):
+def test_other_architectures(cubin):
     old = bytearray(cubin)
     flags = struct.unpack_from("<I", cubin, 48)[0]
     shift = 8 if cubin[8] >= 8 else 0
     struct.pack_into("<I", old, 48, flags & ~(255 << shift) | 30 << shift)
     with pytest.raises(InputError, match="machine code for sm_30 is not read; compile for sm_75"):
         ws.cuda.load_cubin(bytes(old))
-    empty = compile_both("__device__ int x;", "<source>", "sm_80", (), None)[1]
-    with pytest.raises(InputError, match="has no kernels; compile a source that has"):
-        ws.cuda.load_cubin(empty)
+
+
+def test_a_cubin_may_have_variables_alone():
+    empty = compile_both("__device__ int x = 7;", "<source>", "sm_80", (), None)[1]
+    module = ws.cuda.load_cubin(empty)
+    assert module.kernels == []
+    assert int(module.symbol("x", np.int32)[0]) == 7
 
 
 def test_messages_about_code_name_the_cubin_and_not_its_listing(cubin, instructions, monkeypatch):

@@ -117,7 +117,7 @@ def test_halved_products(arch, same):
     assert opcodes["FMUL"] == "FMUL.D2"
 
 
-@pytest.mark.parametrize("arch", ALL)
+@pytest.mark.parametrize("arch", ALL[:-1])  # VIMNMX of bytes is refused on sm_120
 @pytest.mark.parametrize("joined", ["", ".add"])
 def test_differences_of_bytes(arch, joined, same):
     body = (

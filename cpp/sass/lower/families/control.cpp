@@ -169,6 +169,7 @@ void convergence(Lowerer& to, Form& form) {
   if (barrier.kind != Operand::Kind::convergence) {
     to.refuse(barrier.text + " is not a convergence barrier");
   }
+  take_condition(to, form);  // that of BREAK comes here
   auto& convergences = to.program().convergences;
   to.emit(action, static_cast<std::uint32_t>(convergences.size()));
   convergences.push_back({to.frame().convergence(barrier.index)});
