@@ -111,8 +111,9 @@ def what_if(
     changes
         New values by field of `Gpu`, by the name of the change. By default nine: SMs, MSHRs, NoC
         bandwidth (that of the ports of SMs and slices, too), DRAM bandwidth, size of L2 and issue
-        width doubled; the latencies of L1, L2 and DRAM halved; each as far as its range goes. Of a streaming L1, the entries of the NoC queue
-        are doubled with the MSHRs, whose place they take.
+        width doubled; the latencies of L1, L2 and DRAM halved; each as far as its range goes. Of
+        a streaming L1, the entries of the NoC queue are doubled with the MSHRs, whose place they
+        take.
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
         GPU as it is and once more for each change.
