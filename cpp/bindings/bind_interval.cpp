@@ -71,65 +71,8 @@ interval::Latencies latencies_of(const trace::KernelTrace& trace,
   return vector_of(values);
 }
 
-}  // namespace
-
-void bind_interval(py::module_& module) {
-  py::class_<interval::IntervalColumns>(module, "IntervalColumns")
-      .def(py::init(&columns_from_dict), py::arg("columns"))
-      .def_property_readonly("columns", &columns_to_dict)
-      .def("__len__", &interval::IntervalColumns::size);
-
-  py::class_<interval::Wave>(module, "Wave")
-      .def(py::init<double, double, double, double>(), py::arg("count"), py::arg("warps"),
-           py::arg("active_sms"), py::arg("total_warps"))
-      .def_readonly("count", &interval::Wave::count)
-      .def_readonly("warps", &interval::Wave::warps)
-      .def_readonly("active_sms", &interval::Wave::active_sms)
-      .def_readonly("total_warps", &interval::Wave::total_warps);
-  module.def("waves_of", &interval::waves_of, py::arg("num_blocks"), py::arg("warps_per_block"),
-             py::arg("blocks_per_sm"), py::arg("num_sms"));
-
-  module.def(
-      "nominal_latencies",
-      [](const trace::KernelTrace& trace) { return array_of(interval::nominal_latencies(trace)); },
-      py::arg("trace"));
-  module.def(
-      "latencies",
-      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-         const py::dict& classes, double l1, double l2, double dram) {
-        gpu::ClassLatencies of_classes;
-        read_value("classes", classes, of_classes);
-        return array_of(interval::latencies(trace, memory, of_classes, {l1, l2, dram}));
-      },
-      py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
-      py::arg("dram"));
-  module.def(
-      "group_warps",
-      [](const trace::KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,
-         unsigned num_threads) {
-        const interval::Latencies values = latencies_of(trace, latency);
-        std::vector<interval::WarpGroup> groups;
-        {
-          const py::gil_scoped_release unlocked;
-          groups = interval::group_warps(trace, values, issue_rate, threads_asked_for(num_threads),
-                                         python_interrupt());
-        }
-        py::dict result;
-        result["block"] = column_of<std::uint32_t>(
-            groups, [](const interval::WarpGroup& g) { return g.first.block; });
-        result["warp"] = column_of<std::uint32_t>(
-            groups, [](const interval::WarpGroup& g) { return g.first.warp; });
-        result["instructions"] = column_of<std::uint64_t>(
-            groups, [](const interval::WarpGroup& g) { return g.instructions; });
-        result["cycles"] =
-            column_of<double>(groups, [](const interval::WarpGroup& g) { return g.cycles; });
-        result["count"] =
-            column_of<std::uint64_t>(groups, [](const interval::WarpGroup& g) { return g.count; });
-        return result;
-      },
-      py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
-      py::arg("num_threads") = 0);
-  // Writable: studies change them to leave an ingredient of the model out.
+/// What warps ask of the resources, and how a launch runs.
+void bind_work(py::module_& module) {
   py::class_<interval::ResourceDemands>(module, "ResourceDemands")
       .def_readwrite("memory_instructions", &interval::ResourceDemands::memory_instructions)
       .def_readwrite("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
@@ -250,6 +193,68 @@ void bind_interval(py::module_& module) {
       py::arg("trace"), py::arg("warp"), py::arg("latencies"), py::arg("memory"), py::kw_only(),
       py::arg("issue_rate"), py::arg("merge_threshold"), py::arg("observed_misses"),
       py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"));
+}
+
+}  // namespace
+
+void bind_interval(py::module_& module) {
+  py::class_<interval::IntervalColumns>(module, "IntervalColumns")
+      .def(py::init(&columns_from_dict), py::arg("columns"))
+      .def_property_readonly("columns", &columns_to_dict)
+      .def("__len__", &interval::IntervalColumns::size);
+
+  py::class_<interval::Wave>(module, "Wave")
+      .def(py::init<double, double, double, double>(), py::arg("count"), py::arg("warps"),
+           py::arg("active_sms"), py::arg("total_warps"))
+      .def_readonly("count", &interval::Wave::count)
+      .def_readonly("warps", &interval::Wave::warps)
+      .def_readonly("active_sms", &interval::Wave::active_sms)
+      .def_readonly("total_warps", &interval::Wave::total_warps);
+  module.def("waves_of", &interval::waves_of, py::arg("num_blocks"), py::arg("warps_per_block"),
+             py::arg("blocks_per_sm"), py::arg("num_sms"));
+
+  module.def(
+      "nominal_latencies",
+      [](const trace::KernelTrace& trace) { return array_of(interval::nominal_latencies(trace)); },
+      py::arg("trace"));
+  module.def(
+      "latencies",
+      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+         const py::dict& classes, double l1, double l2, double dram) {
+        gpu::ClassLatencies of_classes;
+        read_value("classes", classes, of_classes);
+        return array_of(interval::latencies(trace, memory, of_classes, {l1, l2, dram}));
+      },
+      py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
+      py::arg("dram"));
+  module.def(
+      "group_warps",
+      [](const trace::KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,
+         unsigned num_threads) {
+        const interval::Latencies values = latencies_of(trace, latency);
+        std::vector<interval::WarpGroup> groups;
+        {
+          const py::gil_scoped_release unlocked;
+          groups = interval::group_warps(trace, values, issue_rate, threads_asked_for(num_threads),
+                                         python_interrupt());
+        }
+        py::dict result;
+        result["block"] = column_of<std::uint32_t>(
+            groups, [](const interval::WarpGroup& g) { return g.first.block; });
+        result["warp"] = column_of<std::uint32_t>(
+            groups, [](const interval::WarpGroup& g) { return g.first.warp; });
+        result["instructions"] = column_of<std::uint64_t>(
+            groups, [](const interval::WarpGroup& g) { return g.instructions; });
+        result["cycles"] =
+            column_of<double>(groups, [](const interval::WarpGroup& g) { return g.cycles; });
+        result["count"] =
+            column_of<std::uint64_t>(groups, [](const interval::WarpGroup& g) { return g.count; });
+        return result;
+      },
+      py::arg("trace"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
+      py::arg("num_threads") = 0);
+  // Writable: studies change them to leave an ingredient of the model out.
+  bind_work(module);
 }
 
 }  // namespace warpstack::bindings

@@ -1,4 +1,8 @@
-"""Descriptions of GPUs: the only configuration that the stages read."""
+"""Descriptions of GPUs: the only configuration that the stages read.
+
+The file is long because `Gpu` is one table: each field stands once, with its meaning, unit, range,
+default and stages.
+"""
 
 from __future__ import annotations
 
