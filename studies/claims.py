@@ -122,10 +122,7 @@ def main() -> None:
         "variants": pages.markdown(pd.DataFrame(variants), labels=2),
         "machine": f"Measured on: {pages.machine()}.",
     }
-    print("\n\n".join(texts.values()))
-    if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
+    pages.publish(PAGE, texts, arguments.write)
 
 
 if __name__ == "__main__":

@@ -409,10 +409,7 @@ def main() -> None:
         texts["trace"] = trace_table(real, run_like_the_trace())
     if "measured" in arguments.only:
         texts |= measured_tables(arguments.reference, arguments.largest, arguments.keep)
-    print("\n\n".join(texts.values()))
-    if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
+    pages.publish(PAGE, texts, arguments.write)
 
 
 if __name__ == "__main__":

@@ -319,10 +319,8 @@ def main() -> None:
         texts["axes"] += "\n\n" + spread(results)
         texts["turns-axes"] = axes_tables(turns, pictures=False) + "\n\n" + spread(turns)
         pictures.update({field: draw_axis(results, field) for field in AXES})
-    print("\n\n".join(texts.values()))
+    pages.publish(PAGE, texts, arguments.write)
     if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
         for name, figure in pictures.items():
             figure.savefig(pages.IMAGES / f"validation-{name}.png", dpi=110)
 

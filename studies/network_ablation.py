@@ -193,10 +193,7 @@ def main() -> None:
         reference, traces = arguments.accelsim
         table = pd.read_csv(reference, keep_default_na=False)
         texts["accelsim"] = accelsim_table(table, ws.load(traces / "rodinia-bfs-graph4096"))
-    print("\n\n".join(texts.values()))
-    if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
+    pages.publish(PAGE, texts, arguments.write)
 
 
 if __name__ == "__main__":

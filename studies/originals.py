@@ -469,10 +469,8 @@ def main() -> None:
         "absent": failures(absent),
         "list": list_of_programs(PROGRAMS),
     }
-    print("\n\n".join(texts.values()))
+    pages.publish(PAGE, texts, arguments.write)
     if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
         for name, figure in (
             ("errors", draw_errors(results)),
             ("latency", draw_latency(results)),

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +43,14 @@ def write_between_marks(page: Path, name: str, text: str) -> None:
     head, rest = page.read_text(encoding="utf-8").split(begin)
     tail = rest.split(end)[1]
     page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def publish(page: Path, texts: Mapping[str, str], write: bool) -> None:
+    """Print texts and, where asked to, put each between its marks in a page."""
+    print("\n\n".join(texts.values()))
+    if write:
+        for name, text in texts.items():
+            write_between_marks(page, name, text)
 
 
 def markdown(table: pd.DataFrame, *, labels: int = 1) -> str:

@@ -177,10 +177,7 @@ def main() -> None:
             ]
         ),
     }
-    print("\n\n".join(texts.values()))
-    if arguments.write:
-        for name, text in texts.items():
-            pages.write_between_marks(PAGE, name, text)
+    pages.publish(PAGE, texts, arguments.write)
 
 
 if __name__ == "__main__":
