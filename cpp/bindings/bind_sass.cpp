@@ -74,26 +74,29 @@ std::span<const std::byte> file_view(const py::bytes& data) {
   return std::as_bytes(std::span(std::string_view(data)));
 }
 
-/// Architectures of the machine code in a fat binary, or in a file with some in it: 80 for sm_80.
-std::vector<std::uint32_t> fat_binary_targets(const py::bytes& file) {
-  std::set<std::uint32_t> targets;
+/// Machine code in a fat binary, or in a file with some in it, which it points into.
+std::vector<cudart::FatBinaryEntry> machine_code_in(const py::bytes& file) {
+  std::vector<cudart::FatBinaryEntry> found;
   for (const auto container : cudart::fat_binaries_in(file_view(file))) {
     for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
-      if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code) targets.insert(entry.target);
+      if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code) found.push_back(entry);
     }
   }
+  return found;
+}
+
+/// Its architectures: 80 for sm_80.
+std::vector<std::uint32_t> fat_binary_targets(const py::bytes& file) {
+  std::set<std::uint32_t> targets;
+  for (const cudart::FatBinaryEntry& entry : machine_code_in(file)) targets.insert(entry.target);
   return {targets.begin(), targets.end()};
 }
 
 /// The cubins for one of them.
 std::vector<py::bytes> fat_binary_cubins(const py::bytes& file, std::uint32_t target) {
   std::vector<py::bytes> cubins;
-  for (const auto container : cudart::fat_binaries_in(file_view(file))) {
-    for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
-      if (entry.kind == cudart::FatBinaryEntry::Kind::machine_code && entry.target == target) {
-        cubins.emplace_back(cudart::unpack(entry));
-      }
-    }
+  for (const cudart::FatBinaryEntry& entry : machine_code_in(file)) {
+    if (entry.target == target) cubins.emplace_back(cudart::unpack(entry));
   }
   return cubins;
 }

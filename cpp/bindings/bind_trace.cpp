@@ -12,19 +12,6 @@
 namespace warpstack::bindings {
 namespace {
 
-/// Calls `use` with the name of each control field and its member.
-void for_each_control_field(auto use) {
-  using trace::Control;
-  use("stall", &Control::stall);
-  use("yield", &Control::yield);
-  use("write_barrier", &Control::write_barrier);
-  use("read_barrier", &Control::read_barrier);
-  use("wait_mask", &Control::wait_mask);
-  use("reuse", &Control::reuse);
-  use("counted_barrier", &Control::counted_barrier);
-  use("counted_most", &Control::counted_most);
-}
-
 py::dict instruction_table(const trace::KernelTrace& trace) {
   const auto& rows = trace.instructions();
   const auto texts = [&rows](auto get) {
@@ -53,7 +40,7 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
   table["destinations"] = destinations;
   table["sources"] = sources;
   if (trace.has_control()) {
-    for_each_control_field([&](const char* name, auto field) {
+    trace::for_each_control_field([&](const char* name, auto field) {
       table[name] =
           column_of<std::uint8_t>(rows, [field](const Row& r) { return (*r.control).*field; });
     });
@@ -169,7 +156,7 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   instruction.sources = row["sources"].cast<std::vector<std::uint16_t>>();
   if (row.contains("stall")) {
     trace::Control& control = instruction.control.emplace();
-    for_each_control_field([&](const char* name, auto field) {
+    trace::for_each_control_field([&](const char* name, auto field) {
       auto& value = control.*field;
       value = row[name].cast<std::remove_reference_t<decltype(value)>>();
     });
@@ -348,7 +335,7 @@ void bind_trace(py::module_& module) {
   bind_accelsim(module);
 
   py::list control_fields;
-  for_each_control_field([&](const char* name, auto) { control_fields.append(name); });
+  trace::for_each_control_field([&](const char* name, auto) { control_fields.append(name); });
   module.attr("CONTROL_FIELDS") = py::tuple(control_fields);
 
   py::class_<trace::TraceBuilder>(module, "TraceBuilder")

@@ -10,11 +10,11 @@ ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instruct
     if (!instruction.control) return;
     Row& row = rows_.emplace_back();
     row.control = *instruction.control;
-    row.distance = std::max<double>(row.control.stall, row.control.yield ? 2 : 1);
+    row.distance = row.control.issue_distance();
     row.returns = !instruction.is_memory() || instruction.reads_memory() ||
                   instruction.kind == trace::MemoryKind::atomic;
     row.is_copy = instruction.kind == trace::MemoryKind::async_copy;
-    row.awaits_copies = instruction.opcode.starts_with("LDGDEPBAR");
+    row.awaits_copies = instruction.awaits_copies();
   }
 }
 

@@ -167,10 +167,10 @@ std::vector<std::string_view> fields_of(const Model& model) {
   std::vector<std::string_view> fields;
   if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
   if (model.mshr != no_mshr_delay) {
-    fields.insert(fields.end(), {"l1_mshrs", "noc_queue_entries"});
+    for (const char* field : {"l1_mshrs", "noc_queue_entries"}) fields.emplace_back(field);
   }
   if (model.queues != no_queues) {
-    fields.insert(fields.end(), {"clock_ghz", "dram_bandwidth_gbs"});
+    for (const char* field : {"clock_ghz", "dram_bandwidth_gbs"}) fields.emplace_back(field);
     // GPUMech alone has no NoC.
     if (model.queues != gpumech_queues) fields.emplace_back("noc_bandwidth_gbs");
   }

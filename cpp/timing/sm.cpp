@@ -47,8 +47,8 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     if (!instruction.control) continue;
     ControlRow& control = control_.emplace_back();
     control.control = *instruction.control;
-    control.distance = std::max<Cycle>(control.control.stall, control.control.yield ? 2 : 1);
-    control.awaits_copies = instruction.opcode.starts_with("LDGDEPBAR");
+    control.distance = control.control.issue_distance();
+    control.awaits_copies = instruction.awaits_copies();
   }
 }
 

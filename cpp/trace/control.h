@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace warpstack::trace {
@@ -26,8 +27,27 @@ struct Control {
 
   bool operator==(const Control&) const = default;
 
+  /// Cycles until the warp's next instruction may issue: another warp can have the one behind an
+  /// instruction that yields.
+  [[nodiscard]] std::uint32_t issue_distance() const {
+    return std::max<std::uint32_t>(stall, yield ? 2 : 1);
+  }
+
   /// Throws InputError when a field has a value that no encoding has.
   void validate() const;
 };
+
+/// Calls `use` with the name and the member of each field.
+template <class Use>
+void for_each_control_field(const Use& use) {
+  use("stall", &Control::stall);
+  use("yield", &Control::yield);
+  use("write_barrier", &Control::write_barrier);
+  use("read_barrier", &Control::read_barrier);
+  use("wait_mask", &Control::wait_mask);
+  use("reuse", &Control::reuse);
+  use("counted_barrier", &Control::counted_barrier);
+  use("counted_most", &Control::counted_most);
+}
 
 }  // namespace warpstack::trace

@@ -42,6 +42,8 @@ struct StaticInstruction {
   [[nodiscard]] bool reads_memory() const {
     return kind == MemoryKind::load || kind == MemoryKind::async_copy;
   }
+  /// Its write barrier is for the asynchronous copies before it.
+  [[nodiscard]] bool awaits_copies() const { return opcode.starts_with("LDGDEPBAR"); }
   [[nodiscard]] bool is_atomic() const {
     return kind == MemoryKind::atomic || kind == MemoryKind::reduction;
   }

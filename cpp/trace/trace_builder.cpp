@@ -16,11 +16,9 @@ std::uint64_t packed_control(const StaticInstruction& instruction) {
   if (!instruction.control) return 0;
   const Control& control = *instruction.control;
   std::uint64_t result = 1;
-  for (const std::uint8_t field :
-       {control.stall, std::uint8_t{control.yield}, control.write_barrier, control.read_barrier,
-        control.wait_mask, control.reuse, control.counted_barrier, control.counted_most}) {
-    result = result << 6 | field;  // none has more bits
-  }
+  // None has more bits.
+  for_each_control_field(
+      [&](const char*, auto field) { result = result << 6 | std::uint8_t{control.*field}; });
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "common/digest.h"
 #include "common/error.h"
@@ -202,11 +203,10 @@ void write_instruction(Writer& file, const StaticInstruction& instruction) {
   }
   file.number(std::uint64_t{instruction.control.has_value()});
   if (!instruction.control) return;
-  const Control& control = *instruction.control;
-  const std::uint8_t fields[] = {
-      control.stall,     control.yield, control.write_barrier,   control.read_barrier,
-      control.wait_mask, control.reuse, control.counted_barrier, control.counted_most};
-  file.bytes(fields, sizeof fields);
+  for_each_control_field([&](const char*, auto field) {
+    const std::uint8_t value = (*instruction.control).*field;
+    file.bytes(&value, 1);
+  });
 }
 
 StaticInstruction read_instruction(Reader& file) {
@@ -225,11 +225,15 @@ StaticInstruction read_instruction(Reader& file) {
     *registers = file.column<std::uint16_t>(file.number());
   }
   if (file.number(1, "control") != 0) {
-    const std::vector<std::uint8_t> fields = file.column<std::uint8_t>(8);
-    if (fields[1] > 1) file.fail("yield " + std::to_string(fields[1]) + " is too large");
-    // The builder checks the others.
-    instruction.control = Control{fields[0], fields[1] != 0, fields[2], fields[3],
-                                  fields[4], fields[5],      fields[6], fields[7]};
+    Control& control = instruction.control.emplace();
+    for_each_control_field([&](const char* name, auto field) {
+      const std::uint8_t value = file.column<std::uint8_t>(1)[0];
+      // The builder checks the others.
+      if (std::is_same_v<decltype(field), bool Control::*> && value > 1) {
+        file.fail(std::string(name) + " " + std::to_string(value) + " is too large");
+      }
+      control.*field = value;
+    });
   }
   return instruction;
 }

@@ -59,7 +59,7 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
   const interval::IntervalColumns first = random_intervals(30, random);
   const interval::IntervalColumns second = random_intervals(1, random);
   const std::vector<ModelInput> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}},
-                                           {&second, {{1, 8, 1, 8}}}};
+                                           {&second, {{1, 8, 1, 8}}, {}, {}}};
   const std::vector<ModelParameters> configurations = random_configurations(3000, random);
   for (const std::string_view name : model_names()) {
     const Model& model = find_model(name);
@@ -84,7 +84,7 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
 TEST(Batch, ErrorsAndInterruptsReachTheCaller) {
   std::mt19937 random(2);
   const interval::IntervalColumns intervals = random_intervals(4, random);
-  const std::vector<ModelInput> kernels = {{&intervals, {{1, 8, 1, 8}}}};
+  const std::vector<ModelInput> kernels = {{&intervals, {{1, 8, 1, 8}}, {}, {}}};
   std::vector<ModelParameters> configurations = random_configurations(5000, random);
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2,
                             [] { throw std::runtime_error("stop"); }),
@@ -92,7 +92,7 @@ TEST(Batch, ErrorsAndInterruptsReachTheCaller) {
   configurations[4321].l1_mshrs = 0;
   EXPECT_THROW(evaluate_all(find_model("mdm"), kernels, configurations, 2), InputError);
   const interval::IntervalColumns none;
-  const std::vector<ModelInput> empty = {{&none, {{1, 8, 1, 8}}}};
+  const std::vector<ModelInput> empty = {{&none, {{1, 8, 1, 8}}, {}, {}}};
   EXPECT_THROW(evaluate_all(find_model("mdm"), empty, configurations), InputError);
 }
 
