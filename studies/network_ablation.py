@@ -94,6 +94,7 @@ def ablations(
         "all slices alike": cycles(
             demand=demands(hottest_slice_requests=full.read_misses + full.write_requests)
         ),
+        "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
         "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),
         "lines of a load one after the other": cycles(demand=demands(missing_lines=1)),
         "no bound by MSHRs": cycles(l1_mshrs=1e9),

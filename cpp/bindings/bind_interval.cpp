@@ -87,6 +87,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("missing_lines", &interval::ResourceDemands::missing_lines)
       .def_readwrite("hit_bytes", &interval::ResourceDemands::hit_bytes)
       .def_readwrite("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
+      .def_readwrite("most_read_bytes", &interval::ResourceDemands::most_read_bytes)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
   module.def(

@@ -113,6 +113,7 @@ void bind_memory(py::module_& module) {
       .def_readonly("slice_requests", &memory::MemoryProfile::slice_requests)
       .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
       .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
+      .def_readonly("most_read_sectors", &memory::MemoryProfile::most_read_sectors)
       .def_property_readonly("num_observed",
                              [](const memory::MemoryProfile& p) { return p.observed.size(); });
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
@@ -88,6 +89,88 @@ class Slots {
   double last_ = 0;
 };
 
+/// Which slot gets the next block: the one that is free first while blocks of an SM share its issue
+/// slots, the oldest block before the others, as greedy schedulers do. An SM with more to issue is
+/// slower then and gets fewer blocks.
+class SharedSlots {
+ public:
+  SharedSlots(std::uint32_t num_sms, std::uint32_t per_sm, std::uint64_t num_blocks)
+      : sms_(num_sms) {
+    std::uint64_t free = 0;
+    for (std::uint32_t slot = 0; slot < per_sm; ++slot) {
+      for (std::uint32_t sm = 0; sm < num_sms && free < num_blocks; ++sm, ++free) {
+        events_.push({0, slot, sm, no_block});
+      }
+    }
+  }
+  /// The slot and the SM that a block gets which takes so long alone and issues as much.
+  std::pair<std::uint32_t, std::uint32_t> take(double cycles, double instructions) {
+    while (!is_valid(events_.top())) events_.pop();
+    const Event event = events_.top();
+    events_.pop();
+    Sm& sm = sms_[event.sm];
+    sm.run_until(event.time);
+    if (event.version != no_block)
+      std::erase_if(sm.blocks, [&](const Block& block) { return block.slot == event.slot; });
+    sm.blocks.push_back({cycles, instructions / cycles, 0, event.slot});
+    sm.share();
+    const auto [time, slot] = sm.next_end();
+    events_.push({time, slot, event.sm, ++sm.version});
+    return {event.slot, event.sm};
+  }
+
+ private:
+  static constexpr std::uint64_t no_block = 0;
+
+  struct Block {
+    double left;   ///< cycles, alone
+    double issue;  ///< instructions per cycle, alone
+    double speed;  ///< of what it has alone
+    std::uint32_t slot;
+  };
+  struct Sm {
+    std::vector<Block> blocks;  ///< by age
+    double now = 0;
+    std::uint64_t version = no_block;
+
+    void run_until(double time) {
+      for (Block& block : blocks) block.left -= block.speed * (time - now);
+      now = time;
+    }
+    void share() {
+      double left = 1;  // issue slots of a cycle of the reference machine
+      for (Block& block : blocks) {
+        block.speed = std::min(left / block.issue, 1.0);
+        left = std::max(left - block.issue * block.speed, 0.0);
+      }
+    }
+    /// When the first block ends, in whole cycles, so that rounding makes no order.
+    [[nodiscard]] std::pair<double, std::uint32_t> next_end() const {
+      std::pair first{std::numeric_limits<double>::infinity(), 0U};
+      constexpr double rounding = 1e-6;
+      for (const Block& block : blocks) {
+        if (block.speed == 0) continue;
+        const double end = std::ceil(now + std::max(block.left, 0.0) / block.speed - rounding);
+        first = std::min(first, {end, block.slot});
+      }
+      return first;
+    }
+  };
+  struct Event {
+    double time;
+    std::uint32_t slot;
+    std::uint32_t sm;
+    std::uint64_t version;  ///< of the SM when it was foreseen, or no block is in the slot
+    auto operator<=>(const Event&) const = default;
+  };
+  [[nodiscard]] bool is_valid(const Event& event) const {
+    return event.version == no_block || event.version == sms_[event.sm].version;
+  }
+
+  std::vector<Sm> sms_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+};
+
 /// A traced block in sum.
 struct BlockWork {
   double instructions = 0;
@@ -139,8 +222,9 @@ class Populations {
     all_ += change.warps;
   }
 
-  /// The phases in which there was any time, and the time of each SM in each.
-  void take(double scale, PhaseList& launch) {
+  /// The phases in which there was any time, and the time of each SM in each; and those of the
+  /// start, when so many SMs were busy.
+  void take(double scale, double first_busy, PhaseList& launch) {
     std::map<std::size_t, std::size_t> phase_of;
     for (const SmProgress& sm : sms_) {
       for (const auto& [key, cycles] : sm.cycles) phase_of.try_emplace(key, 0);
@@ -158,6 +242,14 @@ class Populations {
         launch.sms[i].depth[phase_of[key]] = scale * cycles;
       }
     }
+    launch.at_start.assign(launch.phases.size(), 0);
+    of_all_.divide(launch.first_all_warps, [&](std::size_t all, double of_all) {
+      of_busy_.divide(first_busy, [&](std::size_t busy, double of_busy) {
+        const std::size_t own = on_sm_.place(launch.first_warps).upper;
+        const std::size_t key = (all * of_busy_.size() + busy) * on_sm_.size() + own;
+        launch.at_start[phase_of.at(key)] += of_all * of_busy;
+      });
+    });
   }
 
  private:
@@ -261,6 +353,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     demands.hottest_slice_requests =
         std::ranges::max(memory.slice_requests) * static_cast<double>(memory.slice_requests.size());
   }
+  demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
@@ -294,11 +387,11 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
 ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
-  for (double* sum :
-       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
-        &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
-        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes,
-        &result.hottest_slice_requests, &result.place_wait_l2, &result.place_wait_dram}) {
+  for (double* sum : {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
+                      &result.read_bytes, &result.write_requests, &result.write_bytes,
+                      &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
+                      &result.missing_loads, &result.hit_bytes, &result.hottest_slice_requests,
+                      &result.most_read_bytes, &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;
@@ -377,7 +470,8 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
 
   launch.alone_cycles = cycles / instructions;
   launch.sms.resize(static_cast<std::size_t>(std::min<std::uint64_t>(num_sms, played)));
-  Slots slots(num_sms, blocks_per_sm, played);
+  SharedSlots slots(num_sms, blocks_per_sm, played);
+  std::vector<double> free_at(resident);
   Slots alone(num_sms, blocks_per_sm, played);
   std::vector<Change> changes;
   for (std::uint64_t b = 0; b < played; ++b) {
@@ -385,7 +479,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     const BlockWork& block = blocks[b % blocks.size()];
     if (block.ends.empty()) continue;
     alone.take(block.cycles);
-    const auto [start, slot, sm] = slots.take(block.reference_cycles);
+    const auto [slot, sm] = slots.take(block.reference_cycles, block.instructions);
+    double& free = free_at[std::size_t{slot} * num_sms + sm];
+    const double start = std::exchange(free, free + block.reference_cycles);
     for (const auto& [after, warps] : block.ends) {
       changes.push_back({start, sm, warps});
       changes.push_back({start + after, sm, -warps});
@@ -418,7 +514,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   }
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.
-  populations.take(scale * instructions / reference_cycles, launch);
+  const auto first_busy = std::ranges::count_if(first, [](double warps) { return warps > 0; });
+  populations.take(scale * instructions / reference_cycles, static_cast<double>(first_busy),
+                   launch);
   launch.mean_depth.assign(launch.phases.size(), 0);
   for (const SmWork& sm : launch.sms) {
     for (std::size_t p = 0; p < launch.phases.size(); ++p) {
@@ -448,6 +546,8 @@ PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> wave
     launch.first_all_warps = waves.front().total_warps;
   }
   launch.mean_depth = sm.depth;
+  launch.at_start.assign(launch.phases.size(), 0);
+  if (!waves.empty()) launch.at_start.front() = 1;
   return launch;
 }
 

@@ -26,6 +26,8 @@ struct ResourceDemands {
   double hit_bytes = 0;            ///< of requests that L2 serves without DRAM
   /// Requests of the slice of L2 that gets most, as if all slices got as many.
   double hottest_slice_requests = 0;
+  double most_read_bytes =
+      0;  ///< `read_bytes` of the SM that gets most, per instruction of all SMs
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
   /// reference machine, until data come from L2, from DRAM.
   double place_wait_l2 = 0;
@@ -75,6 +77,8 @@ struct PhaseList {
   double span = 0;          ///< cycles of the launch if no warp held another one up
   double first_warps = 0;   ///< on the fullest SM when the launch starts
   double first_all_warps = 0;
+  /// Shares of the phases then, with the level of warps that the fullest SM does not exceed.
+  std::vector<double> at_start;
 };
 
 /// One warp alone on an SM.

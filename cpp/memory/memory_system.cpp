@@ -55,6 +55,11 @@ class Simulation {
     }
     return sum;
   }
+  [[nodiscard]] std::uint64_t most_read_sectors() const {
+    std::uint64_t most = 0;
+    for (const auto& sm : sms_) most = std::max(most, sm->read_sectors());
+    return most;
+  }
   /// Accesses of the observed warp.
   [[nodiscard]] std::vector<ObservedAccess> observed() const {
     std::vector<ObservedAccess> all;
@@ -451,6 +456,7 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
   profile.observed = simulation.observed();
   profile.place_wait_cycles = simulation.place_wait_cycles();
+  profile.most_read_sectors = simulation.most_read_sectors();
   profile.slice_requests.resize(l2_.config().slices);
   for (const Worker& worker : workers) {
     for (std::size_t set = 0; set < worker.of_sets.size(); ++set) {

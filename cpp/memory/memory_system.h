@@ -133,6 +133,8 @@ struct MemoryProfile {
   /// Cycles of the reference machine in which a load waited for a place in its set of L1, by where
   /// the data came from that made room: L2, DRAM. Sums over the SMs; only the timed order knows.
   std::array<std::uint64_t, 2> place_wait_cycles{};
+  /// Sectors that the SM which gets most reads from L2.
+  std::uint64_t most_read_sectors = 0;
 };
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;

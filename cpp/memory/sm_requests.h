@@ -225,6 +225,7 @@ class alignas(128) Sm {
     });
   }
   [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
+  [[nodiscard]] std::uint64_t read_sectors() const { return read_sectors_; }
   // Of the batch:
   [[nodiscard]] std::size_t num_turns() const {
     return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
@@ -266,6 +267,7 @@ class alignas(128) Sm {
           one.dram_sectors += outcome.dram_sectors;
           ++i;
         } while (i < last && requests_[i].continues);
+        if (first.kind == Request::Kind::read) read_sectors_ += one.l2_request_sectors;
         if (first.kind == Request::Kind::write_back) {
           add(worker.per_row[first.writer], one);
           continue;
@@ -551,6 +553,7 @@ class alignas(128) Sm {
   std::vector<std::vector<Outcome>> outcomes_;  ///< by thread
   std::vector<std::size_t> absent_;
   std::vector<ObservedAccess> observed_;
+  std::uint64_t read_sectors_ = 0;  ///< from L2
 };
 
 }  // namespace warpstack::memory

@@ -372,15 +372,15 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // The launch ends with its last SM.
   double in_phases = 0;
   double draining = 0;
-  // The last block starts among all others: its warps go no faster than those of the fullest phase,
-  // but for issue, where the oldest go first.
+  // The last block starts among all others: its warps go no faster than those of the fullest SM at
+  // the start, but for issue, where the oldest go first.
   double paced = 0;
-  if (!solutions.empty()) {
-    const auto fullest = std::ranges::max_element(launch.phases, {}, &interval::Phase::warps);
-    const Solution& solution = solutions[static_cast<std::size_t>(fullest - launch.phases.begin())];
+  for (std::size_t p = 0; p < solutions.size(); ++p) {
+    if (launch.at_start[p] == 0) continue;
+    const Solution& solution = solutions[p];
     const double root = solution.of_warps.root;
-    paced = std::max(fullest->warps, 1.0) / root - residence(solution.stations[issue], root) +
-            issue_cycles;
+    paced += launch.at_start[p] * (std::max(launch.phases[p].warps, 1.0) / root -
+                                   residence(solution.stations[issue], root) + issue_cycles);
   }
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
@@ -395,6 +395,13 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   if (launch.sms.empty()) return result;
   double cycles = std::max(in_phases, launch.span);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
+  // Warps that are alone wait for their own results.
+  divide(cycles - in_phases, alone.by_cause(1), result.stack);
+  // No SM ends before its port has moved what it reads.
+  if (parameters.noc_sm_bytes_per_cycle > 0) {
+    cycles = std::max(
+        cycles, launch.instructions * demands.most_read_bytes / parameters.noc_sm_bytes_per_cycle);
+  }
 
   // The stack is that of the mean SM, until its own end.
   for (std::size_t p = 0; p < solutions.size(); ++p) {
@@ -407,8 +414,6 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
-  // Warps that are alone wait for their own results.
-  divide(cycles - in_phases, alone.by_cause(1), result.stack);
   const Burst burst = first_burst(demands, launch, parameters);
   result.stack[burst.shown] += burst.cycles;
   result.cycles = cycles + burst.cycles;

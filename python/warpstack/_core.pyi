@@ -122,6 +122,8 @@ class MemoryProfile:
     @property
     def place_wait_cycles(self) -> list[int]: ...
     @property
+    def most_read_sectors(self) -> int: ...
+    @property
     def num_observed(self) -> int: ...
 
 class MemorySystem:
@@ -205,6 +207,7 @@ class ResourceDemands:
     missing_lines: float
     hit_bytes: float
     hottest_slice_requests: float
+    most_read_bytes: float
     place_wait_l2: float
     place_wait_dram: float
 

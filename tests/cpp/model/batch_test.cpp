@@ -58,7 +58,7 @@ TEST(Batch, EqualsEachEvaluationOnAnyNumberOfThreads) {
   std::mt19937 random(1);
   const interval::IntervalColumns first = random_intervals(30, random);
   const interval::IntervalColumns second = random_intervals(1, random);
-  const std::vector<ModelInput> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}},
+  const std::vector<ModelInput> kernels = {{&first, {{2, 16, 4, 64}, {1, 3.5, 2, 7}}, {}, {}},
                                            {&second, {{1, 8, 1, 8}}, {}, {}}};
   const std::vector<ModelParameters> configurations = random_configurations(3000, random);
   for (const std::string_view name : model_names()) {

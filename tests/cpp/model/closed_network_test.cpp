@@ -81,7 +81,7 @@ ModelResult run(const interval::ResourceDemands& demands, const ModelParameters&
                 double warps = 1, double busy_sms = 1) {
   interval::PhaseList launch;
   launch.phases = {{warps, warps, busy_sms}};
-  launch.mean_depth = {1};
+  launch.mean_depth = launch.at_start = {1};
   launch.sms = {{{1}, warps, 0, 0}};
   launch.instructions = warps;
   launch.alone_cycles = launch.span = 10;
@@ -101,6 +101,23 @@ TEST(ClosedNetworkModel, TheHottestSliceIsTheStation) {
   gpu.l2_requests_per_cycle = 2;
   EXPECT_NEAR(run(demands, gpu).cycles, 10 + 7, 1e-6);
   EXPECT_NEAR(run(demands, gpu).stack[StackComponent::noc], 7, 1e-6);
+}
+
+TEST(ClosedNetworkModel, NoSmEndsBeforeItsPortHasMovedWhatItReads) {
+  // Two warps of an instruction, 32 bytes per cycle and port: a warp alone takes 10 + 5 cycles for
+  // its 160 bytes. One SM reads 480 or 4800 bytes.
+  interval::ResourceDemands demands;
+  demands.read_bytes = 160;
+  ModelParameters gpu = fast_gpu();
+  gpu.noc_sm_bytes_per_cycle = 32;
+  const double in_the_mean = run(demands, gpu, 2).cycles;
+  EXPECT_GE(in_the_mean, 10 + 5);
+  demands.most_read_bytes = 480.0 / 2;
+  EXPECT_NEAR(run(demands, gpu, 2).cycles, in_the_mean, 1e-6);
+  demands.most_read_bytes = 4800.0 / 2;
+  EXPECT_NEAR(run(demands, gpu, 2).cycles, 150, 1e-6);
+  gpu.noc_sm_bytes_per_cycle = 0;  // no port
+  EXPECT_LT(run(demands, gpu, 2).cycles, 150);
 }
 
 TEST(ClosedNetworkModel, ASliceReadsSoManyBytes) {
@@ -183,7 +200,7 @@ TEST(ClosedNetworkModel, TheLastBlockDrainsAmongTheOthers) {
   gpu.dram_bandwidth_gbs = 1;
   interval::PhaseList launch;
   launch.phases = {{2, 2, 1}};
-  launch.mean_depth = {1};
+  launch.mean_depth = launch.at_start = {1};
   launch.sms = {{{1}, 1000, 1.5, 0.5}};
   launch.alone_cycles = 3;
   double x = 0.1;

@@ -241,6 +241,7 @@ def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
     assert again.slice_requests == core.slice_requests
     assert again.atomic_lanes == core.atomic_lanes
     assert again.place_wait_cycles == core.place_wait_cycles
+    assert again.most_read_sectors == core.most_read_sectors
     for name, values in core.per_row.items():
         assert np.array_equal(again.per_row[name], values), name
     assert np.array_equal(again.words, core.words)

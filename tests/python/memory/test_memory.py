@@ -89,6 +89,9 @@ def test_conservation(kernel, gpu, order):
     if gpu.l2_line_bytes >= gpu.l1_line_bytes:
         # Each request is of one line of L2, and of its slice.
         assert sum(profile._core.slice_requests) == cached["l2_requests"].sum()
+    # The SM that reads most reads no less than the mean.
+    most = profile._core.most_read_sectors
+    assert most <= t["l2_read_sectors"] <= most * gpu.num_sms
     events = cached[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
     assert (events == cached["active_executions"]).all()
     assert (cached["dram_requests"] <= cached["l2_requests"]).all()

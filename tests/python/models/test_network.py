@@ -32,6 +32,7 @@ DEMANDS = (
     "missing_lines",
     "hit_bytes",
     "hottest_slice_requests",
+    "most_read_bytes",
     "place_wait_l2",
     "place_wait_dram",
 )
@@ -196,7 +197,9 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     }
     moved = demands["read_bytes"] + demands["write_bytes"]
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
-    nothing = {"dram_write_bytes": 0, "missing_lines": 1, "place_wait_l2": 0, "place_wait_dram": 0}
+    nothing = dict.fromkeys(
+        ("dram_write_bytes", "most_read_bytes", "place_wait_l2", "place_wait_dram"), 0
+    ) | {"missing_lines": 1}
     [wave] = profile.waves(gpu)
     alone = n / gpu.issue_width + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
@@ -205,6 +208,8 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "alone": alone / n,
         "span": alone,
         "first": population,
+        "at_start": {(*population, wave.active_sms): 1},
+        "instructions": n * wave.total_warps,
     }
     cycles, stack = plain.predict(launch, demands | nothing, stalls_of(profile), _parameters(gpu))
     prediction = ws.models.evaluate(profile, gpu, MODEL)
@@ -361,6 +366,23 @@ def test_phases_of_a_launch_that_ends_unevenly():
     assert list(table["depth"]) == [8, 8]
     assert list(table["warps"]) == [1, 1]
     assert ws.models.evaluate(profile, gpu, MODEL).cycles == pytest.approx(16)
+
+
+def test_an_sm_with_more_to_issue_gets_fewer_blocks():
+    """Six blocks of 8 warps on two SMs of two slots: the first has 10 instructions per warp, the others 1.
+
+    SM 0 begins with blocks 0 and 2, of which the older one takes all its slots for 80 cycles. SM 1 has
+    done blocks 1 and 3 after 8 and 16 cycles, and gets 4 and 5. By the time that each takes alone, block
+    2 would be done after one cycle, and SM 0 get another one.
+    """
+    k = ws.patterns.KernelBuilder("k", grid=6, block=256)
+    block = np.arange(6)[:, None]
+    for i in range(10):
+        k.emit("MOV", dst=i + 1, src=100, where=(block == 0) | (i == 0))
+    gpu = machine(num_sms=2, blocks_per_sm=2)
+    launch = ws.interval_profile(k.build(), gpu)._core_phases(gpu)
+    assert max(instructions for _, instructions, *_ in launch.sms()) == 8 * (10 + 1)
+    assert launch.instructions == 8 * (10 + 5)
 
 
 def test_a_partial_last_wave_takes_its_own_time():

@@ -509,11 +509,12 @@ class PlainMemorySystem:
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp).
 
-        `slice_requests` and `place_wait_cycles` are then of this kernel.
+        `slice_requests`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
         self.slice_requests = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
+        self.read_sectors = Counter()
         self.lanes = timed.atomic_lanes(kernel) if self.config["atomics_per_lane"] else {}
         slots = resident_blocks(self.config["sm"], kernel)
         warps = [warps for _, warps in kernel.blocks()]
@@ -653,6 +654,7 @@ class PlainMemorySystem:
         for l2_line, _ in self.l2_lines(line, part, l1):
             lanes = self.lanes.get(row, 1) if kind == "atomic" else 1
             self.slice_requests[self.l2.place(l2_line)[0]] += lanes
+        self.read_sectors[id(l1)] += len(part) * (kind == "read")
         return len(part), *serve(line, part, l1, totals, evict_first)
 
     def count(self, request, outcome, seen, rows):

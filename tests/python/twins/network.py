@@ -11,24 +11,24 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
 
     Returns a dictionary: ``sms``, a list of ({phase: instructions of each warp}, instructions, cycles
     and instructions of a warp in which it drains) per SM; cycles per instruction ``alone``; ``span``;
-    ``first``, the first warps of the fullest SM and of all. A phase is (warps of the SM, warps of all,
-    SMs that have some).
+    ``first``, the first warps of the fullest SM and of all, and ``at_start`` the shares of phases then
+    (the fullest SM has no more warps); ``instructions`` of all. A phase is (warps of the SM, warps of all, SMs that have some).
     """
     warps = [warp for block in blocks for warp in block]
     issued = sum(n for n, _, _ in warps)
     scale = issued / sum(reference for _, _, reference in warps)
     resident, totals = [], {}
-    free = [(0.0, slot, sm) for slot in range(blocks_per_sm) for sm in range(num_sms)]
-    alone = [0.0] * len(free)
-    for block in (blocks[b % len(blocks)] for b in range(num_blocks)):
-        if not block:
-            continue
-        slot = min(free)
-        free[free.index(slot)] = (slot[0] + max(w[2] for w in block), *slot[1:])
+    launched = [blocks[b % len(blocks)] for b in range(num_blocks)]
+    launched = [block for block in launched if block]
+    alone = [0.0] * (blocks_per_sm * num_sms)
+    free = {}
+    for block, (slot, sm) in zip(launched, assigned(launched, num_sms, blocks_per_sm), strict=True):
+        start = free.get((slot, sm), 0.0)
+        free[slot, sm] = start + max(w[2] for w in block)
         alone[alone.index(min(alone))] += max(w[1] for w in block)
-        resident += [(slot[0], slot[0] + reference, slot[2]) for _, _, reference in block]
-        n, longest, most = totals.get(slot[2], (0, 0, 0))
-        totals[slot[2]] = (
+        resident += [(start, start + reference, sm) for _, _, reference in block]
+        n, longest, most = totals.get(sm, (0, 0, 0))
+        totals[sm] = (
             n + sum(w[0] for w in block),
             max(longest, max(w[1] for w in block)),
             max(most, max(w[0] for w in block)),
@@ -50,6 +50,7 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
                 cycles = math.prod(share for _, share in parts) * (later - now)
                 depth[sm][phase] = depth[sm].get(phase, 0) + cycles * scale
     first = [sm for start, _, sm in resident if start == 0]
+    most_first = max(first.count(sm) for sm in first)
     sms = []
     for sm, (n, longest, most) in totals.items():
         at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
@@ -59,8 +60,62 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         "sms": sms,
         "alone": sum(w[1] for w in warps) / issued,
         "span": max(alone),
-        "first": (max(first.count(sm) for sm in first), len(first)),
+        "first": (most_first, len(first)),
+        "at_start": {
+            tuple(level for level, _ in parts): math.prod(share for _, share in parts)
+            for parts in itertools.product(
+                [(between(of_sm, most_first)[0][0], 1)],
+                between(of_all, len(first)),
+                between(of_busy, len(set(first))),
+            )
+        },
+        "instructions": sum(w[0] for block in launched for w in block),
     }
+
+
+def assigned(launched, num_sms, blocks_per_sm):
+    """Return (slot, SM) of each block: the slot that is free first when blocks share issue slots.
+
+    Of an SM's blocks the oldest has what it needs of one instruction per cycle, then the next.
+    """
+    now, found = 0, []
+    running = [
+        {} for _ in range(num_sms)
+    ]  # of an SM: {slot: [cycles left alone, issue rate]} by age
+    free = {(slot, sm) for slot in range(blocks_per_sm) for sm in range(num_sms)}
+
+    def speeds(of_sm):
+        left = 1.0
+        for slot, (_, rate) in of_sm.items():
+            speed = min(left / rate, 1)
+            left = max(left - rate * speed, 0)
+            yield slot, speed
+
+    for block in launched:
+        while not free:
+            # Times in whole cycles; what is left after rounding is none.
+            ends = [
+                math.ceil(now + max(of_sm[slot][0], 0) / speed - 1e-6)
+                for of_sm in running
+                for slot, speed in speeds(of_sm)
+                if speed > 0
+            ]
+            later = min(ends)
+            for sm, of_sm in enumerate(running):
+                for slot, speed in dict(speeds(of_sm)).items():
+                    of_sm[slot][0] -= speed * (later - now)
+                    if of_sm[slot][0] <= 1e-6 * speed:
+                        free.add((slot, sm))
+            for slot, sm in free:
+                running[sm].pop(slot, None)
+            now = later
+        place = min(free)
+        free.remove(place)
+        slot, sm = place
+        cycles = max(w[2] for w in block)
+        running[sm][slot] = [cycles, sum(w[0] for w in block) / cycles]
+        found.append(place)
+    return found
 
 
 def levels(most):
@@ -281,9 +336,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
     in_phases = max(sum(n * solved[phase][0] for phase, n in sm[0].items()) for sm in sms)
+    depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     cycles = max(in_phases, launch["span"])
     if gpu["scheduler"] == "gto":
-        pace = solved[max(solved)][1]
+        pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
         drains = [n * issue + max(alone, most * pace) for _, n, alone, most in sms]
         cycles = max(cycles, *drains, 0)
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
@@ -297,11 +353,13 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
     instructions = 0
     for phase, (time, _, where) in solved.items():
-        depth = sum(sm[0].get(phase, 0) for sm in sms) / len(sms)
+        depth = depths[phase]
         stack["base"] += depth * phase[0] * issue
         divide(depth * max(time - phase[0] * issue, 0), where)
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
+    if port := gpu["noc_sm_bytes_per_cycle"]:
+        cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if d["memory_instructions"]:
         first, of_all = launch["first"]
         no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
