@@ -135,7 +135,7 @@ enum class Operation : std::uint8_t {
   slct,  ///< by the sign of `source`
   sqrt,
   sub,
-  subc,
+  subc,  ///< the same of the complement of source[1]: a carry of 0 is a borrow
   szext,
   tanh,
   testp,  ///< `mode`

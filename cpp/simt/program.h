@@ -46,7 +46,8 @@ enum class Action : std::uint8_t {
   begin_convergence,
   converge,
   leave_convergence,
-  divergence_test,  ///< whether the lanes that come together are others than those of a mask
+  divergence_test,  ///< whether the lanes that come together, as far as a predicate holds, are
+                    ///< others than those of a mask
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix

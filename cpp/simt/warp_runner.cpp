@@ -182,8 +182,10 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
     case Action::divergence_test: {
       const Collective& c = program_.collectives[step.detail];
       const std::uint32_t members = lane_u32(registers, c.members, std::countr_zero(mask));
+      std::uint32_t there = warp.paths.back().mask;
+      if (c.a != none) there &= predicate_bits(registers + c.a);
       broadcast(registers, c.result, 4, mask,
-                (members & warp.live) == warp.paths.back().mask ? 0 : ~std::uint64_t{0});
+                (members & warp.live) == there ? 0 : ~std::uint64_t{0});
       break;
     }
     case Action::leave_convergence:

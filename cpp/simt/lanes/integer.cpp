@@ -190,16 +190,15 @@ void run_addc(std::byte* registers, const LaneOperands& operands, const LaneMask
 template <class T>
 void run_subc(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   auto* const d = reinterpret_cast<T*>(registers + operands.target);
-  auto* const borrow = reinterpret_cast<u32*>(registers + operands.target2);
+  auto* const carry = reinterpret_cast<u32*>(registers + operands.target2);
   const auto* const a = reinterpret_cast<const T*>(registers + operands.source[0]);
   const auto* const b = reinterpret_cast<const T*>(registers + operands.source[1]);
   const auto* const c = reinterpret_cast<const u32*>(registers + operands.source[2]);
   for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    const auto taken = static_cast<unsigned __int128>(b[i]) + c[i];
-    const bool under = static_cast<unsigned __int128>(a[i]) < taken;
-    d[i] = static_cast<T>(a[i] - static_cast<T>(taken));
-    borrow[i] = under ? 1 : 0;
+    const auto sum = static_cast<unsigned __int128>(a[i]) + static_cast<T>(~b[i]) + c[i];
+    d[i] = static_cast<T>(sum);
+    carry[i] = static_cast<u32>(sum >> width_of<T>);
   }
 }
 

@@ -33,17 +33,20 @@ void branch(Lowerer& to, Form& form) {
   }
   const bool when_parted = form.take("DIV");
   if (when_parted || form.take("CONV")) {
-    // The test is one of all lanes that have come, whatever their guards say.
+    // All lanes that have come go or stay together. A guard says which of them count: after
+    // `R2UR P1,URZ,R0`, `@!P1 BRA.DIV UR6` goes where the lanes have masks that differ.
     const Condition guard = to.guard();
-    if (!guard.is_true()) to.emit(Action::nothing);
-    to.guard_off();
     simt::Collective test;
+    if (!guard.is_true()) {
+      to.emit(Action::nothing);
+      to.guard_off();
+      test.a = to.positive(guard);
+    }
     const bool names_lanes = form.peek().kind != Operand::Kind::integer;
     test.members = names_lanes ? to.integer(form.next()) : to.frame().literal(~0u);
     test.result = to.temporary();
     to.emit(Action::divergence_test, static_cast<std::uint32_t>(to.program().collectives.size()));
     to.program().collectives.push_back(test);
-    to.guard_by(guard);
     to.require({test.result, !when_parted});
   }
   take_condition(to, form);
