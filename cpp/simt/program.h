@@ -47,6 +47,7 @@ enum class Action : std::uint8_t {
   converge,
   leave_convergence,
   divergence_test,  ///< whether the lanes that come together are others than those of a mask
+  separate,         ///< lanes of different masks go on apart
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix
