@@ -85,6 +85,24 @@ void Branches::indexed_branch(Warp& warp, const Step& step, const std::byte* reg
   warp.diverge(step.reconvergence, ways);
 }
 
+void Branches::separate(Warp& warp, const Step& step, const std::byte* registers,
+                        std::uint32_t mask) {
+  PathEntry& path = warp.paths.back();
+  const std::uint32_t members = program_.collectives[step.detail].members;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ways;  // target, lanes
+  if (mask != path.mask) ways.emplace_back(path.pc + 1, path.mask & ~mask);
+  for (std::uint32_t rest = mask; rest != 0;) {
+    const std::uint32_t same = alike(registers, members, rest);
+    ways.emplace_back(path.pc + 1, same);
+    rest &= ~same;
+  }
+  if (ways.size() == 1) {
+    ++path.pc;
+    return;
+  }
+  warp.diverge(none, ways);
+}
+
 void Branches::leave(Warp& warp, std::uint32_t mask, bool exits) {
   warp.spins = 0;
   const std::size_t first = exits ? 0 : warp.frames.back().first_path;

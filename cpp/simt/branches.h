@@ -22,6 +22,8 @@ class Branches {
 
   void branch(Warp& warp, const Step& step, std::uint32_t taken);
   void indexed_branch(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
+  /// Lanes that name different masks go on apart, though at the same step.
+  void separate(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
   /// Lanes return from the function, or exit.
   void leave(Warp& warp, std::uint32_t mask, bool exits);
 

@@ -48,6 +48,7 @@ enum class Action : std::uint8_t {
   leave_convergence,
   divergence_test,  ///< whether the lanes that come together, as far as a predicate holds, are
                     ///< others than those of a mask
+  separate,         ///< lanes of different masks go on apart
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix

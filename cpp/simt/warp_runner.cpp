@@ -102,6 +102,9 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
     case Action::indexed_branch:
       branches_.indexed_branch(warp, step, registers, mask);
       return;
+    case Action::separate:
+      branches_.separate(warp, step, registers, mask);
+      return;
     case Action::exit:
       ++path.pc;
       if (mask != 0) branches_.leave(warp, mask, true);

@@ -1,4 +1,4 @@
-// The bytes of a fat binary container are PTX text, an image, or an InputError.
+// The bytes of a fat binary, or of a file with some in it, are PTX text, images, or an InputError.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const InputError&) {
   }
   try {
-    cudart::fat_binaries_in(bytes);
+    for (const auto container : cudart::fat_binaries_in(bytes)) {
+      for (const cudart::FatBinaryEntry& entry : cudart::fat_binary_entries(container)) {
+        cudart::unpack(entry);
+      }
+    }
   } catch (const InputError&) {
   }
   try {

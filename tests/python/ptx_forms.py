@@ -13,6 +13,7 @@ from warpstack.errors import InputError
 BITS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 WIDTHS = {"f16x2": 32, "bf16x2": 32, "tf32": 32, "bf16": 16, "shift": 32, "flag": 32}
 THREADS = 64
+HEADER = ".version 8.3\n.target sm_90\n.address_size 64\n"
 
 
 def width_of(kind):
@@ -143,10 +144,17 @@ def _differs(form, got, expected, arguments):
     return got != expected
 
 
-def check(forms, count=512):
-    """Run {name: Form} and raise AssertionError with the first differences of each."""
-    text = ".version 8.3\n.target sm_90\n.address_size 64\n"
-    text += "".join(kernel_text(f"k{n}", form) for n, form in enumerate(forms.values()))
+def module_text(forms):
+    """Return PTX with a kernel of each form: k0, k1, ..."""
+    return HEADER + "".join(kernel_text(f"k{n}", form) for n, form in enumerate(forms))
+
+
+def check(forms, count=512, *, text_of=module_text, threads=THREADS):
+    """Run {name: Form} and raise AssertionError with the first differences of each.
+
+    `text_of` makes a module of the forms; blocks have so many threads.
+    """
+    text = text_of(forms.values())
     device = ws.cuda.Device(0.25)
     module = ws.cuda.compile(text, device=device)
     assert len(module.kernels) == len(forms)
@@ -163,7 +171,7 @@ def check(forms, count=512):
             cache[key] = (values, [device.array(v) for v in values])
         values, arrays = cache[key]
         results = [device.zeros(count, BITS[width_of(kind)]) for kind in form.outputs]
-        trace = module.kernel(f"k{n}").launch(count // THREADS, THREADS, *arrays, *results)
+        trace = module.kernel(f"k{n}").launch(count // threads, threads, *arrays, *results)
         table = trace._core.instruction_table()
         rows = zip(table["opcode"], table["op_class"], strict=True)
         problems += [
@@ -185,9 +193,6 @@ def check(forms, count=512):
         if differences > 1:
             problems[-1] += f" and {differences - 1} more of {count}"
     assert not problems, "\n" + "\n".join(problems)
-
-
-HEADER = ".version 8.3\n.target sm_90\n.address_size 64\n"
 
 
 def compile_body(body, num_arrays, *, outside="", device=None, parameters="", directives=""):

@@ -65,6 +65,27 @@ TEST(SassLaunch, LanesMeetWhereTheBarrierSaysSo) {
   }
 }
 
+TEST(SassLaunch, LanesOfDifferentMasksGoOnApart) {
+  const auto words = run({
+      "LOP3.LUT R4,R0,0x3,RZ,0xc0,!PT",   // 0x30
+      "ISETP.NE.U32.AND P0,PT,R4,RZ,PT",  // 0x40
+      "MOV R5,0x11111111",                // 0x50: of every fourth lane
+      "@P0 MOV R5,0xeeeeeeee",            // 0x60: of the others
+      "BSSY B0,0xa0",                     // 0x70
+      "WARPSYNC.EXCLUSIVE R5",            // 0x80
+      "VOTE.ANY R6,PT,PT",                // 0x90
+      "BSYNC B0",                         // 0xa0
+      "VOTE.ANY R7,PT,PT",                // 0xb0
+      "STG.E [R2.64],R6",
+      "STG.E [R2.64+0x4],R7",
+      "EXIT",
+  });
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[2 * lane], lane % 4 == 0 ? 0x11111111u : 0xeeeeeeeeu);
+    EXPECT_EQ(words[2 * lane + 1], 0xffffffffu);
+  }
+}
+
 TEST(SassLaunch, NobodyWaitsForLanesThatLeaveABarrier) {
   const auto words = run({
       "ISETP.GE.U32.AND P0,PT,R0,0x4,PT",   // 0x30

@@ -202,6 +202,25 @@ def test_carry_chains():
                 -((a | b << w) < (c | e << w)) & ((1 << w) - 1),
             ),
         )
+        # After a subtraction the flag is a carry: 1 without a borrow (see test_sass_threads.py, too).
+        forms[f"sub.cc, addc.{t}"] = Form(
+            f"sub.cc.{t} %d, %a, %c; addc.{t} %q, %b, %e;",
+            (t,) * 4,
+            (t, t),
+            lambda a, b, c, e, w=w: (
+                (a - c) & ((1 << w) - 1),
+                (b + e + (a >= c)) & ((1 << w) - 1),
+            ),
+        )
+        forms[f"add.cc, subc.{t}"] = Form(
+            f"add.cc.{t} %d, %a, %c; subc.{t} %q, %b, %e;",
+            (t,) * 4,
+            (t, t),
+            lambda a, b, c, e, w=w: (
+                (a + c) & ((1 << w) - 1),
+                (b - e - 1 + (a + c >> w)) & ((1 << w) - 1),
+            ),
+        )
         # a * b + (c, e), in two words.
         forms[f"mad.{t}"] = Form(
             f"mad.lo.cc.{t} %d, %a, %b, %c; madc.hi.{t} %q, %a, %b, %e;",

@@ -328,6 +328,29 @@ KERNEL(ways) {
   o[t] = r;
 }
 
+KERNEL(jump_tables) {
+  unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned v = a[t], r = t;
+  switch (v % 6) {
+    case 0:
+      r = a[t + 1] * 3;
+      break;
+    case 1:
+      r = a[t + 7] + t;
+      break;
+    case 2:
+      r = v ^ a[t + 3];
+      // goes on
+    case 3:
+      r /= 7;
+      break;
+    case 4:
+      for (unsigned i = 0; i < v % 9; ++i) r += a[i];
+      break;
+  }
+  o[t] = r + __popc(__ballot_sync(0xffffffffu, v & 1));
+}
+
 KERNEL(bits) {
   unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned v = a[t], w = a[t + 1], r;

@@ -44,3 +44,24 @@ def test_it_gives_what_its_ptx_gives(name, texts):
         results.append(np.asarray(o))
     assert not np.array_equal(results[0], values)
     np.testing.assert_array_equal(*results)
+
+
+SURFACES = """
+extern "C" __global__ void k(cudaSurfaceObject_t s, const unsigned* a) {
+  unsigned t = threadIdx.x;
+  surf2Dwrite(a[t], s, 4 * (t % 8), t / 8);
+  surf2Dwrite((unsigned short)(a[t + 64] >> 16), s, 4 * (t % 8) + 2, t / 8);
+}
+"""
+
+
+def test_surfaces_that_are_parameters():
+    """Their handles are operands by the place in constant bank 0."""
+    values = np.random.default_rng(6).integers(0, 2**32, 128, dtype=np.uint32)
+    expected = (values[:64] & 0xFFFF) | (values[64:] & 0xFFFF0000)
+    for options in ({"arch": "sm_80"}, {"machine_code": "sm_80"}):
+        device = ws.cuda.Device(0.1)
+        texels = device.zeros((8, 8), np.uint32)
+        kernel = ws.cuda.compile(SURFACES, device=device, **options).kernel("k")
+        kernel.launch(1, 64, ws.cuda.texture(texels), device.array(values))
+        np.testing.assert_array_equal(texels.to_host(), expected.reshape(8, 8))

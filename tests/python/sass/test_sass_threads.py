@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tested_forms import forms_are_executed, forms_by_test  # noqa: F401
 
 import machine_forms
 import warpstack as ws
 from ptx_forms import OWN_WORD, at, run
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_ptxas
-from warpstack.errors import InputError
 
 pytestmark = pytest.mark.skipif(
     find_nvdisasm() is None or find_ptxas() is None, reason="ptxas or nvdisasm is not installed"
@@ -185,11 +185,45 @@ def test_masks_that_differ_from_lane_to_lane(arch, same):
     masks = np.array([0x0FFFFFFF] * 32, np.uint32)
     same(arch, body, np.zeros(32, np.uint32), masks)
     masks = np.where(np.arange(32) % 2 == 0, 0x05555555, 0x0AAAAAAA).astype(np.uint32)
-    if arch in ("sm_75", "sm_80"):
-        same(arch, body, np.zeros(32, np.uint32), masks)
-        return
-    with pytest.raises(InputError, match=r"WARPSYNC\.EXCLUSIVE.*executed a trap"):
-        same(arch, body, np.zeros(32, np.uint32), masks)
+    same(arch, body, np.zeros(32, np.uint32), masks)
+    masks = np.array([0x0F00F0F0, 0x00F0000F, 0x000F0F00], np.uint32)
+    which = [next(i for i, m in enumerate(masks) if m >> lane & 1) for lane in range(28)]
+    same(arch, body, np.zeros(32, np.uint32), np.r_[masks[which], masks[:1].repeat(4)])
+
+
+@pytest.mark.parametrize("arch", ALL)
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_votes_of_tiles(arch, width, same):
+    """Each tile has a mask of its own; all of them vote at the same place."""
+    body = (
+        at("%l0", "%a1", "%g", 4)
+        + f"ld.global.u32 %r1, [%l0]; and.b32 %r2, %t, {32 - width}; mov.u32 %r3, {(1 << width) - 1};"
+        "shl.b32 %r4, %r3, %r2; setp.gt.u32 %p0, %r1, 5; vote.sync.ballot.b32 %r5, %p0, %r4;"
+        "vote.sync.any.pred %p1, %p0, %r4; selp.u32 %r6, 1, 0, %p1;"
+        "shl.b32 %r6, %r6, 31; xor.b32 %r5, %r5, %r6;" + OWN_WORD + "st.global.u32 [%l30], %r5;"
+    )
+    values = (np.arange(32) * 7 % 11).astype(np.uint32)
+    _, (got, _) = same(arch, body, np.zeros(32, np.uint32), values)
+    for lane in range(32):
+        tile = lane // width * width
+        yes = sum((values[i] > 5) << i for i in range(tile, tile + width))
+        assert got[lane] == yes ^ ((yes != 0) << 31)
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_the_flag_after_a_subtraction_is_a_carry(arch, same):
+    """nvcc's division of __int128 adds the flag that a subtraction leaves."""
+    body = (
+        "ld.global.u32 %r1, [%a1]; sub.cc.u32 %r2, %r1, %t; addc.u32 %r3, 0, 0;"
+        "add.cc.u32 %r4, %r1, %t; subc.u32 %r5, %r2, %t; mad.lo.u32 %r3, %r3, 65536, %r5;"
+        + OWN_WORD
+        + "st.global.u32 [%l30], %r3;"
+    )
+    start = np.array([11], np.uint32)
+    _, (got, _) = same(arch, body, np.zeros(32, np.uint32), start)
+    lanes = np.arange(32)
+    low = 11 - lanes - lanes - 1
+    assert got.astype(np.int64).tolist() == ((lanes <= 11) * 65536 + low & 0xFFFFFFFF).tolist()
 
 
 def test_masks_in_the_trace_of_conditional_exits(tmp_path):

@@ -220,19 +220,11 @@ void warpsync(Lowerer& to, Form& form) {
       to.refuse("it does not go on behind the next ENDCOLLECTIVE");
     }
   }
-  to.emit(Action::warp_sync, static_cast<std::uint32_t>(to.program().collectives.size()));
+  const auto detail = static_cast<std::uint32_t>(to.program().collectives.size());
+  to.emit(Action::warp_sync, detail);
+  // What follows has no mask of its own: it is for the lanes that come together.
+  if (is_exclusive) to.emit(Action::separate, detail);
   to.program().collectives.push_back(collective);
-  if (!is_exclusive) return;
-  // Lanes with other masks would have to go on apart, which they do not here: a trap says so.
-  simt::Collective match;
-  match.mode = 1;
-  match.a = collective.members;
-  match.result = to.temporary();
-  match.predicate = to.temporary();
-  to.emit(Action::match, static_cast<std::uint32_t>(to.program().collectives.size()));
-  to.program().collectives.push_back(match);
-  to.require({match.predicate, true});
-  to.emit(Action::trap);
 }
 
 /// The barrier's number and, where all of the block are not meant, how many threads it is for. One
