@@ -11,7 +11,13 @@ from warpstack._util.input_file import MAX_SOURCE_BYTES, read_input
 from warpstack.cuda.device import Device, default_device
 from warpstack.cuda.kernel import Module
 from warpstack.cuda.machine_code import compile_machine_code
-from warpstack.cuda.toolchain import compile_text, find_nvcc, find_nvrtc, is_ptx
+from warpstack.cuda.toolchain import (
+    check_arguments,
+    compile_text,
+    find_nvcc,
+    find_nvrtc,
+    is_ptx,
+)
 from warpstack.errors import InputError, shown
 
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".ptx", ".sass")
@@ -54,6 +60,7 @@ def compile(
         If the file cannot be read, no compiler is found, the source has an error (the compiler's
         messages follow), or the PTX or the machine code cannot be read.
     """
+    check_arguments(arch, tuple(options), compiler)
     text, file = _read_source(source)
     if machine_code is not None or text.startswith(".sass "):
         return compile_machine_code(

@@ -182,7 +182,7 @@ def compile_machine_code(
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")
         return module
     if target_number("compile", str(arch)) < FIRST_ARCH:
-        raise InputError(f"compile: machine code for {arch} is not read; choose sm_75 to sm_90")
+        raise InputError(f"compile: machine code for {arch} is not read; choose sm_75 to sm_120")
     ptx, cubin = compile_both(text, file, str(arch), options, compiler)
     listing = listing_of(cubin, file, parameter_types(ptx, file))
     return MachineModule(listing, file, device, of_cubin=True)

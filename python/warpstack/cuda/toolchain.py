@@ -24,14 +24,34 @@ def is_ptx(text: str) -> bool:
     return bare.startswith(".version")
 
 
-def compile_text(
-    text: str, file: str, arch: str, options: tuple[str, ...], compiler: str | None
-) -> str:
-    """Return the PTX of a source. The arguments are those of `warpstack.cuda.compile`."""
+#: Options that choose what `compile` chooses by its arguments, and those that make no PTX.
+_ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture", "-gencode", "--generate-code")
+_LINK_TIME_OPTIONS = ("-dlto", "--dlink-time-opt", "-lto", "--lto")
+
+
+def check_arguments(arch: str, options: tuple[str, ...], compiler: str | None) -> None:
+    """Check arguments of `warpstack.cuda.compile`, used or not."""
     if re.fullmatch(r"(sm|compute)_\d+[a-z]?", arch) is None:
         raise InputError(f"compile: arch = {shown(arch)} is not like sm_75")
     if compiler not in (None, "nvrtc", "nvcc"):
         raise not_one_of("compile: compiler", compiler, ("nvrtc", "nvcc"))
+    for option in options:
+        name = re.split(r"[=\s]", option, maxsplit=1)[0]
+        if name in _ARCHITECTURE_OPTIONS:
+            raise InputError(
+                f"compile: the option {shown(option)} is not taken; say arch= or machine_code="
+            )
+        if name in _LINK_TIME_OPTIONS:
+            raise InputError(
+                f"compile: with the option {shown(option)} the compiler makes neither PTX nor "
+                "machine code; leave it out"
+            )
+
+
+def compile_text(
+    text: str, file: str, arch: str, options: tuple[str, ...], compiler: str | None
+) -> str:
+    """Return the PTX of a source. The arguments are those of `warpstack.cuda.compile`."""
     arch = arch.replace("sm_", "compute_")
     if compiler != "nvcc":
         library = find_nvrtc()

@@ -150,6 +150,16 @@ def test_what_compile_refuses(device, monkeypatch, tmp_path):
         InputError, match=r"no CUDA compiler is found; .*pip install 'warpstack\[cuda\]'"
     ):
         cuda.compile(SAXPY, device=device)
+    for machine_code in (None, "sm_80"):
+        with pytest.raises(InputError, match="compiler = 'gcc' is not one of"):
+            cuda.compile(SAXPY, compiler="gcc", machine_code=machine_code)
+        with pytest.raises(InputError, match="arch = 'foo' is not like sm_75"):
+            cuda.compile(SAXPY, arch="foo", machine_code=machine_code)
+        for option in ("-arch=sm_90", "--gpu-architecture=sm_90", "-gencode arch=compute_90"):
+            with pytest.raises(InputError, match=r"is not taken; say arch= or machine_code="):
+                cuda.compile(SAXPY, options=[option], machine_code=machine_code)
+        with pytest.raises(InputError, match="'-dlto' the compiler makes neither"):
+            cuda.compile(SAXPY, options=["-dlto"], machine_code=machine_code)
 
 
 def test_errors_of_ptx_name_the_line(device, tmp_path):
