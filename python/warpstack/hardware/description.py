@@ -19,7 +19,15 @@ from typing import Any, Union
 from warpstack._core import ENUM_NAMES
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
-from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, unknown, warn
+from warpstack.errors import (
+    InputError,
+    UnusedOptionWarning,
+    not_a,
+    not_one_of,
+    shown,
+    unknown,
+    warn,
+)
 from warpstack.hardware.fields import (
     Stage,
     checked_value,
@@ -39,6 +47,9 @@ __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 _FOLDER = data_folder("gpus")
 
 _YAML_ENDINGS = (".yaml", ".yml")
+#: How well a value is known: measured on this product or another one with its chip; written down by
+#: NVIDIA; computed from such values, or taken from a chip of the same family; or assumed.
+_CONFIDENCES = ("measured", "documented", "derived", "guessed")
 #: Numbers in files and on the command line: what Python's int and float read, without underscores,
 #: infinities and NaN.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -524,6 +535,11 @@ class Gpu:
 
     #: Where each value comes from, by field name. Not part of the GPU's identity.
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    #: How well each value is known, by field name: ``measured``, ``documented``, ``derived`` or
+    #: ``guessed``; fields of which nothing is said are left out. Not part of the GPU's identity.
+    confidences: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
     #: Options of the file this description was read from that have no meaning here.
     unused_options: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
     #: What `replace` changed since the description got its name: new values by field name. Not part
@@ -531,7 +547,8 @@ class Gpu:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for text, kind in (("sources", Mapping), ("changes", Mapping), ("unused_options", tuple)):
+        kinds = {"sources": Mapping, "confidences": Mapping, "changes": Mapping}
+        for text, kind in {**kinds, "unused_options": tuple}.items():
             if not isinstance(getattr(self, text), kind):
                 expected = "a tuple" if kind is tuple else "a dictionary"
                 raise not_a(f"GPU {text}", expected, getattr(self, text))
@@ -546,6 +563,10 @@ class Gpu:
                 self, field.name, checked_value(field, getattr(self, field.name), self.name)
             )
         check_geometry(self)
+        for name, word in self.confidences.items():
+            if word not in _CONFIDENCES:
+                where = f"GPU {shown_name(self.name)}: {shown_name(str(name))}: confidence"
+                raise not_one_of(where, word, _CONFIDENCES)
 
     def replace(self, **changes: Any) -> Gpu:
         """Return a copy with some fields changed.
@@ -564,7 +585,7 @@ class Gpu:
         -------
         Gpu
             The changed description. It keeps its name and notes the `changes`, unless they name it;
-            the sources of changed fields are dropped.
+            the sources and confidences of changed fields are dropped.
 
         Raises
         ------
@@ -590,6 +611,7 @@ class Gpu:
                 if name in noted or value != getattr(self, name):
                     noted[name] = value
         sources = {k: v for k, v in self.sources.items() if k not in changes}
+        confidences = {k: v for k, v in self.confidences.items() if k not in changes}
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
             constant = ["dram_latency"]
@@ -601,12 +623,15 @@ class Gpu:
                     scaled[name] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{short(cycles)} cycles at {short(self.clock_ghz)} GHz"
                     sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
+                    if confidences.get(name) in ("measured", "documented"):
+                        confidences[name] = "derived"
         # A copy of the copy would check everything again.
         for field in value_fields() if scaled else ():
             if field.name in scaled:
                 value = checked_value(field, scaled[field.name], self.name)
                 object.__setattr__(changed, field.name, value)
         object.__setattr__(changed, "sources", sources)
+        object.__setattr__(changed, "confidences", confidences)
         object.__setattr__(changed, "changes", noted)
         return changed
 
@@ -648,15 +673,17 @@ class Gpu:
     def from_file(cls, path: str | os.PathLike[str]) -> Gpu:
         """Read a YAML description.
 
-        Each entry is ``field: value`` or ``field: {value: ..., source: ...}``. ``based_on: NAME``
-        takes the fields that the file leaves out from a named description or another file, as
-        `replace` does. Numbers are written as in Python.
+        Each entry is ``field: value`` or ``field: {value: ..., confidence: ..., source: ...}``, of
+        which confidence and source can be left out. ``based_on: NAME`` takes the fields that the
+        file leaves out from a named description or another file, as `replace` does. Numbers are
+        written as in Python.
 
         Raises
         ------
         InputError
             If the file is not a description: unknown fields (the message suggests the nearest),
-            missing fields, wrong values.
+            missing fields, wrong values, another confidence than measured, documented, derived or
+            guessed.
         """
         return _read_yaml(as_path("GPU description", path))
 
@@ -695,12 +722,13 @@ class Gpu:
 
         rows = "".join(
             f"<tr><td>{f.name}</td><td>{html.escape(str(getattr(self, f.name)))}</td>"
-            f"<td>{f.metadata['unit']}</td><td>{html.escape(self.sources.get(f.name, ''))}</td></tr>"
+            f"<td>{f.metadata['unit']}</td><td>{self.confidences.get(f.name, '')}</td>"
+            f"<td>{html.escape(self.sources.get(f.name, ''))}</td></tr>"
             for f in value_fields()
         )
         return (
             f"<table><caption>{html.escape(self.title)}: {html.escape(self.description)}</caption>"
-            f"<tr><th>field</th><th>value</th><th>unit</th><th>source</th></tr>{rows}</table>"
+            f"<tr><th>field</th><th>value</th><th>unit</th><th>confidence</th><th>source</th></tr>{rows}</table>"
         )
 
 
@@ -785,14 +813,18 @@ def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
     try:
         if parent is not None:
             changed = parent.replace(**values)
-            return dataclasses.replace(changed, sources={**changed.sources, **written.sources})
+            return dataclasses.replace(
+                changed,
+                sources={**changed.sources, **written.sources},
+                confidences={**changed.confidences, **written.confidences},
+            )
         required = [f.name for f in value_fields() if f.default is dataclasses.MISSING]
         missing = [name for name in required if name not in values]
         if missing:
             raise InputError(
                 f"missing fields: {', '.join(missing)}; add them or a line based_on: NAME"
             )
-        return Gpu(**values, sources=written.sources)
+        return Gpu(**values, sources=written.sources, confidences=written.confidences)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
