@@ -61,7 +61,7 @@ class TestShipped:
         assert {"rtx3080", "rtx3060", "h100-sxm"} <= {one.name for one in described}
         for one in described:
             assert set(one.confidences) == set(one.sources), one.name
-            unpublished = [f for f, text in one.sources.items() if text.startswith("not published")]
+            unpublished = [f for f, text in one.sources.items() if "not published" in text]
             assert {one.confidences[field] for field in unpublished} <= {"guessed", "derived"}
 
     @pytest.mark.parametrize("name", gpus())
@@ -141,7 +141,7 @@ class TestShipped:
             ("l40s", 91.6),
             ("a100-pcie", 19.5),
             ("h100-sxm", 66.9),
-            ("b200", 75),
+            ("b200", 74.5),
         ],
     )
     def test_rate_of_single_precision(self, name, teraflops):
@@ -545,67 +545,6 @@ class TestFields:
         shown = gpu("pascal-mdm")._repr_html_()
         assert "<td>l1_mshrs</td><td>128</td>" in shown
         assert "MDM, Table III" in shown
-
-
-class TestConfidences:
-    """How well values are known, as a file says it."""
-
-    def file(self, tmp_path, text, name="mine.yaml"):
-        path = tmp_path / name
-        path.write_text(f"based_on: pascal-mdm\n{text}\n", encoding="utf-8")
-        return path
-
-    def test_is_read_beside_value_and_source(self, tmp_path):
-        text = "num_sms: {value: 56, source: counted, confidence: measured}\nl1_mshrs: 64"
-        one = gpu(self.file(tmp_path, text))
-        assert one.confidences == {"num_sms": "measured"}
-        assert (one.num_sms, one.sources["num_sms"]) == (56, "counted")
-
-    def test_needs_no_source(self, tmp_path):
-        one = gpu(self.file(tmp_path, "num_sms: {value: 56, confidence: guessed}"))
-        assert one.confidences == {"num_sms": "guessed"}
-
-    @pytest.mark.parametrize("word", ["sure", "''", "[measured]", "1"])
-    def test_another_word_is_an_error(self, tmp_path, word):
-        path = self.file(tmp_path, f"num_sms: {{value: 56, confidence: {word}}}")
-        message = r"mine.yaml: GPU .*: num_sms: confidence = .* is not one of measured, documented"
-        with pytest.raises(InputError, match=message):
-            gpu(path)
-
-    def test_another_key_is_an_error(self, tmp_path):
-        with pytest.raises(InputError, match=r"num_sms: expected \{value"):
-            gpu(self.file(tmp_path, "num_sms: {value: 56, certainty: measured}"))
-
-    def test_a_changed_value_loses_its_own(self, tmp_path):
-        text = (
-            "num_sms: {value: 56, confidence: measured}\nl1_mshrs: {value: 64, confidence: guessed}"
-        )
-        self.file(tmp_path, text)
-        path = tmp_path / "other.yaml"
-        path.write_text("based_on: mine.yaml\nnum_sms: 28\n", encoding="utf-8")
-        assert gpu(path).confidences == {"l1_mshrs": "guessed"}
-        assert gpu(tmp_path / "mine.yaml").replace(l1_mshrs=8).confidences == {
-            "num_sms": "measured"
-        }
-
-    def test_a_latency_for_another_clock_is_derived(self):
-        one = gpu("gtx1650")
-        assert one.confidences["dram_latency"] == "measured"
-        assert one.replace(clock_ghz=1.62).confidences["dram_latency"] == "derived"
-        guessed = gpu("titan-x-maxwell").replace(clock_ghz=1.2)
-        assert guessed.confidences["dram_latency"] == "guessed"
-
-    def test_is_not_part_of_the_identity(self):
-        one = gpu("rtx3080")
-        bare = dataclasses.replace(one, confidences={})
-        assert bare == one
-        assert bare.digest == one.digest
-
-    def test_of_a_description_made_here(self):
-        with pytest.raises(InputError, match="confidence = 'sure' is not one of"):
-            dataclasses.replace(gpu("rtx3080"), confidences={"num_sms": "sure"})
-        with pytest.raises(InputError, match="GPU confidences"):
-            dataclasses.replace(gpu("rtx3080"), confidences=["measured"])
 
 
 class TestFromFile:
