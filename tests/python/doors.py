@@ -157,7 +157,15 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
     add(ws.CrispCounters.of, result=g.result)
     add(ws.CrispCounters.relative_time, self=ws.CrispCounters(4, 1, 1, 1), clock_ratio=0.5)
-    add(ws.Gpu, name="g", description="", **g.gpu.values(), sources={}, unused_options=())
+    add(
+        ws.Gpu,
+        name="g",
+        description="",
+        **g.gpu.values(),
+        sources={},
+        confidences={},
+        unused_options=(),
+    )
     add(ws.Gpu.replace, self=g.gpu, **g.gpu.values())
     add(ws.Gpu.fields)
     add(ws.Gpu.ranges)

@@ -12,7 +12,9 @@ SUMMARY = "the GPU descriptions"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("name", nargs="?", help="show this description with its sources")
+    parser.add_argument(
+        "name", nargs="?", help="show this description with the confidence and source of its values"
+    )
     parser.add_argument("--fields", action="store_true", help="what each field means")
     add_output(parser)
 
@@ -32,6 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
             {
                 "field": values.keys(),
                 "value": [plain(value) for value in values.values()],
+                "confidence": [one.confidences.get(field, "") for field in values],
                 "source": [one.sources.get(field, "") for field in values],
             }
         )
@@ -47,5 +50,5 @@ def run(arguments: argparse.Namespace) -> None:
                 "description": [g.description for g in every],
             }
         )
-    left = ("name", "description", "field", "meaning", "range", "value", "source")
+    left = ("name", "description", "field", "meaning", "range", "value", "confidence", "source")
     print_table(arguments, table, left=left)

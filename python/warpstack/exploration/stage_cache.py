@@ -41,6 +41,7 @@ _KEPT_SHARE = 0.9
 _SOURCES = (
     "hardware/description.py",
     "hardware/stages.py",
+    "hardware/values.py",
     "interval/profile.py",
     "memory/caches.py",
     "models/pipeline.py",

@@ -25,15 +25,20 @@ class Written:
         Text, a list or a mapping of text by field name.
     sources
         Where values come from, by field name.
+    confidences
+        How well values are known, by field name, as the file says it.
     """
 
     based_on: Any
     values: dict[str, Any]
     sources: dict[str, str]
+    confidences: dict[str, Any]
 
 
 def read_description(path: Path) -> Written:
-    """Read entries ``field: value`` or ``field: {value: ..., source: ...}``.
+    """Read entries ``field: value`` or ``field: {value: ..., confidence: ..., source: ...}``.
+
+    All but the value can be left out.
 
     Raises
     ------
@@ -44,17 +49,20 @@ def read_description(path: Path) -> Written:
     based_on = entries.pop("based_on", None)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
+    confidences: dict[str, Any] = {}
     for field, entry in entries.items():
         if isinstance(entry, dict):
-            if set(entry) - {"value", "source"} or "value" not in entry:
+            if set(entry) - {"value", "source", "confidence"} or "value" not in entry:
                 raise InputError(
-                    f"{printable(path)}: {field}: expected {{value: ..., source: ...}}, got "
-                    f"{shown(entry)}"
+                    f"{printable(path)}: {field}: expected {{value: ..., source: ...}}, with a "
+                    f"confidence or without, got {shown(entry)}"
                 )
             sources[field] = str(entry.get("source", ""))
+            if "confidence" in entry:
+                confidences[field] = entry["confidence"]
             entry = entry["value"]
         values[field] = entry
     for text in ("name", "description"):
         if isinstance(values.get(text), str):
             values[text] = " ".join(values[text].split())
-    return Written(based_on, values, sources)
+    return Written(based_on, values, sources, confidences)

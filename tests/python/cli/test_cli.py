@@ -175,6 +175,10 @@ def test_gpus(run):
     assert all(name in out for name in ws.gpus())
     out, _ = run("gpus", "pascal-mdm")
     assert "MDM, Table III" in out
+    shown = {row["field"]: row for row in json.loads(run("gpus", "rtx3080", "--json")[0])}
+    assert shown["num_sms"]["confidence"] == "measured"
+    assert shown["l1_mshrs"]["confidence"] == "guessed"
+    assert shown["lsu_queue_entries"]["confidence"] == ""
     fields = json.loads(run("gpus", "--fields", "--json")[0])
     assert [row["field"] for row in fields] == list(ws.Gpu.fields())
 

@@ -1,6 +1,7 @@
 """Descriptions of GPUs: the shipped ones, their files, and what is refused."""
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 
@@ -17,6 +18,7 @@ FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
 REQUIRED = [name for name, f in FIELDS.items() if f.default is dataclasses.MISSING]
 
 
+@functools.cache
 def entries(name):
     """Return what a description's file says, over what the one it is based on says."""
     own = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
@@ -51,8 +53,16 @@ class TestShipped:
     def test_file_gives_every_required_field_with_a_source(self, name):
         given = entries(name)
         for field in REQUIRED:
-            assert set(given[field]) == {"value", "source"}, field
+            assert set(given[field]) - {"confidence"} == {"value", "source"}, field
             assert given[field]["source"].strip(), field
+
+    def test_descriptions_with_confidences_have_one_for_each_source(self):
+        described = [gpu(name) for name in gpus() if gpu(name).confidences]
+        assert {"rtx3080", "rtx3060", "h100-sxm"} <= {one.name for one in described}
+        for one in described:
+            assert set(one.confidences) == set(one.sources), one.name
+            unpublished = [f for f, text in one.sources.items() if "not published" in text]
+            assert {one.confidences[field] for field in unpublished} <= {"guessed", "derived"}
 
     @pytest.mark.parametrize("name", gpus())
     def test_values_come_with_the_sources_of_the_file(self, name):
@@ -88,6 +98,26 @@ class TestShipped:
             ("a100", 108, 40, 1555),
             ("h100-pcie", 114, 50, 2039),
             ("h200", 132, 60, 4800),
+            ("titan-x-maxwell", 24, 3, 336.5),
+            ("quadro-gv100", 80, 6, 870),
+            ("v100-sxm2", 80, 6, 898),
+            ("gtx1650", 14, 1, 192),
+            ("rtx2080ti", 68, 5.5, 616),
+            ("rtx3060", 28, 2.25, 360),
+            ("rtx3060-laptop", 30, 3, 288),
+            ("rtx3060ti", 38, 3, 448),
+            ("rtx3070ti", 48, 4, 608),
+            ("rtx-a4000", 48, 4, 448),
+            ("a40", 84, 6, 696),
+            ("rtx3080", 68, 5, 760),
+            ("rtx3090", 82, 6, 936),
+            ("rtx4070", 46, 36, 504),
+            ("rtx4090", 128, 72, 1008),
+            ("l4", 58, 48, 300),
+            ("l40s", 142, 96, 864),
+            ("a100-pcie", 108, 40, 1555),
+            ("h100-sxm", 132, 50, 3352),
+            ("b200", 148, 126.5, 8000),
         ],
     )
     def test_product(self, name, sms, l2_mib, bandwidth):
@@ -97,6 +127,30 @@ class TestShipped:
         assert description.dram_bandwidth_gbs == pytest.approx(bandwidth, rel=1e-3)
         assert description.issue_width == 4
         assert description.warps_per_sm * 32 == description.threads_per_sm
+
+    @pytest.mark.parametrize(
+        ("name", "teraflops"),
+        [  # Data sheets and whitepapers, which round: single precision, at 2 operations per result.
+            ("quadro-gv100", 14.8),
+            ("v100-sxm2", 15.7),
+            ("rtx2080ti", 13.4),
+            ("rtx3080", 29.8),
+            ("rtx3090", 35.6),
+            ("rtx-a4000", 19.2),
+            ("a40", 37.4),
+            ("rtx4090", 82.6),
+            ("l4", 30.3),
+            ("l40s", 91.6),
+            ("a100-pcie", 19.5),
+            ("h100-sxm", 66.9),
+            ("b200", 74.5),
+        ],
+    )
+    def test_rate_of_single_precision(self, name, teraflops):
+        one = gpu(name)
+        results = 32 * one.schedulers_per_sm / one.fp32_interval
+        rate = one.num_sms * results * 2 * one.clock_ghz / 1000
+        assert rate == pytest.approx(teraflops, rel=5e-3)
 
     @pytest.mark.parametrize(
         ("field", "value"),
@@ -135,8 +189,9 @@ class TestShipped:
         assert description.l1_size_kib == largest
         assert description.shared_memory_kib_per_sm == carve_outs[-1]
 
-    def test_global_loads_are_cached_except_on_the_gtx_1080(self):
-        assert [n for n in gpus() if gpu(n).l1_global_loads == "bypassed"] == ["gtx1080"]
+    def test_global_loads_are_cached_except_on_maxwell_and_the_gtx_1080(self):
+        bypassed = [n for n in gpus() if gpu(n).l1_global_loads == "bypassed"]
+        assert bypassed == ["gtx1080", "titan-x-maxwell"]
 
     @pytest.mark.parametrize("name", gpus())
     def test_latencies_grow_along_the_way(self, name):
