@@ -226,6 +226,32 @@ def test_the_flag_after_a_subtraction_is_a_carry(arch, same):
     assert got.astype(np.int64).tolist() == ((lanes <= 11) * 65536 + low & 0xFFFFFFFF).tolist()
 
 
+@pytest.mark.parametrize("arch", ALL)
+def test_sums_of_three_64_bit_numbers(arch, same):
+    """Two carries go from the lower words to the upper ones, also where all of these are complements."""
+    signs = [(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1), (1, 1, -1), (1, -1, 1)]
+    edges = np.array([0, 1, 2, 2**32 - 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1], np.uint64)
+    random = np.random.default_rng(3)
+    numbers = random.choice(edges, (32, 3))
+    body = at("%l0", "%a1", "%g", 24) + "".join(
+        f"ld.global.u64 %l{i + 1}, [%l0 + {8 * i}];" for i in range(3)
+    )
+    stores = at("%l30", "%a0", "%g", 8 * len(signs))
+    for i, of_three in enumerate(signs):
+        body += "mov.u64 %l4, 0;"
+        for j, sign in enumerate(of_three):
+            body += f"{'add' if sign > 0 else 'sub'}.s64 %l4, %l4, %l{j + 1};"
+        stores += f"st.global.u64 [%l30 + {8 * i}], %l{5 + i};"
+        body += f"mov.u64 %l{5 + i}, %l4;"
+    out = np.zeros((32, len(signs)), np.uint64)
+    _, (got, _) = same(arch, body + stores, out, numbers)
+    parts = numbers.view(np.int64)
+    expected = [[sum(s * int(n) for s, n in zip(t, row, strict=True)) for t in signs] for row in parts]
+    assert [[int(n) for n in row] for row in got.reshape(out.shape)] == [
+        [n % 2**64 for n in row] for row in expected
+    ]
+
+
 def test_masks_in_the_trace_of_conditional_exits(tmp_path):
     """A guard counts, a second predicate does not."""
     listing = "\n".join(

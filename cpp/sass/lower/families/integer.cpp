@@ -55,9 +55,10 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
   Slot c = s[2];
   if (!sum.second_carry_in.is_false()) {
     if (is_wanted(sum.carry_out)) to.refuse("a carry out with two carries in is not executed");
-    // A predicate that holds is -1.
+    // A predicate that holds is -1, and ~c + 1 is ~(c - 1).
     c = to.temporary();
-    to.emit(Operation::sub, Type::u32, c, {s[2], to.positive(sum.second_carry_in)});
+    to.emit(terms.mask(2) != 0 ? Operation::add : Operation::sub, Type::u32, c,
+            {s[2], to.positive(sum.second_carry_in)});
   }
   if (!is_wanted(sum.carry_out) && !is_wanted(sum.second_carry_out) && carry_in == Frame::zero) {
     to.emit(Operation::add3, Type::u32, sum.target, {s[0], s[1], c}, terms.bits);
