@@ -525,12 +525,14 @@ class _Description:
             ("sp", ["fp32", "fp16"]),
             ("dp", ["fp64"]),
             ("sfu", ["sfu"]),
-            ("tensor", ["tensor"]),
+            (r"tensor|spec_op_\d+", ["tensor"]),
         ):
-            name = f"-trace_opcode_latency_initiation_{machine}"
             # One that gives no latency, of a unit that another option replaces, gives no interval.
-            if name not in self.sources[f"{fields[0]}_latency"]:
+            source = self.sources[f"{fields[0]}_latency"]
+            found = re.search(rf"-trace_opcode_latency_initiation_({machine})\b", source)
+            if found is None:
                 continue
+            name = found[0]
             option = options.need(name, "4,2")
             interval = option.integers(",", "<latency>,<initiation interval>", at_least=0)[1]
             for field in fields:

@@ -102,6 +102,39 @@ def test_saxpy(arch):
     assert set(listed.line) <= {2, 3, 4, 5}
 
 
+HALVES = """#include <cuda_fp16.h>
+extern "C" __global__ void k(const __half2* a, __half2* o) {
+  int t = threadIdx.x;
+  o[4 * t] = __hadd2(a[t], __float2half2_rn(1.5f));
+  o[4 * t + 1] = __hfma2(a[t], __float2half2_rn(2.f), __floats2half2_rn(3.f, 4.f));
+  o[4 * t + 2] = __hcmadd(a[t], a[(t + 1) % 32], a[(t + 2) % 32]);
+  o[4 * t + 3] = __hneg2(a[t]);
+}"""
+
+
+@needs_tools
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+def test_constants_and_complex_products_of_halves(arch):
+    """sm_75 rounds constants of single precision; products of complex numbers swap halves and negate one."""
+    halves = np.random.default_rng(5).normal(size=64).astype(np.float16)
+    results = {}
+    for code in (None, arch):
+        device = ws.cuda.Device(0.1)
+        out = device.zeros(256, np.float16)
+        module = ws.cuda.compile(HALVES, arch="sm_80", machine_code=code, device=device)
+        module.kernel("k").launch(1, 32, device.array(halves), out)
+        results[code] = np.asarray(out).copy()
+    assert np.array_equal(results[None].view(np.uint16), results[arch].view(np.uint16))
+    a = halves.reshape(32, 2)
+    got = results[arch].reshape(32, 4, 2)
+    assert np.array_equal(got[:, 0], a + np.float16(1.5))
+    assert np.array_equal(got[:, 3], -a)
+    b, c = (np.roll(a, -n, axis=0).astype(np.float64) for n in (1, 2))
+    product = (a[:, 0] + 1j * a[:, 1]) * (b[:, 0] + 1j * b[:, 1]) + c[:, 0] + 1j * c[:, 1]
+    assert np.allclose(got[:, 2, 0], product.real, atol=0.01)
+    assert np.allclose(got[:, 2, 1], product.imag, atol=0.01)
+
+
 @needs_tools
 def test_predicated_off_lanes_are_not_in_the_masks(tmp_path):
     source = """extern "C" __global__ void k(int* o) {

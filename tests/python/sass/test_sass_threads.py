@@ -246,7 +246,9 @@ def test_sums_of_three_64_bit_numbers(arch, same):
     out = np.zeros((32, len(signs)), np.uint64)
     _, (got, _) = same(arch, body + stores, out, numbers)
     parts = numbers.view(np.int64)
-    expected = [[sum(s * int(n) for s, n in zip(t, row, strict=True)) for t in signs] for row in parts]
+    expected = [
+        [sum(s * int(n) for s, n in zip(t, row, strict=True)) for t in signs] for row in parts
+    ]
     assert [[int(n) for n in row] for row in got.reshape(out.shape)] == [
         [n % 2**64 for n in row] for row in expected
     ]

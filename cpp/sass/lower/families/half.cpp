@@ -1,5 +1,6 @@
 #include "simt/half.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -22,6 +23,21 @@ Slot halves(Lowerer& to, const Operand& operand) {
     permute(0x1010);
   } else if (operand.suffix == "H1_H1") {
     permute(0x3232);
+  } else if (operand.suffix ==
+             "H0_NH1") {  // the other way round, the lower one negated: i times it
+    permute(0x1032);
+    const Slot result = to.temporary();
+    to.emit(Operation::bit_xor, Type::b32, result, {value, to.frame().literal(0x8000)});
+    value = result;
+  } else if (operand.suffix == "F32") {
+    const Slot result = to.temporary();
+    to.emit({.operation = Operation::cvt,
+             .type = Type::f16,
+             .source = Type::f32,
+             .rounding = simt::Rounding::nearest},
+            result, {value});
+    value = result;
+    permute(0x1010);
   } else if (!operand.suffix.empty() && operand.suffix != "H1_H0") {
     to.refuse("operand " + operand.text + ": its suffix is not executed");
   }
@@ -71,6 +87,13 @@ void arithmetic(Lowerer& to, Form& form) {
   const Operand& d = form.next();
   const Slot target = to.target(d);
   if (!d.suffix.empty()) to.refuse("operand " + d.text + ": its suffix is not executed");
+  // A constant of single precision is rounded by itself: right where nothing is added to it.
+  const auto& given = form.instruction().operands;
+  if (std::ranges::any_of(given, [](const Operand& o) { return o.suffix == "F32"; }) &&
+      (operation != Operation::add || is_bf16 || given[1].index != zero_register ||
+       given[1].kind != Operand::Kind::reg)) {
+    to.refuse("a sum with an operand of single precision is not executed");
+  }
   Slot sources[3] = {};
   for (int i = 0; i < operands; ++i) sources[i] = next_halves(to, form, is_bf16);
   LaneForm lane{.operation = operation,
