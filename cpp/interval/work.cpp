@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "common/error.h"
@@ -61,31 +60,23 @@ struct Change {
   double warps;
 };
 
-/// Block slots of the SMs, each with the time at which it is free.
+/// Slots that blocks take one after the other, each for as long as the block takes alone.
 class Slots {
  public:
-  Slots(std::uint32_t num_sms, std::uint32_t per_sm, std::uint64_t num_blocks) {
-    // Slots that no block can come to are left out.
-    for (std::uint32_t slot = 0; slot < per_sm; ++slot) {
-      for (std::uint32_t sm = 0; sm < num_sms && free_.size() < num_blocks; ++sm) {
-        free_.emplace(0.0, slot, sm);
-      }
-    }
+  explicit Slots(std::uint64_t slots) {
+    for (std::uint64_t slot = 0; slot < slots; ++slot) free_.push(0);
   }
-  using Slot = std::tuple<double, std::uint32_t, std::uint32_t>;  // time, slot of the SM, SM
   /// Gives the slot that is free first to a block that takes so long.
-  Slot take(double cycles) {
-    const Slot slot = free_.top();
+  void take(double cycles) {
+    const double end = free_.top() + cycles;
     free_.pop();
-    const double end = std::get<0>(slot) + cycles;
-    free_.emplace(end, std::get<1>(slot), std::get<2>(slot));
+    free_.push(end);
     last_ = std::max(last_, end);
-    return slot;
   }
   [[nodiscard]] double last() const { return last_; }
 
  private:
-  std::priority_queue<Slot, std::vector<Slot>, std::greater<>> free_;
+  std::priority_queue<double, std::vector<double>, std::greater<>> free_;
   double last_ = 0;
 };
 
@@ -472,7 +463,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   launch.sms.resize(static_cast<std::size_t>(std::min<std::uint64_t>(num_sms, played)));
   SharedSlots slots(num_sms, blocks_per_sm, played);
   std::vector<double> free_at(resident);
-  Slots alone(num_sms, blocks_per_sm, played);
+  Slots alone(std::min(resident, played));
   std::vector<Change> changes;
   for (std::uint64_t b = 0; b < played; ++b) {
     if (interrupt && b % 4096 == 0) interrupt();

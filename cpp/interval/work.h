@@ -26,8 +26,8 @@ struct ResourceDemands {
   double hit_bytes = 0;            ///< of requests that L2 serves without DRAM
   /// Requests of the slice of L2 that gets most, as if all slices got as many.
   double hottest_slice_requests = 0;
-  double most_read_bytes =
-      0;  ///< `read_bytes` of the SM that gets most, per instruction of all SMs
+  /// `read_bytes` of the SM that gets most, per instruction of all SMs.
+  double most_read_bytes = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
   /// reference machine, until data come from L2, from DRAM.
   double place_wait_l2 = 0;
