@@ -105,10 +105,16 @@ WRONG = {
     "control": (("0 1:9 EXIT", "zz 1:9 EXIT"), '15: the control is "zz", not a number'),
     "place": (("0 1:9 EXIT", "0 19 EXIT"), '15: the place is "19", not like 1:12'),
     "Volta": (("sm_80", "sm_70"), "2: machine code for sm_70 is not read: compile for sm_75"),
-    "registers": ((".needs 16", ".needs 3"), "17: kernel k has 3 registers by its .needs, and IMAD"),
+    "registers": (
+        (".needs 16", ".needs 3"),
+        "17: kernel k has 3 registers by its .needs, and MOV at 0x10",
+    ),
     "too many registers": ((".needs 16", ".needs 256"), "8: the number of registers is"),
     "no threads": (("0 0 1024", "0 0 0"), "8: the number of threads of kernel k is 0"),
-    "lost address": ((".symbol", ".address 0 y 0\n.symbol"), "6: symbol y, whose address is wanted"),
+    "lost address": (
+        (".symbol", ".address 0 y 0\n.symbol"),
+        "6: symbol y, whose address is wanted",
+    ),
     "barrier": (("0 1:9 EXIT", "7c0 1:9 EXIT"), "15: the control's write barrier is 6"),
     "depbar": (
         ("0 1:9 EXIT", "0 1:9 DEPBAR.LE SB0,0x0,{6}\n0 1:9 EXIT"),
@@ -125,7 +131,9 @@ def test_what_is_refused(name, tmp_path):
         load(GOOD.replace(old, new), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "\n", GOOD.split("\n", 1)[1], "// .sass 1\n" + GOOD, "__global__"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", GOOD.split("\n", 1)[1], "// .sass 1\n" + GOOD, "__global__"]
+)
 def test_a_path_of_a_listing_is_never_compiled(text, tmp_path):
     with pytest.raises(InputError, match=r"k\.sass:1: the first line must be \.sass 1"):
         load(text, tmp_path)
