@@ -60,7 +60,7 @@ py::list machine_body(const sass::Module& module, const std::string& name) {
 std::string problem_of_form(const std::string& opcode, const std::string& operands,
                             std::uint32_t arch) {
   const std::string text = ".sass 1\n.target sm_" + std::to_string(arch) +
-                           "\n.kernel form\n.needs 1 0 0 1\n0 0:0 " + opcode +
+                           "\n.kernel form\n.needs 255 0 0 1\n0 0:0 " + opcode +
                            (operands.empty() ? "" : " " + operands) + "\n0 0:0 EXIT\n.end\n";
   try {
     const sass::Module module = sass::parse(text, "<form>");

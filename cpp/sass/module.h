@@ -57,6 +57,7 @@ struct Instruction {
   std::uint32_t address = 0;  ///< in its kernel's code
   std::uint32_t file = 0;     ///< 0: unknown
   std::uint32_t line = 0;
+  std::uint32_t listing_line = 0;  ///< where the listing has it; 0: unknown
   Control control;
   bool is_guarded = false;
   Operand guard;
@@ -110,9 +111,13 @@ struct Symbol {
   std::uint64_t bytes = 0;
 };
 
+/// What the user has given: the listing itself, or a cubin that it was made of.
+enum class TextOf : std::uint8_t { listing, cubin };
+
 /// A module of machine code, as its listing has it.
 struct Module {
   std::string file;
+  TextOf source = TextOf::cubin;          ///< what messages name places of
   std::string target;                     ///< "sm_80"
   std::uint32_t arch = 0;                 ///< 80
   std::vector<std::string> source_files;  ///< number 1 is the first
@@ -126,14 +131,11 @@ struct Module {
   [[nodiscard]] std::string place_of(const Instruction& instruction) const;
 };
 
-/// What the user has given: the listing itself, or a cubin that it was made of.
-enum class TextOf : std::uint8_t { listing, cubin };
-
 /// Reads a listing (python/warpstack/cuda/disassembly.py says what is in it). Throws InputError
 /// that names the line (of a cubin: the kernel and the address), the field and the value of what it
 /// does not understand, and of what does not fit together: kernels, sections, symbols and labels
-/// that are there twice, symbols beyond their section, parameters beyond their bank, code without
-/// an end.
+/// that are there twice, symbols beyond their section, parameters beyond their bank or within each
+/// other, registers and barriers that the kernel does not have, code without an end.
 Module parse(std::string_view text, std::string file, TextOf source = TextOf::listing);
 
 /// Reads one operand. Throws InputError without a place.

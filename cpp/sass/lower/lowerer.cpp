@@ -23,12 +23,18 @@ constexpr std::string_view without_target[] = {"BAR",  "BRX",  "CALL", "CCTL",  
                                                "JMX",  "R2P",  "RET",  "NANOSLEEP", "WARPSYNC",
                                                "BMOV", "R2UR", "BPT",  "REDUX"};
 
+/// An instruction that is not executed, with its place.
+struct Refusal : InputError {
+  using InputError::InputError;
+};
+
+/// For messages.
 std::string operands_text(const Instruction& instruction) {
   std::string text = instruction.opcode;
   for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
     text += (i == 0 ? " " : ",") + instruction.operands[i].text;
   }
-  return text;
+  return shortened(text);
 }
 
 /// Its control fields with the operands of `DEPBAR.LE SB0, 0x1, {4,3}`: the barrier that is
@@ -109,10 +115,10 @@ void Lowerer::lower(const Instruction& instruction) {
   if (family == nullptr) refuse("this opcode is not executed");
   try {
     family(*this, form);
+  } catch (const Refusal&) {
+    throw;
   } catch (const InputError& error) {
-    const std::string what = error.what();
-    if (what.starts_with("kernel ")) throw;
-    refuse(what);
+    refuse(error.what());
   }
   refuse_rest(form);
   if (function_.steps.size() == first) emit(Action::nothing);
@@ -186,6 +192,7 @@ Slot Lowerer::word(const Operand& operand) {
       return frame_.literal(static_cast<std::uint32_t>(operand.integer));
     case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
+      check_place(operand, 4);
       return frame_.constant(operand.bank, constant_offset(operand));
     default:
       break;
@@ -246,9 +253,11 @@ Slot Lowerer::pair(const Operand& operand) {
       return frame_.literal_pair(static_cast<std::uint64_t>(number(operand)));
     case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
+      check_place(operand, 8);
       return frame_.constant_pair(operand.bank, constant_offset(operand));
     case Operand::Kind::reg:
     case Operand::Kind::uniform:
+      check_tuple(operand, 2);
       return word(operand);
     default:
       break;
@@ -312,6 +321,30 @@ void Lowerer::applies(const Operand& operand, std::uint8_t parts) {
   for (std::size_t i = 0; i < instruction_->operands.size(); ++i) {
     if (&operand == &instruction_->operands[i]) applied_[i] |= parts;
   }
+}
+
+void Lowerer::check_tuple(const Operand& operand, std::uint32_t words) const {
+  if (words < 2 || !operand.is_register()) return;
+  const bool is_uniform = operand.kind == Operand::Kind::uniform;
+  const std::uint32_t zero = is_uniform ? zero_uniform : zero_register;
+  const std::uint32_t first = operand.index;
+  if (first == zero) return;
+  const std::string prefix = is_uniform ? "UR" : "R";
+  if (first % words == 0 && first + words <= zero) {
+    const std::uint32_t has = is_uniform || kernel_.registers == 0 ? zero : kernel_.registers;
+    if (first + words <= has) return;
+    refuse(prefix + std::to_string(first) + " is the first of " + std::to_string(words) +
+           " registers, and by .needs the kernel has " + std::to_string(has));
+  }
+  refuse(prefix + std::to_string(first) + " is the first of " + std::to_string(words) +
+         " registers: its number must be a multiple of " + std::to_string(words) +
+         ", and the last register is " + prefix + std::to_string(zero - 1));
+}
+
+void Lowerer::check_place(const Operand& constant, std::uint32_t bytes) const {
+  if (constant.integer % bytes == 0) return;
+  refuse("operand " + constant.text + " of " + std::to_string(bytes) +
+         " bytes does not lie at a multiple of its size");
 }
 
 std::int64_t Lowerer::number(const Operand& operand) const {
@@ -467,11 +500,17 @@ void Lowerer::link() {
 }
 
 void Lowerer::refuse(const std::string& what) const {
+  constexpr std::size_t most_text = 1000;
   const std::string source = module_.place_of(*instruction_);
-  throw InputError("kernel " + kernel_.name + " (" + (source.empty() ? "" : source + ", ") +
-                   "machine code at " + hexadecimal(instruction_->address) + ", " +
-                   operands_text(*instruction_) + "): " + what +
-                   " (run the kernel's PTX: launch it from a module without machine_code)");
+  const bool is_listed = module_.source == TextOf::listing && instruction_->listing_line > 0;
+  throw Refusal((is_listed ? module_.file + ":" + std::to_string(instruction_->listing_line) + ": "
+                           : std::string()) +
+                "kernel " + kernel_.name + " (" + (source.empty() ? "" : source + ", ") +
+                "machine code at " + hexadecimal(instruction_->address) + ", " +
+                operands_text(*instruction_) + "): " + shortened(what, most_text) +
+                (is_listed ? " (correct this line, or make the listing anew: MachineModule.listing)"
+                           : " (run the kernel's PTX: launch it from a module without "
+                             "machine_code)"));
 }
 
 }  // namespace warpstack::sass

@@ -68,6 +68,11 @@ class Lowerer {
   void applies(const Operand& operand, std::uint8_t parts);
   /// Goes past an operand that changes no value.
   void skip(Form& form) { applies(form.next(), all_parts); }
+  /// Throws where the registers from an operand on are no tuple of 2 or 4: the first of a tuple is
+  /// a multiple of its size. RZ stands for all zeros.
+  void check_tuple(const Operand& operand, std::uint32_t words) const;
+  /// Throws where a constant does not lie at a multiple of its bytes.
+  void check_place(const Operand& constant, std::uint32_t bytes) const;
   /// A number that fits 32 bits, with or without a sign.
   std::int64_t number(const Operand& operand) const;
 
@@ -75,6 +80,11 @@ class Lowerer {
 
   /// The slot of a register; one that nobody reads for RZ.
   Slot target(const Operand& operand) const;
+  /// The first slot of a tuple of registers.
+  Slot target(const Operand& operand, std::uint32_t words) const {
+    check_tuple(operand, words);
+    return target(operand);
+  }
   Slot predicate_target(const Operand& operand);
   Slot temporary() { return frame_.temporary(); }
   Frame& frame() { return frame_; }

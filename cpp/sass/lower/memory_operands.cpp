@@ -39,6 +39,12 @@ void set_address(Lowerer& to, simt::MemoryAccess& access, const Operand& operand
   const bool has_base = operand.base != Operand::no_base;
   const bool has_uniform =
       operand.uniform_base != Operand::no_base && operand.uniform_base != zero_uniform;
+  if (is_64_bits) {
+    if (has_base && operand.suffix != "U32") {
+      to.check_tuple(register_of(Operand::Kind::reg, operand.base), 2);
+    }
+    if (has_uniform) to.check_tuple(register_of(Operand::Kind::uniform, operand.uniform_base), 2);
+  }
   Slot base = has_base ? to.word(register_of(Operand::Kind::reg, operand.base)) : Frame::zero;
   bool base_is_pair = is_64_bits;
   if (operand.suffix == "U32") {

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "sass/lower/built_ins.h"
 #include "sass/module.h"
 
 namespace warpstack::sass {
@@ -17,8 +18,14 @@ constexpr std::uint64_t max_section_bytes = std::uint64_t{4} << 30;
 /// Of zeros between the .hex of a listing, which are kept: a small file must not take all memory.
 constexpr std::uint64_t max_gap_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t max_bank_bytes = std::uint64_t{64} << 10;
-/// Earlier ones have instructions of eight bytes and their control fields apart.
-constexpr std::uint32_t first_arch = 70;
+/// Volta's is not checked; earlier ones have instructions of eight bytes.
+constexpr std::uint32_t first_arch = 75;
+/// Of a thread: R0 to R254.
+constexpr std::uint32_t max_registers = 255;
+constexpr std::uint32_t last_barrier = 5;
+constexpr std::uint32_t no_barrier = 7;
+/// Of what is wrong, in a message.
+constexpr std::size_t most_text = 1000;
 constexpr std::string_view blanks = " \t";
 
 /// Instructions behind which control never goes on.
@@ -39,9 +46,9 @@ bool ends_code(const Instruction& last) {
 /// Reads a listing line by line.
 class ListingParser {
  public:
-  ListingParser(std::string_view text, std::string file, TextOf source)
-      : rest_(text), source_(source) {
+  ListingParser(std::string_view text, std::string file, TextOf source) : rest_(text) {
     module_.file = std::move(file);
+    module_.source = source;
   }
 
   Module run() {
@@ -89,9 +96,11 @@ class ListingParser {
     return result;
   }
   std::string_view rest_of_line() { return trimmed(std::exchange(line_, {})); }
-  [[noreturn]] void fail(const std::string& what) const {
-    if (source_ == TextOf::listing) {
-      throw InputError(module_.file + ":" + std::to_string(number_) + ": " + what +
+  [[noreturn]] void fail(const std::string& reason) const {
+    const std::string what = shortened(reason, most_text);
+    if (module_.source == TextOf::listing) {
+      const std::size_t line = std::max<std::size_t>(number_, 1);
+      throw InputError(module_.file + ":" + std::to_string(line) + ": " + what +
                        " (make the listing anew: MachineModule.listing)");
     }
     std::string place = module_.file;
@@ -168,6 +177,7 @@ class ListingParser {
              " lies outside its section " + section().name + " of " +
              std::to_string(section().size) + " bytes");
       }
+      address_lines_.push_back({number_, field.symbol});
       section().addresses.push_back(std::move(field));
     } else if (what == ".symbol") {
       std::string symbol = name("the symbol");
@@ -196,12 +206,13 @@ class ListingParser {
     if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
     module_.arch = number_in<std::uint32_t>(digits, "the target's number", 999);
     if (module_.arch < first_arch) {
-      fail("machine code for " + module_.target + " is not read: compile for sm_75 to sm_90");
+      fail("machine code for " + module_.target + " is not read: compile for sm_75 to sm_121");
     }
   }
 
-  /// A symbol may stand before its section.
-  void check_symbols() const {
+  /// A symbol may stand before its section, and an address before its symbol. Of a cubin, addresses
+  /// may be those of functions of the driver that are not called.
+  void check_symbols() {
     for (const auto& [name, symbol] : module_.symbols) {
       const auto section = section_sizes_.find(symbol.section);
       if (section == section_sizes_.end()) {
@@ -213,6 +224,18 @@ class ListingParser {
              std::to_string(section->second) + " bytes");
       }
     }
+    if (module_.source == TextOf::cubin) return;
+    for (const auto& [line, name] : address_lines_) {
+      const bool is_function = std::ranges::any_of(module_.kernels, [&](const Kernel& kernel) {
+        return kernel.name == name || kernel.labels.contains(name);
+      });
+      if (is_function || module_.symbols.contains(name) || section_sizes_.contains(name) ||
+          find_built_in(name) != nullptr) {
+        continue;
+      }
+      number_ = line;
+      fail("symbol " + name + ", whose address is wanted, is not there: it has no .symbol");
+    }
   }
 
   void kernel_directive(std::string_view what) {
@@ -223,10 +246,13 @@ class ListingParser {
       module_.kernels.emplace_back().name = std::move(next);
       kernel_ = &module_.kernels.back();
     } else if (what == ".needs") {
-      kernel().registers = number<std::uint32_t>("the number of registers", 256);
+      kernel().registers = number<std::uint32_t>("the number of registers", max_registers);
       kernel().shared_bytes = number<std::uint64_t>("shared memory", 1 << 20);
       kernel().local_bytes = number<std::uint64_t>("local memory", 1 << 20);
       kernel().max_threads = number<std::uint32_t>("the number of threads", 1024);
+      if (kernel_->max_threads == 0) {
+        fail("the number of threads of kernel " + kernel_->name + " is 0, not 1 to 1024");
+      }
     } else if (what == ".parameters") {
       kernel().parameter_base = number<std::uint32_t>("the parameters' place", 1 << 16);
       kernel().parameter_bytes = number<std::uint64_t>("the parameters' size", 1 << 16);
@@ -245,6 +271,14 @@ class ListingParser {
              std::to_string(parameter.bytes) + " bytes at " + std::to_string(parameter.offset) +
              ", beyond the parameters' " + std::to_string(kernel_->parameter_bytes));
       }
+      if (!kernel_->parameters.empty()) {
+        const Parameter& last = kernel_->parameters.back();
+        if (parameter.offset < last.offset + last.bytes) {
+          fail("parameter " + std::to_string(kernel_->parameters.size() + 1) + " is at " +
+               std::to_string(parameter.offset) + ", before the end of the one before it at " +
+               std::to_string(last.offset + last.bytes));
+        }
+      }
       kernel().parameters.push_back(std::move(parameter));
     } else if (what == ".label") {
       std::string label = name("the label");
@@ -261,6 +295,7 @@ class ListingParser {
     const Kernel& done = kernel();
     if (done.code.empty()) fail("kernel " + done.name + " has no instructions");
     if (done.registers == 0) fail("kernel " + done.name + " has no .needs with its registers");
+    check_registers(done);
     for (const auto& [label, address] : done.labels) {
       if (address % instruction_bytes != 0 || address / instruction_bytes >= done.code.size()) {
         fail("label " + label + " is " + hexadecimal(address) +
@@ -274,6 +309,59 @@ class ListingParser {
            ", behind which there are no instructions: EXIT, RET or BRA is missing");
     }
     kernel_ = nullptr;
+  }
+
+  /// Code with USETMAXREG changes the number while it runs.
+  void check_registers(const Kernel& done) const {
+    std::uint32_t most = 0;
+    const Instruction* user = nullptr;
+    const auto count = [&](const Instruction& instruction, std::uint32_t index) {
+      if (index == zero_register || index == Operand::no_base || index < most) return;
+      most = index + 1;
+      user = &instruction;
+    };
+    for (const Instruction& instruction : done.code) {
+      if (instruction.opcode.find("SETMAXREG") != std::string::npos) return;
+      for (const Operand& operand : instruction.operands) {
+        if (operand.kind == Operand::Kind::reg) count(instruction, operand.index);
+        count(instruction, operand.base);
+      }
+    }
+    if (most > done.registers) {
+      fail("kernel " + done.name + " has " + std::to_string(done.registers) +
+           " registers by its .needs, and " + user->opcode + " at " + hexadecimal(user->address) +
+           " uses R" + std::to_string(most - 1) + ": .needs must say " + std::to_string(most) +
+           " or more");
+    }
+  }
+
+  /// The issue logic of an SM has barriers 0 to 5 for what a warp waits for.
+  void check_barriers(const Instruction& instruction) const {
+    const auto check = [this](const char* what, std::uint32_t number) {
+      if (number > last_barrier && number != no_barrier) {
+        fail(std::string("the control's ") + what + " barrier is " + std::to_string(number) +
+             ", not 0 to 5 or 7 (none)");
+      }
+    };
+    check("write", instruction.control.write_barrier);
+    check("read", instruction.control.read_barrier);
+    if (!instruction.opcode.starts_with("DEPBAR")) return;
+    for (const Operand& operand : instruction.operands) {
+      std::string_view names = operand.text;
+      const bool is_list = names.starts_with('{');
+      if (!is_list && !names.starts_with("SB")) continue;
+      names.remove_prefix(is_list ? 1 : 2);
+      if (is_list && names.ends_with('}')) names.remove_suffix(1);
+      while (!names.empty()) {
+        const std::size_t end = names.find(',');
+        const std::string_view name = trimmed(names.substr(0, end));
+        if (name.size() != 1 || name[0] < '0' || name[0] > '0' + static_cast<char>(last_barrier)) {
+          fail(instruction.opcode + " names barrier \"" + std::string(name) + "\" in " +
+               operand.text + ", not 0 to 5");
+        }
+        names = end == std::string_view::npos ? std::string_view{} : names.substr(end + 1);
+      }
+    }
   }
 
   void hex() {
@@ -301,6 +389,7 @@ class ListingParser {
   void instruction(std::string_view control) {
     Instruction result;
     result.address = static_cast<std::uint32_t>(kernel().code.size()) * instruction_bytes;
+    result.listing_line = static_cast<std::uint32_t>(number_);
     in_instruction_ = true;
     result.control = decode_control(number_in<std::uint32_t>(control, "the control", 0x1fffff, 16));
     const std::string_view place = word();
@@ -335,6 +424,7 @@ class ListingParser {
       result.operands.push_back(operand(text));
       at = end + 1;
     }
+    check_barriers(result);
     kernel().code.push_back(std::move(result));
     in_instruction_ = false;
   }
@@ -360,12 +450,12 @@ class ListingParser {
   std::string_view rest_;
   std::string_view line_;
   std::size_t number_ = 0;
-  TextOf source_;
   Kernel* kernel_ = nullptr;
   bool in_instruction_ = false;
   std::set<std::string, std::less<>> kernel_names_;
   std::map<std::string, std::uint64_t, std::less<>> section_sizes_;
   std::uint64_t gap_bytes_ = 0;
+  std::vector<std::pair<std::size_t, std::string>> address_lines_;  ///< of symbols
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ _NAMES = {
     "int": "a whole number",
     "float": "a number",
     "bool": "True or False",
+    "bytes": "bytes",
     "NoneType": "None",
     "DataFrame": "a DataFrame",
     "PathLike": _PATH,

@@ -62,9 +62,16 @@ def compile(
     """
     check_arguments(arch, tuple(options), compiler)
     text, file = _read_source(source)
-    if machine_code is not None or text.startswith(".sass "):
+    is_listing = file.endswith(".sass") or text.startswith(".sass ")
+    if machine_code is not None or is_listing:
         return compile_machine_code(
-            text, file, machine_code, tuple(options), compiler, device or default_device()
+            text,
+            file,
+            machine_code,
+            tuple(options),
+            compiler,
+            device or default_device(),
+            is_listing=is_listing,
         )
     if not is_ptx(text):
         text = compile_text(text, file, arch, tuple(options), compiler)
@@ -88,7 +95,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
     path = as_path("compile", source)
     try:
         data = read_input(path, "source", MAX_SOURCE_BYTES)
-        text = data.decode("utf-8", "replace")
+        text = data.decode("utf-8-sig", "replace")  # editors may put a mark of the order of bytes
         return text.replace("\r\n", "\n").replace("\r", "\n"), printable(path)
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror or error}") from None

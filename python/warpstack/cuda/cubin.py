@@ -14,6 +14,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _MACHINE_CUDA = 190
 _HEADER_BYTES = 64
+_RELOCATABLE = b"\x01\x00"  # the type of objects that are not linked
 _NO_BITS, _SYMBOL_TABLE = 8, 2
 _RELOCATIONS = {4: 24, 9: 16}  # RELA, REL
 _FUNCTION, _OBJECT = 2, 1
@@ -137,6 +138,7 @@ class Cubin:
                 f"{self.file}: it is not a 64-bit little-endian ELF file: its class and byte order "
                 f"are {data[4]} and {data[5]}, not 2 and 1; make it with nvcc -cubin"
             )
+        self._is_relocatable = data[16:18] == _RELOCATABLE
         machine, _, _, _, sections_at = struct.unpack_from("<HIQQQ", data, 18)
         flags = struct.unpack_from("<I", data, 48)[0]
         if machine != _MACHINE_CUDA:
@@ -264,6 +266,13 @@ class Cubin:
                     f"{section.size:#x} bytes"
                 )
         return found
+
+    def is_unlinked(self) -> bool:
+        """Return whether code lacks addresses that a linker writes into it (nvcc -rdc=true)."""
+        return self._is_relocatable and any(
+            self.sections[number].name.startswith(".text.") and found
+            for number, found in self._relocations.items()
+        )
 
     def _read_kernels(self) -> None:
         self.kernels: list[KernelFacts] = []

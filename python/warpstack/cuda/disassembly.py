@@ -47,8 +47,8 @@ _NO_NVDISASM = (
     "nvidia-cuda-nvdisasm (or put it on the PATH)"
 )
 _SECONDS = 600
-#: Earlier architectures have instructions of eight bytes.
-FIRST_ARCH = 70
+#: Volta's machine code is not checked; earlier architectures have instructions of eight bytes.
+FIRST_ARCH = 75
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 #: Relocations that are a 64-bit address: absolute ones, and those of generic addresses.
 _ADDRESSES_64 = (2, 4)
@@ -85,7 +85,12 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     cubin = Cubin(data, file)
     if cubin.version < FIRST_ARCH:
         raise InputError(
-            f"{file}: machine code for sm_{cubin.version} is not read; compile for sm_75 to sm_90"
+            f"{file}: machine code for sm_{cubin.version} is not read; compile for sm_75 to sm_121"
+        )
+    if cubin.is_unlinked():
+        raise InputError(
+            f"{file}: it is an object that is not linked (ELF type REL), whose code lacks addresses; "
+            "compile without -rdc=true, or link it with nvcc -dlink -cubin"
         )
     code = _disassemble(data, file)
     lines = [".sass 1", f".target sm_{cubin.version}"]

@@ -23,6 +23,9 @@ from warpstack.traces.trace import KernelTrace
 #: Warp instructions after which a launch counts as endless.
 DEFAULT_STEP_LIMIT = 10_000_000_000
 _MOST = 2**32 - 1
+#: Blocks of a grid and threads of a block in x, y and z (CUDA C++ Programming Guide).
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = (1024, 1024, 64)
 
 
 class KernelWarning(UserWarning):
@@ -218,7 +221,7 @@ class Kernel(Handle):
             raise not_one_of("on_fault", on_fault, ("stop", "continue"))
         parameters = self._pack(arguments)
         device = self.module.device
-        sizes = [_as_dim3("grid", grid), _as_dim3("block", block)]
+        sizes = [_as_dim3("grid", grid, _MOST_BLOCKS), _as_dim3("block", block, _MOST_THREADS)]
         registers = 0
         if registers_per_thread is not None:
             registers = as_integer("registers_per_thread", registers_per_thread, 1, 255)
@@ -339,11 +342,15 @@ def _pack_argument(what: str, parameter: dict[str, Any], value: Any) -> bytes:
     return int(number % 2**bits).to_bytes(size, "little")
 
 
-def _as_dim3(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
+def _as_dim3(what: str, value: int | Sequence[int], most: Sequence[int]) -> tuple[int, int, int]:
     sizes: Sequence[Any] = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
     if not 1 <= len(sizes) <= 3:
         raise InputError(f"{what} = {shown(value)}: expected one to three numbers")
-    x, y, z = (*(as_integer(what, size, 1, _MOST) for size in sizes), 1, 1)[:3]
+    checked = (
+        as_integer(f"{what} dim {name}", size, 1, limit)
+        for name, size, limit in zip("xyz", sizes, most, strict=False)
+    )
+    x, y, z = (*checked, 1, 1)[:3]
     return (x, y, z)
 
 

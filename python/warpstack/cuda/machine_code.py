@@ -174,9 +174,11 @@ def compile_machine_code(
     options: tuple[str, ...],
     compiler: str | None,
     device: Device,
+    *,
+    is_listing: bool,
 ) -> MachineModule:
     """Return a module of the machine code of CUDA C++, PTX, or a listing."""
-    if text.startswith(".sass "):
+    if is_listing:
         module = MachineModule(text, file, device)
         if arch not in (None, module.target):
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")

@@ -153,16 +153,95 @@ TEST(SassLaunch, ReturnsGoToTheAddressInARegister) {
 
 TEST(SassLaunch, WhatIsMissingIsRefusedByName) {
   EXPECT_EQ(refusal_of("FROB.X R1,R2"),
-            "kernel k (machine code at 0x30, FROB.X R1,R2): this opcode is not executed (run the "
-            "kernel's PTX: launch it from a module without machine_code)");
-  EXPECT_EQ(refusal_of("IADD3.FROB R1,R2,R3,RZ"),
-            "kernel k (machine code at 0x30, IADD3.FROB R1,R2,R3,RZ): its modifier .FROB is not "
-            "executed (run the kernel's PTX: launch it from a module without machine_code)");
+            "k.sass:10: kernel k (machine code at 0x30, FROB.X R1,R2): this opcode is not executed "
+            "(correct this line, or make the listing anew: MachineModule.listing)");
+  EXPECT_EQ(
+      refusal_of("IADD3.FROB R1,R2,R3,RZ"),
+      "k.sass:10: kernel k (machine code at 0x30, IADD3.FROB R1,R2,R3,RZ): its modifier .FROB "
+      "is not executed (correct this line, or make the listing anew: MachineModule.listing)");
   EXPECT_NE(refusal_of("IADD3 R1,R2").find("an operand is missing"), std::string::npos);
   EXPECT_NE(refusal_of("BRA 0x1000").find("its target 0x1000 is not an instruction"),
             std::string::npos);
   EXPECT_NE(refusal_of("MOV R1,c[0x5][0x0]").find("constant bank 5 has 0 bytes"),
             std::string::npos);
+}
+
+TEST(SassLaunch, RefusalsOfCubinsRecommendPtx) {
+  Instruction unknown;
+  unknown.opcode = "FROB.X";
+  EXPECT_EQ(problem_of(unknown, 80),
+            "kernel form (machine code at 0x0, FROB.X): this opcode is not executed (run the "
+            "kernel's PTX: launch it from a module without machine_code)");
+}
+
+TEST(SassLaunch, LongInstructionsAreCutInMessages) {
+  std::string line = "FADD R1";
+  for (int i = 0; i < 10000; ++i) line += ",R1";
+  EXPECT_LT(refusal_of(line).size(), 600u);
+  EXPECT_LT(refusal_of("MOV R1," + std::string(30000, 'x')).size(), 1600u);
+}
+
+TEST(SassLaunch, TuplesOfRegistersBeginAtMultiples) {
+  for (const char* line : {
+           "LDG.E.64 R5,[R2.64]",
+           "LDG.E.128 R6,[R2.64]",
+           "STG.E.128 [R2.64],R10",
+           "LDG.E R4,[R3.64]",
+           "LDG.E R4,[R2.64+UR5]",
+           "LDS.128 R6,[R4]",
+           "LDC.64 R5,c[0x0][0x160]",
+           "IMAD.WIDE.U32 R5,R4,R6,RZ",
+           "IMAD.WIDE.U32 R4,R4,R6,R9",
+           "DADD R5,R6,R8",
+           "DADD R4,R7,R8",
+           "F2F.F64.F32 R5,R6",
+           "I2F.F64 R5,R6",
+           "F2I.S64.F64 R5,R6",
+           "CS2R R5,SRZ",
+           "ATOMG.E.ADD.64 PT,R5,[R2.64],R6",
+           "ATOMG.E.ADD.64 PT,R4,[R2.64],R7",
+       }) {
+    const std::string refusal = refusal_of(line);
+    EXPECT_NE(refusal.find(" registers: its number must be a multiple of "), std::string::npos)
+        << line << ": " << refusal;
+  }
+  EXPECT_NE(refusal_of("LDG.E.128 R5,[R2.64]")
+                .find("R5 is the first of 4 registers: its number must be a multiple of 4, and the "
+                      "last register is R254"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("CS2R R14,SRZ").find("no error"), std::string::npos);
+  EXPECT_NE(refusal_of("IMAD.WIDE.U32 R14,R4,R6,RZ").find("no error"), std::string::npos);
+  // RZ is all of a tuple; a 32-bit address is one register.
+  for (const char* line : {"STG.E.64 [R2.64],RZ", "IMAD.WIDE.U32 R4,R4,R6,RZ",
+                           "IMAD.HI.U32 R5,R4,R6,RZ", "DADD R4,-RZ,R6", "CS2R.32 R5,SR_CLOCKLO"}) {
+    EXPECT_EQ(refusal_of(line), "no error") << line;
+  }
+}
+
+TEST(SassLaunch, ConstantsLieAtMultiplesOfTheirSize) {
+  for (const char* line :
+       {"MOV R5,c[0x0][0x161]", "FADD R5,R6,c[0x0][0x162]", "IMAD.WIDE.U32 R4,R6,R8,c[0x0][0x164]",
+        "DADD R4,R6,c[0x0][0x15c]", "LDC.64 R4,c[0x0][0x164]", "LDC.U16 R5,c[0x0][0x161]"}) {
+    const std::string refusal = refusal_of(line);
+    EXPECT_NE(refusal.find("does not lie at a multiple of its size"), std::string::npos)
+        << line << ": " << refusal;
+  }
+  EXPECT_EQ(refusal_of("LDC.U16 R5,c[0x0][0x162]"), "no error");
+  EXPECT_EQ(refusal_of("LDC.U8 R5,c[0x0][0x163]"), "no error");
+}
+
+TEST(SassLaunch, BarriersAreMovedAndCleared) {
+  const auto words = run({
+      "BMOV.32 B0,0xff",
+      "BMOV.32.CLEAR B1,B0",
+      "BMOV.32.CLEAR R5,B0",
+      "BMOV.32.CLEAR R6,B1",
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[1], 0xffu);
 }
 
 TEST(SassLaunch, WhatAHandlerDoesNotTakeIsRefused) {

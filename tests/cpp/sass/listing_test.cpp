@@ -122,6 +122,62 @@ TEST(SassListing, DamageIsNamed) {
             "a.sass:3: 8 digits at 2 are not whole bytes within section .nv.global of 4 bytes");
 }
 
+TEST(SassListing, RegistersAreThoseOfTheKernel) {
+  const auto uses = [](const std::string& line) {
+    return message_of(beginning + "0 0:0 " + line + "\n0 0:0 EXIT\n.end\n");
+  };
+  EXPECT_EQ(uses("MOV R7,RZ"), "no error");
+  EXPECT_EQ(
+      uses("MOV R8,RZ"),
+      "a.sass:11: kernel k has 8 registers by its .needs, and MOV at 0x0 uses R8: .needs must "
+      "say 9 or more");
+  EXPECT_NE(uses("STG.E [R10.64],R0").find("uses R10"), std::string::npos);
+  EXPECT_EQ(uses("USETMAXREG.TRY_ALLOC.CTAPOOL 0xf0\n0 0:0 MOV R200,RZ"), "no error");
+  EXPECT_EQ(message_of(".sass 1\n.kernel k\n.needs 256 0 0 1024\n"),
+            "a.sass:3: the number of registers is \"256\", not a number up to 255");
+  EXPECT_EQ(message_of(".sass 1\n.kernel k\n.needs 8 0 0 0\n"),
+            "a.sass:3: the number of threads of kernel k is 0, not 1 to 1024");
+}
+
+TEST(SassListing, ParametersDoNotOverlap) {
+  EXPECT_EQ(message_of(".sass 1\n.kernel k\n.needs 8 0 0 32\n.parameters 352 24\n.param b64 0 8\n"
+                       ".param b32 4 4\n"),
+            "a.sass:6: parameter 2 is at 4, before the end of the one before it at 8");
+}
+
+TEST(SassListing, AddressesAreOfWhatIsThere) {
+  const auto of = [](const std::string& symbol, TextOf source) {
+    return message_of(
+        ".sass 1\n.target sm_80\n.section .nv.global 8\n.address 0 " + symbol +
+            " 0\n.symbol x .nv.global 0 8\n.kernel k\n.needs 8 0 0 32\n0 0:0 EXIT\n.end\n",
+        source);
+  };
+  EXPECT_EQ(of("lost", TextOf::listing),
+            "a.sass:4: symbol lost, whose address is wanted, is not there: it has no .symbol");
+  EXPECT_EQ(of("lost", TextOf::cubin), "no error");  // a function of the driver
+  for (const char* known : {"x", ".nv.global", "k", "vprintf"}) {
+    EXPECT_EQ(of(known, TextOf::listing), "no error") << known;
+  }
+}
+
+TEST(SassListing, BarriersAreZeroToFive) {
+  const auto of = [](const std::string& line) {
+    return message_of(beginning + line + "\n0 0:0 EXIT\n.end\n");
+  };
+  EXPECT_EQ(of("7e0 0:0 DEPBAR.LE SB5,0x1,{4,3}"), "no error");
+  EXPECT_EQ(of("7e0 0:0 DEPBAR.LE SB0,0x0,{5,6}"),
+            "a.sass:9: DEPBAR.LE names barrier \"6\" in {5,6}, not 0 to 5");
+  EXPECT_EQ(of("7e0 0:0 DEPBAR.LE SB9,0x0"),
+            "a.sass:9: DEPBAR.LE names barrier \"9\" in SB9, not 0 to 5");
+  EXPECT_EQ(of("7c0 0:0 NOP"),
+            "a.sass:9: the control's write barrier is 6, not 0 to 5 or 7 (none)");
+  EXPECT_EQ(of("6e0 0:0 NOP"), "a.sass:9: the control's read barrier is 6, not 0 to 5 or 7 (none)");
+}
+
+TEST(SassListing, EmptyTextsAreRefused) {
+  EXPECT_EQ(message_of("").substr(0, 40), "a.sass:1: the first line must be .sass 1");
+}
+
 TEST(SassListing, MessagesOfCubinsNameTheirPlaces) {
   EXPECT_EQ(message_of(beginning + "0 1:5 NOP\n0 1:5 MOV R0,[R1+R2]\n.end\n", TextOf::cubin),
             "a.sass: kernel k, machine code at 0x10: operand [R1+R2]: an address has one register "

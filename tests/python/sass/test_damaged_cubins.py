@@ -164,3 +164,10 @@ def test_messages_about_code_name_the_cubin_and_not_its_listing(cubin, instructi
         InputError, match=r"^<cubin>: kernel k, machine code at 0x20: operand \[R2\+R3\].*anew"
     ):
         ws.cuda.load_cubin(cubin)
+
+
+def test_objects_that_are_not_linked():
+    source = '__device__ int t[4]; extern "C" __global__ void k(int* o) { *o = t[*o]; }'
+    data = compile_both(source, "<source>", "sm_80", ("-rdc=true",), None)[1]
+    with pytest.raises(InputError, match=r"<cubin>: it is an object that is not linked.*-rdc=true"):
+        ws.cuda.load_cubin(data)

@@ -104,6 +104,22 @@ WRONG = {
     "no comma": (("R3,0x4", "R3 0x4"), '12: operand "R3 0x4" has a blank in it'),
     "control": (("0 1:9 EXIT", "zz 1:9 EXIT"), '15: the control is "zz", not a number'),
     "place": (("0 1:9 EXIT", "0 19 EXIT"), '15: the place is "19", not like 1:12'),
+    "Volta": (("sm_80", "sm_70"), "2: machine code for sm_70 is not read: compile for sm_75"),
+    "registers": (
+        (".needs 16", ".needs 3"),
+        "17: kernel k has 3 registers by its .needs, and MOV at 0x10",
+    ),
+    "too many registers": ((".needs 16", ".needs 256"), "8: the number of registers is"),
+    "no threads": (("0 0 1024", "0 0 0"), "8: the number of threads of kernel k is 0"),
+    "lost address": (
+        (".symbol", ".address 0 y 0\n.symbol"),
+        "6: symbol y, whose address is wanted",
+    ),
+    "barrier": (("0 1:9 EXIT", "7c0 1:9 EXIT"), "15: the control's write barrier is 6"),
+    "depbar": (
+        ("0 1:9 EXIT", "0 1:9 DEPBAR.LE SB0,0x0,{6}\n0 1:9 EXIT"),
+        '15: DEPBAR.LE names barrier "6"',
+    ),
 }
 
 
@@ -113,3 +129,43 @@ def test_what_is_refused(name, tmp_path):
     assert GOOD.count(old) == 1
     with pytest.raises(InputError, match=rf"k\.sass:.*{message}.*MachineModule\.listing\)$"):
         load(GOOD.replace(old, new), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", GOOD.split("\n", 1)[1], "// .sass 1\n" + GOOD, "__global__"]
+)
+def test_a_path_of_a_listing_is_never_compiled(text, tmp_path):
+    with pytest.raises(InputError, match=r"k\.sass:1: the first line must be \.sass 1"):
+        load(text, tmp_path)
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_part_of_the_text(tmp_path):
+    assert load("\ufeff" + GOOD, tmp_path).kernels == ("k",)
+
+
+def test_refused_instructions_name_the_line_of_the_listing(tmp_path):
+    module = load(GOOD.replace("STG.E", "FROB"), tmp_path)
+    with pytest.raises(InputError) as error:
+        module.kernel("k")
+    assert str(error.value).endswith(
+        "k.sass:14: kernel k (my kernel.cu:8, machine code at 0x30, FROB [R2.64],R0): this opcode is "
+        "not executed (correct this line, or make the listing anew: MachineModule.listing)"
+    )
+
+
+def test_sizes_of_grids_and_blocks_have_one_limit(tmp_path):
+    module = load(GOOD, tmp_path)
+    kernel, out = module.kernel("k"), module.device.zeros(32, np.int32)
+    for grid, block, message in (
+        (2**31, 32, "grid dim x = 2147483648 is outside 1 to 2147483647"),
+        (2**33, 32, "grid dim x = 8589934592 is outside 1 to 2147483647"),
+        ((1, 2**33), 32, "grid dim y = 8589934592 is outside 1 to 65535"),
+        (1, (1, 1, 2**33), "block dim z = 8589934592 is outside 1 to 64"),
+    ):
+        with pytest.raises(InputError, match=message):
+            kernel.launch(grid, block, out)
+
+
+def test_bytes_have_no_article():
+    with pytest.raises(InputError, match="expected text, a path or bytes, got a bytearray"):
+        ws.cuda.load_cubin(bytearray(b"x"))

@@ -44,7 +44,7 @@ void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
   to.emit(Action::atomic, static_cast<std::uint32_t>(to.program().memory.size()));
   to.program().memory.push_back(access);
   if (is_wanted && is_pair) {
-    to.emit(Operation::unpack, Type::b64, to.target(*result), {access.result});
+    to.emit(Operation::unpack, Type::b64, to.target(*result, 2), {access.result});
   }
 }
 
@@ -58,7 +58,8 @@ void cast(Lowerer& to, Form& form) {
   access.strong = true;
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
   const Operand& result = form.next();
-  const Slot target = result.is_predicate() ? to.predicate_target(result) : to.target(result);
+  const Slot target = result.is_predicate() ? to.predicate_target(result)
+                                            : to.target(result, bytes_of(type) == 8 ? 2 : 1);
   set_address(to, access, form.next(), false);
   const Slot expected = operand_of(to, form.next(), type);
   access.operand_b = expected;

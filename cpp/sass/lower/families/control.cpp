@@ -124,7 +124,7 @@ void call_by_address(Lowerer& to, Slot address) {
 
 /// The address of an instruction, its own one without an operand. Code begins at 0.
 void lepc(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), 2);
   const std::uint32_t address =
       form.more() ? to.address_of(form.next()) : form.instruction().address;
   to.move(target, to.frame().literal(address));
@@ -184,18 +184,18 @@ void convergence(Lowerer& to, Form& form) {
 void bmov(Lowerer& to, Form& form) {
   if (!form.take("32")) to.refuse("only BMOV.32 is executed");
   const bool to_barrier = form.peek().kind == Operand::Kind::convergence;
-  const bool clears = !to_barrier && form.take("CLEAR");
   form.take("PQUAD");
   const Operand& d = form.next();
   const Operand& s = form.next();
-  if (to_barrier) {
+  if (s.kind != Operand::Kind::convergence) {
+    if (!to_barrier) to.refuse("neither operand is a convergence barrier");
     to.move(to.frame().convergence(d.index), to.integer(s));
     return;
   }
-  if (s.kind != Operand::Kind::convergence) to.refuse("neither operand is a convergence barrier");
   const Slot barrier = to.frame().convergence(s.index);
-  to.move(to.target(d), barrier);
-  if (clears) to.move(barrier, Frame::zero);
+  const Slot target = to_barrier ? to.frame().convergence(d.index) : to.target(d);
+  to.move(target, barrier);
+  if (form.take("CLEAR") && target != barrier) to.move(barrier, Frame::zero);
 }
 
 void warpsync(Lowerer& to, Form& form) {

@@ -95,6 +95,9 @@ Slot source_of(Lowerer& to, const Operand& operand, Type type) {
   return part;
 }
 
+/// Registers of a value of a type.
+std::uint32_t words_of(Type type) { return bytes_of(type) == 8 ? 2 : 1; }
+
 /// Converts into a register, or a pair of them.
 void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding rounding) {
   lane.operation = Operation::cvt;
@@ -125,7 +128,7 @@ void i2f(Lowerer& to, Form& form) {
   const Rounded rounded = rounding_in(form);
   const Type result = only_or(to, types, true, Type::f32);
   const Type type = only_or(to, types, false, Type::s32);
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), words_of(result));
   const Slot source = source_of(to, form.next(), type);
   convert(to, {.type = result, .source = type}, target, source, rounded.rounding);
 }
@@ -137,7 +140,7 @@ void f2i(Lowerer& to, Form& form) {
   const bool nan_to_zero = form.take("NTZ");
   const Type result = only_or(to, types, false, Type::s32);
   const Type type = only_or(to, types, true, Type::f32);
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), words_of(result));
   const Slot source = source_of(to, form.next(), type);
   const LaneForm lane{.type = result, .source = type, .flush = flush};
   // NaN becomes zero by .NTZ, else the top bit alone. What cvt makes of it follows from the types
@@ -169,7 +172,7 @@ void f2f(Lowerer& to, Form& form) {
     to.refuse("it does not name two types of floats");
   }
   if (types[0] == types[1] && rounded.is_named) to.refuse("rounding of a type to itself is FRND's");
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), words_of(types[0]));
   const Slot source = source_of(to, form.next(), types[1]);
   convert(to, {.type = types[0], .source = types[1], .flush = flush, .saturate = saturate}, target,
           source, rounded.rounding);
@@ -181,7 +184,7 @@ void frnd(Lowerer& to, Form& form) {
   const Rounded rounded = rounding_in(form);
   const Type type = types.empty() ? Type::f32 : types[0];
   if (types.size() > 1 || !is_float(type)) to.refuse("it does not name one type of floats");
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), words_of(type));
   const Slot source = source_of(to, form.next(), type);
   convert(to, {.type = type, .source = type, .integer_rounding = true, .flush = flush}, target,
           source, rounded.rounding);

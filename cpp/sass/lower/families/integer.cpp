@@ -83,7 +83,7 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
 /// IADD.64, and IADD3.64 without carries.
 template <int operands>
 void add_pairs(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), 2);
   while (form.peek().is_predicate()) {
     if (!Lowerer::is_unused(form.next())) to.refuse("its carries are not executed");
   }
@@ -136,7 +136,7 @@ void iadd3(Lowerer& to, Form& form) {
 
 void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
   const bool extended = form.take("X");
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), high ? 1 : 2);
   const Operand* const carry_out = form.peek().is_predicate() ? &form.next() : nullptr;
   const Slot a = to.integer(form.next());
   const Slot b = to.integer(form.next());

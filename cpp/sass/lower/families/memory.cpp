@@ -29,6 +29,7 @@ void take_width(Form& form, MemoryAccess& access) {
 }
 
 void set_values(Lowerer& to, MemoryAccess& access, const Operand& operand, bool is_load) {
+  to.check_tuple(operand, access.elements);
   const Slot first = is_load ? to.target(operand) : to.word(operand);
   const bool is_zero = operand.kind == Operand::Kind::reg && operand.index == zero_register;
   for (std::uint32_t e = 0; e < access.elements; ++e) {

@@ -78,7 +78,7 @@ void s2r(Lowerer& to, Form& form) {
 
 void cs2r(Lowerer& to, Form& form) {
   const bool is_word = form.take("32");
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), is_word ? 1 : 2);
   const Operand& source = form.next();
   if (source.text == "SRZ") {
     to.move(target, Frame::zero);
@@ -96,8 +96,9 @@ void cs2r(Lowerer& to, Form& form) {
 }
 
 void mov(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
-  if (form.take("64")) {
+  const bool is_pair = form.take("64");
+  const Slot target = to.target(form.next(), is_pair ? 2 : 1);
+  if (is_pair) {
     to.emit(Operation::unpack, Type::b64, target, {to.packed(form.next(), true)});
     return;
   }
@@ -151,7 +152,7 @@ void load_constant(Lowerer& to, Form& form) {
   }
   if (access.bytes == 4) access.elements = form.take("64") ? 2 : form.take("128") ? 4 : 1;
   form.take("IL");  // how it is indexed
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), access.elements);
   const Operand& source = form.next();
   if (source.kind != Operand::Kind::constant) to.refuse("its source is not a constant");
   // RZ and URZ add nothing.
@@ -159,6 +160,7 @@ void load_constant(Lowerer& to, Form& form) {
   const bool has_uniform =
       source.uniform_base != Operand::no_base && source.uniform_base != zero_uniform;
   const bool is_computed = has_base || has_uniform;
+  if (!is_computed) to.check_place(source, std::uint32_t{access.bytes} * access.elements);
   if (!is_computed && access.bytes == 4) {
     Operand word = source;
     word.base = word.uniform_base = Operand::no_base;

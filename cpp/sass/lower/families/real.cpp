@@ -46,7 +46,7 @@ void arithmetic(Lowerer& to, Form& form) {
                     form.instruction().operands[2].kind != Operand::Kind::real)) {
     to.refuse(".D2 is executed with a factor from -1 to 1 and the usual rounding only");
   }
-  const Slot target = to.target(form.next());
+  const Slot target = to.target(form.next(), is_f64 ? 2 : 1);
   Slot sources[3] = {};
   for (std::uint32_t i = 0; i < operands; ++i) {
     const Operand& operand = form.next();
@@ -116,12 +116,14 @@ void fsel(Lowerer& to, Form& form) {
 }
 
 void sel(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
+  const Operand& result = form.next();
+  const Slot target = to.target(result);
   if (form.take("64")) {
     const Slot value = to.temporary();
     const Slot a = to.packed(form.next());
     const Slot b = to.packed(form.next());
     to.emit(Operation::selp, Type::b64, value, {a, b, to.positive(to.condition(form.next()))});
+    to.check_tuple(result, 2);
     to.emit(Operation::unpack, Type::b64, target, {value});
     return;
   }
