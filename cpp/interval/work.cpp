@@ -101,8 +101,9 @@ class SharedSlots {
     events_.pop();
     Sm& sm = sms_[event.sm];
     sm.run_until(event.time);
-    if (event.version != no_block)
+    if (event.version != no_block) {
       std::erase_if(sm.blocks, [&](const Block& block) { return block.slot == event.slot; });
+    }
     sm.blocks.push_back({cycles, instructions / cycles, 0, event.slot});
     sm.share();
     const auto [time, slot] = sm.next_end();

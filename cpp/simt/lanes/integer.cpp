@@ -173,7 +173,8 @@ struct Dp2a {
     return c;
   }
 };
-template <class T>
+/// a + b + c with its carry, or with the complement of b.
+template <class T, bool complement>
 void run_addc(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   auto* const d = reinterpret_cast<T*>(registers + operands.target);
   auto* const carry = reinterpret_cast<u32*>(registers + operands.target2);
@@ -182,21 +183,8 @@ void run_addc(std::byte* registers, const LaneOperands& operands, const LaneMask
   const auto* const c = reinterpret_cast<const u32*>(registers + operands.source[2]);
   for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    const auto sum = static_cast<unsigned __int128>(a[i]) + b[i] + c[i];
-    d[i] = static_cast<T>(sum);
-    carry[i] = static_cast<u32>(sum >> width_of<T>);
-  }
-}
-template <class T>
-void run_subc(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
-  auto* const d = reinterpret_cast<T*>(registers + operands.target);
-  auto* const carry = reinterpret_cast<u32*>(registers + operands.target2);
-  const auto* const a = reinterpret_cast<const T*>(registers + operands.source[0]);
-  const auto* const b = reinterpret_cast<const T*>(registers + operands.source[1]);
-  const auto* const c = reinterpret_cast<const u32*>(registers + operands.source[2]);
-  for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
-    const int i = std::countr_zero(rest);
-    const auto sum = static_cast<unsigned __int128>(a[i]) + static_cast<T>(~b[i]) + c[i];
+    const T second = complement ? static_cast<T>(~b[i]) : b[i];
+    const auto sum = static_cast<unsigned __int128>(a[i]) + second + c[i];
     d[i] = static_cast<T>(sum);
     carry[i] = static_cast<u32>(sum >> width_of<T>);
   }
@@ -281,9 +269,9 @@ LaneFunction integer_function(const LaneForm& form) {
       return for_arithmetic(form.type,
                             []<class T>(T) -> LaneFunction { return cheap<Sub, T, T, T>(); });
     case Operation::addc:
-      return bytes_of(form.type) == 8 ? &run_addc<u64> : &run_addc<u32>;
+      return bytes_of(form.type) == 8 ? &run_addc<u64, false> : &run_addc<u32, false>;
     case Operation::subc:
-      return bytes_of(form.type) == 8 ? &run_subc<u64> : &run_subc<u32>;
+      return bytes_of(form.type) == 8 ? &run_addc<u64, true> : &run_addc<u32, true>;
     case Operation::sad:
       return for_arithmetic(form.type,
                             []<class T>(T) -> LaneFunction { return cheap<Sad, T, T, T, T>(); });

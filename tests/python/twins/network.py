@@ -80,9 +80,8 @@ def assigned(launched, num_sms, blocks_per_sm):
     Of an SM's blocks the oldest has what it needs of one instruction per cycle, then the next.
     """
     now, found = 0, []
-    running = [
-        {} for _ in range(num_sms)
-    ]  # of an SM: {slot: [cycles left alone, issue rate]} by age
+    # Of an SM: {slot: [cycles left alone, issue rate]} by age.
+    running = [{} for _ in range(num_sms)]
     free = {(slot, sm) for slot in range(blocks_per_sm) for sm in range(num_sms)}
 
     def speeds(of_sm):

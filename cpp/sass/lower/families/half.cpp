@@ -23,8 +23,8 @@ Slot halves(Lowerer& to, const Operand& operand) {
     permute(0x1010);
   } else if (operand.suffix == "H1_H1") {
     permute(0x3232);
-  } else if (operand.suffix ==
-             "H0_NH1") {  // the other way round, the lower one negated: i times it
+  } else if (operand.suffix == "H0_NH1") {
+    // The other way round, the lower one negated: i times a complex number.
     permute(0x1032);
     const Slot result = to.temporary();
     to.emit(Operation::bit_xor, Type::b32, result, {value, to.frame().literal(0x8000)});

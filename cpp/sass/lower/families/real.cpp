@@ -116,14 +116,13 @@ void fsel(Lowerer& to, Form& form) {
 }
 
 void sel(Lowerer& to, Form& form) {
-  const Operand& result = form.next();
-  const Slot target = to.target(result);
-  if (form.take("64")) {
+  const bool is_pair = form.take("64");
+  const Slot target = to.target(form.next(), is_pair ? 2 : 1);
+  if (is_pair) {
     const Slot value = to.temporary();
     const Slot a = to.packed(form.next());
     const Slot b = to.packed(form.next());
     to.emit(Operation::selp, Type::b64, value, {a, b, to.positive(to.condition(form.next()))});
-    to.check_tuple(result, 2);
     to.emit(Operation::unpack, Type::b64, target, {value});
     return;
   }
