@@ -100,8 +100,8 @@ def require(
 def add_up(rows: Mapping[str, Sequence[Any]] | pd.DataFrame) -> dict[str, Any]:
     """Add kernels up: return `PERFORMANCE` and `STACK` of columns that have those but ``ipc``.
 
-    `TIME` is added up where the columns have it. IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack
-    are means weighted by instructions.
+    `TIME` is added up where the columns have it. IPC is the sum of instructions over the sum of
+    cycles (MDM, Section III-C); CPI and its stack are means weighted by instructions.
     """
     instructions = np.asarray(rows["instructions"])
     total, cycles = instructions.sum(), np.asarray(rows["cycles"]).sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,6 +74,8 @@ class Launch:
     num_blocks: int
     warps_per_block: float
     blocks_per_sm: int
+    #: Warp instructions of a block by class, without memory accesses.
+    unit_instructions: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -583,6 +586,10 @@ def interval_profile(
         num_blocks=round((traced - kernel._core.num_idle_blocks) * scale),
         warps_per_block=kernel._core.working_warps_per_block,
         blocks_per_sm=resident["blocks_per_sm"],
+        unit_instructions={
+            name: count / max(traced - kernel._core.num_idle_blocks, 1)
+            for name, count in kernel._core.unit_instructions().items()
+        },
     )
     return IntervalProfile(
         core,

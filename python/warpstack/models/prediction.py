@@ -21,7 +21,7 @@ from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import Stage, fields_of, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
-from warpstack.models.block_starts import with_block_starts
+from warpstack.models.limits import UNIT_FIELDS, unit_cycles, with_block_starts
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.tables import (
     STACK,
@@ -235,19 +235,38 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         if profile.num_instructions is None
         else profile.num_instructions
     )
-    cycles = instructions / ipc
-    slower = with_block_starts(np.array([cycles]), profile, [gpu])[0] / cycles
-    # Where blocks start late, slots are lost to nobody: the stack keeps its proportions.
+    stack = {f"cpi_{part}": np.array([value]) for part, value in result["cpi_stack"].items()}
+    columns = {"cycles": np.array([instructions / ipc]), "cpi": np.array([result["cpi"]]), **stack}
+    found = {name: float(column[0]) for name, column in _limited(columns, profile, [gpu]).items()}
     return Prediction._computed(
         model=model,
         kernel=profile.kernel,
         name=profile.name,
         instructions=instructions,
-        cycles=cycles * slower,
-        ipc=ipc / slower,
-        cpi=result["cpi"] * slower,
-        cpi_stack={part: value * slower for part, value in result["cpi_stack"].items()},
+        cycles=found["cycles"],
+        ipc=instructions / found["cycles"],
+        cpi=found["cpi"],
+        cpi_stack={part: found[f"cpi_{part}"] for part in result["cpi_stack"]},
     )
+
+
+def _limited(
+    columns: dict[str, npt.NDArray[np.float64]], profile: IntervalProfile, gpus: Sequence[Gpu]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what a model says of a kernel on several GPUs, within the limits of all models.
+
+    Waiting for a unit is a dependence, as in the simulation. Where blocks start late, slots are
+    lost to nobody: the stack keeps its proportions.
+    """
+    cycles = columns["cycles"]
+    busy = np.maximum(cycles, unit_cycles(profile, gpus))
+    waits = columns["cpi"] * (busy / cycles - 1)
+    slower = with_block_starts(busy, profile, gpus) / busy
+    found = {name: column * slower for name, column in columns.items()}
+    found["cycles"] = busy * slower
+    for name in ("cpi", "cpi_dep"):
+        found[name] = (columns[name] + waits) * slower
+    return found
 
 
 def values_of_row(prediction: Prediction, gpu: Gpu, profiler: str) -> dict[str, Any]:
@@ -307,12 +326,11 @@ def evaluate_all(
         if instructions is not None:
             results["cycles"][:, k] = instructions / ipc[:, k]
     for k, profile in enumerate(profiles):
-        cycles = results["cycles"][:, k]
-        slower = with_block_starts(cycles, profile, gpus) / cycles
-        ipc[:, k] /= slower
-        for name, column in results.items():
-            if name == "cycles" or name.startswith("cpi"):
-                column[:, k] *= slower
+        before = {name: column[:, k] for name, column in results.items()}
+        after = _limited(before, profile, gpus)
+        ipc[:, k] *= before["cycles"] / after["cycles"]
+        for name, column in after.items():
+            results[name][:, k] = column
     return {**results, "ipc": ipc}
 
 
@@ -575,4 +593,4 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
         used |= set(_core.model_fields(model)) if own is None else own.fields
     if "dram_bandwidth_gbs" in used:
         used.add("dram_efficiency")
-    return used | fields_of(Stage.LAUNCH)
+    return used | fields_of(Stage.LAUNCH) | UNIT_FIELDS
