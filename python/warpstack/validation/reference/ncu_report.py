@@ -22,6 +22,13 @@ __all__ = ["is_report", "read_report"]
 _SUFFIXES = (".ncu-rep", ".ncu-repz")
 _DEVICE = "device__attribute_display_name"
 
+#: Fields of the headers in a report: the version of the file, and the length of a part's data.
+_VERSION, _DATA_LENGTH = 1, 5
+#: Of all reports since 2020.
+_KNOWN_VERSION = 7
+#: Bytes of numbers of fixed width by kind of field.
+_WIDTHS = {1: 8, 5: 4}
+
 
 def is_report(path: Path) -> bool:
     """Whether a path names a report rather than a CSV file."""
@@ -39,9 +46,8 @@ def read_report(path: Path) -> pd.DataFrame:
     """
     where = printable(path)
     with reading(path), open_input(path) as file:
-        # NVIDIA's module says nothing where the end of a file is missing.
-        if _is_cut_off(file):
-            raise InputError(f"{where}: the report is cut off; copy it again")
+        if wrong := _what_is_wrong(file):
+            raise InputError(f"{where}: the report {wrong}; copy it again, or profile again")
     module = _module(where)
     try:
         actions = _actions(module.load_report(str(path)))
@@ -60,29 +66,36 @@ def read_report(path: Path) -> pd.DataFrame:
     return named(rows)
 
 
-def _is_cut_off(file: BinaryIO) -> bool:
-    """Whether a report ends before its last part does.
+def _what_is_wrong(file: BinaryIO) -> str:
+    """Return what is wrong with the parts of a report, of which NVIDIA's module says nothing or aborts.
 
     After 4 bytes, a length and as many bytes about the file, each part is a length, a header of that
     length and data, whose length is field 5 of the header (the definitions of the messages come with
-    Nsight Compute in extras/FileFormat). What is not like that is left to NVIDIA's module.
+    Nsight Compute in extras/FileFormat). What is not of this version is left to NVIDIA's module.
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if file.read(4) != b"NVR\0":
-        return False
+        return ""
     place = 4
-    is_part = False
+    field = _VERSION
     while place < size:
         file.seek(place)
         length = int.from_bytes(file.read(4), "little")
+        place += 4 + length
+        if place > size:
+            return "is cut off"
         try:
-            data = _field(file.read(length), 5) if is_part else 0
+            value = _field(file.read(length), field)
         except (IndexError, ValueError):
-            return place + 4 + length > size
-        place += 4 + length + data
-        is_part = True
-    return place > size
+            return "is damaged"
+        if field == _VERSION:
+            if value != _KNOWN_VERSION:
+                return ""
+            field = _DATA_LENGTH
+        else:
+            place += value
+    return "is cut off" if place > size else ""
 
 
 def _field(message: bytes, number: int) -> int:
@@ -91,11 +104,11 @@ def _field(message: bytes, number: int) -> int:
     Raises
     ------
     IndexError, ValueError
-        If the message ends too early, or has fields that headers do not have.
+        If the message is damaged.
     """
     found = place = 0
 
-    def varint() -> int:
+    def whole_number() -> int:
         nonlocal place
         value = shift = 0
         while True:
@@ -107,14 +120,21 @@ def _field(message: bytes, number: int) -> int:
                 return value
 
     while place < len(message):
-        key = varint()
-        value = varint()
-        if key & 7 == 2:
-            place += value  # text or a message, of that length
-        elif key & 7 != 0:
-            raise ValueError("a field of fixed width")
-        elif key >> 3 == number:
-            found = value
+        key = whole_number()
+        kind = key & 7
+        if kind in _WIDTHS:
+            place += _WIDTHS[kind]
+        elif kind == 2:
+            length = whole_number()  # of a text or a message
+            place += length
+        elif kind == 0:
+            value = whole_number()
+            if key >> 3 == number:
+                found = value
+        else:
+            raise ValueError("not a kind of field")
+    if place > len(message):
+        raise ValueError("the last field is longer than the message")
     return found
 
 
@@ -142,7 +162,7 @@ def _actions(context: Any) -> Iterator[Any]:
 
 def _row(module: Any, action: Any, where: str, number: int) -> dict[str, Any]:
     """Return what a report says of a launch."""
-    name = plain_name(action.name() or "")
+    name = plain_name(_text(action.name()))
     about = f"{where}: result {number}, {shown(name)},"
     if action.workload_type() != module.IAction.WorkloadType_KERNEL:
         raise InputError(
@@ -155,7 +175,7 @@ def _row(module: Any, action: Any, where: str, number: int) -> dict[str, Any]:
     row = {"source": "ncu", "kernel": number, "name": name}
     device = action.metric_by_name(_DEVICE)
     if device is not None and device.as_string():
-        row["gpu"] = device.as_string()
+        row["gpu"] = _text(device.as_string())
     return {**row, **_geometry(metrics), "metrics": metrics}
 
 
@@ -174,8 +194,15 @@ def _numbers(module: Any, action: Any, about: str) -> dict[str, float]:
             if name in METRICS:
                 raise InputError(f"{about} {name} has the unknown unit {shown(metric.unit())}")
             scale = 1.0  # nothing here depends on it, and new versions have new units
-        metrics[name] = float(metric.as_double()) * scale
+        metrics[_text(name)] = float(metric.as_double()) * scale
     return metrics
+
+
+def _text(text: str | None) -> str:
+    """Return a text of a report, or raise `UnicodeEncodeError` where it has other bytes than UTF-8."""
+    found = text or ""
+    found.encode()
+    return found
 
 
 def _geometry(metrics: dict[str, float]) -> dict[str, tuple[int, ...]]:
