@@ -61,7 +61,9 @@ def _l1_local(what: str, hits: str = "") -> tuple[Formula, ...]:
 
 def _l2(what: str, hits: str = "") -> tuple[Formula, ...]:
     # Sectors of the SMs; those of all units include copies and the host's accesses.
-    return _one(f"lts__t_sectors_srcunit_tex_op_{what}{hits}.sum", f"lts__t_sectors_op_{what}{hits}.sum")
+    return _one(
+        f"lts__t_sectors_srcunit_tex_op_{what}{hits}.sum", f"lts__t_sectors_op_{what}{hits}.sum"
+    )
 
 
 def _l2_atomic(hits: str = "") -> tuple[Formula, ...]:
@@ -102,7 +104,9 @@ STATISTICS: dict[str, tuple[Formula, ...]] = {
         "smsp__inst_executed.sum", "sm__inst_executed.sum", "Executed Instructions", "inst_executed"
     ),
     "thread_instructions": _one(
-        "smsp__thread_inst_executed.sum", "sm__thread_inst_executed.sum", "thread_inst_executed"
+        "smsp__thread_inst_executed_pred_on.sum",
+        "sm__thread_inst_executed_pred_on.sum",
+        "thread_inst_executed_true",
     ),
     "l1_read_sectors": _l1("ld"),
     "l1_read_sector_hits": _l1("ld", "_lookup_hit"),
@@ -138,8 +142,6 @@ STATISTICS: dict[str, tuple[Formula, ...]] = {
         ),
         Formula(("Static Shared Memory Per Block", "Dynamic Shared Memory Per Block")),
     ),
-    "blocks": _one("launch__grid_size", "Grid Size"),
-    "threads_per_block": _one("launch__block_size", "Block Size"),
 }
 #: All metrics that stand for something; their units must be known.
 METRICS = frozenset(
