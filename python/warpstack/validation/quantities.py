@@ -13,7 +13,7 @@ import pandas as pd
 
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import gpu, gpus
-from warpstack.validation.reference.ncu_metrics import STATISTICS
+from warpstack.validation.reference.ncu_names import STATISTICS
 
 __all__ = ["COMPARABLE", "Conversion", "has_values", "is_additive", "launch_text", "with_clocks"]
 

@@ -11,7 +11,7 @@ from test_reference import NCU_LONG, NCU_RAW, NVPROF_TRACE
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.validation.reference.ncu_metrics import METRICS
+from warpstack.validation.reference.ncu_names import METRICS
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to" / "validate.md"
 

@@ -28,7 +28,7 @@ from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
 from warpstack.validation.reference import ncu, ncu_report, nvprof, tables
 from warpstack.validation.reference.common import Line, Section
-from warpstack.validation.reference.ncu_metrics import describe as ncu_metrics
+from warpstack.validation.reference.ncu_names import ncu_metrics
 
 __all__ = ["ncu_metrics", "read", "read_ncu"]
 

@@ -15,7 +15,7 @@ from warpstack.validation.reference.common import (
     scale_of_unit,
     whole_number,
 )
-from warpstack.validation.reference.ncu_metrics import METRICS, named
+from warpstack.validation.reference.ncu_names import METRICS, named
 
 LONG = frozenset({"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"})
 SUMMARY = frozenset({"Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"})

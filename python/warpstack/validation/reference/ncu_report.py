@@ -15,7 +15,7 @@ from warpstack._util.input_file import open_input
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
 from warpstack.validation.reference.common import plain_name, scale_of_unit
-from warpstack.validation.reference.ncu_metrics import METRICS, named
+from warpstack.validation.reference.ncu_names import METRICS, named
 
 __all__ = ["is_report", "read_report"]
 

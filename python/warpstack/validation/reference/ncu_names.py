@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["STATISTICS", "Formula", "describe", "named"]
+__all__ = ["METRICS", "STATISTICS", "Formula", "named", "ncu_metrics"]
 
 _SECTOR_BYTES = 32
 
@@ -190,7 +190,7 @@ def named(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     return table
 
 
-def describe() -> pd.DataFrame:
+def ncu_metrics() -> pd.DataFrame:
     """Return which metrics of Nsight Compute stand for which statistic.
 
     Returns
