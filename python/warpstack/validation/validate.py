@@ -27,7 +27,7 @@ from warpstack.validation.quantities import (
 from warpstack.validation.reference import read
 from warpstack.validation.reference.common import plain_name
 
-__all__ = ["MD_THRESHOLD_DPKI", "is_additive", "validate", "validation_errors"]
+__all__ = ["MD_THRESHOLD_DPKI", "validate", "validation_errors"]
 
 #: An application with more divergent loads per 1000 instructions is memory-divergent (MDM, Section I).
 MD_THRESHOLD_DPKI = 10.0
@@ -115,7 +115,7 @@ def validate(
     Warns
     -----
     UnmatchedWarning
-        If rows of either side have no counterpart; they are in the result. If grid or block of
+        If rows of either side have no counterpart (they are in the result), or if grid or block of
         matched launches differ, where both sides say them.
 
     Examples
@@ -147,7 +147,7 @@ def validate(
         _check_apps(texts, common)
         made_of = provenance.get(str(source), {})
         compared = wanted
-        if metric is None and not made_of:
+        if metric is None and str(source) not in provenance:
             compared = ("cycles",)
         elif metric is None or metric == ALL:
             compared = [m for m in wanted if has_values(references, m) and has_values(predicted, m)]
@@ -351,11 +351,18 @@ def _references(
         require(table, ["kernel"], expected, what="the reference has")
         if table.empty:
             raise InputError("the reference has no rows")
-        if isinstance(made_of, Mapping):
-            for source in table["source"].unique():
-                known = provenance.setdefault(str(source), {})
+        for source in map(str, table["source"].unique()):
+            if isinstance(made_of, Mapping):
+                known = provenance.setdefault(source, {})
                 for name, text in made_of.items():
-                    known[name] = known[name] if text in known.get(name, "") else text
+                    texts = dict.fromkeys(
+                        [*known.get(name, text).split(" or "), *text.split(" or ")]
+                    )
+                    known[name] = " or ".join(texts)
+            elif source == "ncu":
+                provenance.setdefault(
+                    source, {}
+                )  # a part of a report that does not say it any more
         tables.append(table)
     if not tables:
         raise InputError("there is no reference")
@@ -609,8 +616,8 @@ def _report_other_launches(table: pd.DataFrame) -> None:
             texts.append(f"{kernel}: {row['other_launch']}")
         more = f"; and {len(different) - 4} more" if len(different) > 4 else ""
         warn(
-            f"{len(different)} kernels were not predicted as they were launched when measured "
-            f"({'; '.join(texts)}{more})",
+            "kernels are predicted for another grid or block than they were measured with: "
+            f"{'; '.join(texts)}{more}",
             UnmatchedWarning,
         )
 
