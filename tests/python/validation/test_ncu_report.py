@@ -427,6 +427,18 @@ class TestValidation:
         (row,) = ws.validate(mine, known.assign(time_s=4e-6), metric="time_us").to_dict("records")
         assert (row["predicted"], row["measured"]) == (4, pytest.approx(4))
 
+    def test_several_reports_name_all_their_metrics(self, two_launches):
+        report = ws.reference.read_ncu(two_launches)
+        other = report.head(1).assign(app="b")
+        other.attrs["metrics"] = {**report.attrs["metrics"], "cycles": "sm__cycles_elapsed.avg"}
+        mine = pd.concat(
+            [predictions(cycles=1.0, app="a"), predictions(cycles=1.0, app="b").head(1)]
+        )
+        table = ws.validate(mine, [report.assign(app="a"), other], metric="cycles")
+        assert set(table["profiler_metric"]) == {
+            "sm__cycles_elapsed.max or gpc__cycles_elapsed.max or sm__cycles_elapsed.avg"
+        }
+
     def test_times_have_units(self):
         mine = predictions(cycles=[1_000.0, 2_000.0])
         known = pd.DataFrame({"kernel": [1, 2], "time_us": [1.0, 4.0]})
