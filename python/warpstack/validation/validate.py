@@ -355,14 +355,10 @@ def _references(
             if isinstance(made_of, Mapping):
                 known = provenance.setdefault(source, {})
                 for name, text in made_of.items():
-                    texts = dict.fromkeys(
-                        [*known.get(name, text).split(" or "), *text.split(" or ")]
-                    )
-                    known[name] = " or ".join(texts)
-            elif source == "ncu":
-                provenance.setdefault(
-                    source, {}
-                )  # a part of a report that does not say it any more
+                    texts = f"{known[name]} or {text}" if name in known else str(text)
+                    known[name] = " or ".join(dict.fromkeys(texts.split(" or ")))
+            elif source == "ncu":  # a part of a report whose attributes are lost
+                provenance.setdefault(source, {})
         tables.append(table)
     if not tables:
         raise InputError("there is no reference")
