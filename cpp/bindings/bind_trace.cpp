@@ -51,13 +51,14 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
   return table;
 }
 
-/// Warp instructions of each class that the units of a scheduler execute: all but memory accesses.
+/// Warp instructions that each unit of a scheduler executes: all but memory accesses.
 py::dict unit_instructions(const trace::KernelTrace& trace) {
   std::array<std::uint64_t, trace::num_op_classes> counts{};
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     if (instruction.is_memory()) continue;
-    counts[static_cast<std::size_t>(instruction.op_class)] += trace.row_counts()[row].issued;
+    const trace::OpClass unit = trace::unit_of(instruction.opcode, instruction.op_class);
+    counts[static_cast<std::size_t>(unit)] += trace.row_counts()[row].issued;
   }
   py::dict result;
   for (const trace::OpClass op_class : values_of<trace::OpClass>) {

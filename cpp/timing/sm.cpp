@@ -31,8 +31,10 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     const auto op_class = static_cast<std::size_t>(instruction.op_class);
     Row row;
     row.latency = whole_cycles(config.latency.of_class[op_class]);
-    row.interval = instruction.is_memory() ? 0 : config.interval[op_class];
-    row.unit = static_cast<std::uint8_t>(op_class);
+    const auto unit =
+        static_cast<std::uint8_t>(trace::unit_of(instruction.opcode, instruction.op_class));
+    row.interval = instruction.is_memory() ? 0 : config.interval[unit];
+    row.unit = unit;
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
     row.is_block_barrier = is_block_barrier(instruction.opcode);

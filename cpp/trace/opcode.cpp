@@ -453,6 +453,19 @@ DecodedOpcode decode_opcode(std::string_view opcode) {
   return decoded;
 }
 
+OpClass unit_of(std::string_view opcode, OpClass op_class) {
+  if (op_class != OpClass::sfu) return op_class;
+  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  bool is_wide = false;
+  for (const char* type : {"F64", "S64", "U64", "f64", "s64", "u64"}) {
+    is_wide = is_wide || has_modifier(opcode, type);
+  }
+  for (const char* conversion : {"F2F", "F2I", "I2F", "FRND", "cvt"}) {
+    if (is_wide && base == conversion) return OpClass::fp64;
+  }
+  return op_class;
+}
+
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources) {
   const std::string_view base = opcode.substr(0, opcode.find('.'));

@@ -8,7 +8,7 @@ import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import check_picture, save_picture
-from warpstack.cli.common.stage_options import add_models, split
+from warpstack.cli.common.stage_options import add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "time of kernels against the clock of the SMs"
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_models(parser, _DEFAULT_MODELS, "crisp, simulation, ")
     parser.add_argument("--plot", metavar="FILE", help="draw the times (.png, .pdf, .svg)")
+    add_profiler(parser)
     add_output(parser)
 
 
@@ -39,7 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     check_picture(arguments.plot)
     app = load_trace(arguments)
-    table = ws.dvfs(app, target, arguments.clocks, wanted, progress=True)
+    table = ws.dvfs(
+        app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
+    )
     shown = table
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]

@@ -19,6 +19,7 @@ from warpstack.cli.common.stage_options import (
     add_access_order,
     add_flush_l2,
     add_models,
+    add_profiler,
     split,
 )
 from warpstack.cli.common.trace_options import add_trace, load_trace
@@ -66,17 +67,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_access_order(parser)
     add_flush_l2(parser)
+    add_profiler(parser)
     add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
+    from warpstack.hardware.profiler import profiled
     from warpstack.memory.caches import ORDERS, cache_fields
     from warpstack.models import pipeline, prediction
     from warpstack.tables import as_records
 
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
-    target = read_gpu(arguments)
+    target = profiled(read_gpu(arguments), arguments.profiler)
     check_picture(arguments.plot)
     what = "the models " + ", ".join(wanted)
     read = prediction.fields_used(wanted) | cache_fields(arguments.access_order)
@@ -96,7 +99,13 @@ def run(arguments: argparse.Namespace) -> None:
     )
     memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
     rows = prediction.predicted_rows(
-        app, target, wanted, **dataclasses.asdict(options), progress=True, memo=memo
+        app,
+        target,
+        wanted,
+        **dataclasses.asdict(options),
+        profiler=arguments.profiler,
+        progress=True,
+        memo=memo,
     )
     if arguments.simulate:
         results = simulation.simulate(app, target, flush_l2=arguments.flush_l2, progress=True)

@@ -8,7 +8,7 @@ import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import check_picture, save_picture
-from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, split
+from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "kernels under the roofs of L1, L2 and DRAM"
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_models(parser, DEFAULT_MODELS)
     parser.add_argument("--simulate", action="store_true", help="add the simulation")
     parser.add_argument("--plot", metavar="FILE", help="draw the roofline (.png, .pdf, .svg)")
+    add_profiler(parser)
     add_output(parser)
 
 
@@ -32,7 +33,14 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     check_picture(arguments.plot)
     app = load_trace(arguments)
-    table = ws.roofline(app, target, wanted, simulate=arguments.simulate, progress=True)
+    table = ws.roofline(
+        app,
+        target,
+        wanted,
+        simulate=arguments.simulate,
+        profiler=arguments.profiler,
+        progress=True,
+    )
     shown = table
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]

@@ -8,7 +8,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
 from warpstack.cli.common.stacks import print_stacks
-from warpstack.cli.common.stage_options import add_flush_l2
+from warpstack.cli.common.stage_options import add_flush_l2, add_profiler
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "cycles of kernels, cycle by cycle, and what they are lost to"
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trace(parser)
     add_gpu(parser)
     add_flush_l2(parser)
+    add_profiler(parser)
     parser.add_argument(
         "--sample-cycles",
         type=int,
@@ -33,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print cycles and CPI stacks of kernels, and the parts of the latency of their loads."""
+    from warpstack.hardware.profiler import profiled
     from warpstack.timing import simulation
 
-    target = read_gpu(arguments)
+    target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
     app = load_trace(arguments)
     results = simulation.simulate(
@@ -44,6 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
         flush_l2=arguments.flush_l2,
         sample_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
+        profiler=arguments.profiler,
         progress=True,
     )
     if arguments.sample_cycles is not None:

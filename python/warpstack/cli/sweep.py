@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         store=store,
         resume=arguments.resume,
         cache=True if design.cache is None else design.cache,
+        profiler=design.profiler,
         progress=True,
         **dataclasses.asdict(design.options),
     )
@@ -82,14 +83,16 @@ def _print_best(table: pd.DataFrame) -> None:
     """Print the fastest points of each application and model: fewest cycles of all kernels."""
     good = table[table["error"] == ""]
     keys = ["app", "model", "point", *table.attrs["axes"]]
-    totals = good.groupby(keys, sort=False)[["instructions", "cycles"]].sum().reset_index()
+    sums = ["instructions", "cycles", "time_us"]
+    totals = good.groupby(keys, sort=False)[sums].sum().reset_index()
     totals["ipc"] = totals.pop("instructions") / totals["cycles"]
     best = totals.sort_values("cycles", kind="stable").groupby(["app", "model"], sort=False).head(3)
     best = best.sort_values(["app", "model", "cycles"], kind="stable")
     print("\nFewest cycles of all kernels\n")
     columns = [str(column) for column in best.columns]
     rows = best.itertuples(index=False, name=None)
-    print(text_table(columns, rows, {"cycles": "{:.0f}", "ipc": "{:.3f}"}, ("app", "model")))
+    formats = {"cycles": "{:.0f}", "time_us": "{:.2f}", "ipc": "{:.3f}"}
+    print(text_table(columns, rows, formats, ("app", "model")))
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:

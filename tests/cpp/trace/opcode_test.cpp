@@ -34,5 +34,15 @@ TEST(Opcode, AModifierIsAWholeWord) {
   EXPECT_FALSE(has_modifier("IMAD.WIDE.U32", "IMAD"));
 }
 
+TEST(Unit, ConversionsOf64BitsBelongToDoublePrecision) {
+  for (const char* opcode : {"F2F.F64.F32", "F2I.S64.F32", "cvt.f64.f32", "cvt.rzi.s32.f64"}) {
+    EXPECT_EQ(unit_of(opcode, OpClass::sfu), OpClass::fp64) << opcode;
+  }
+  for (const char* opcode : {"F2F.F32.F16", "I2F.U32", "MUFU.RCP64H", "cvt.rn.f32.s32"}) {
+    EXPECT_EQ(unit_of(opcode, OpClass::sfu), OpClass::sfu) << opcode;
+  }
+  EXPECT_EQ(unit_of("cvt.s64.s32", OpClass::integer), OpClass::integer);
+}
+
 }  // namespace
 }  // namespace warpstack::trace

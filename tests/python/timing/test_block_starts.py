@@ -211,3 +211,32 @@ class TestLatencies:
         for model in ("mdm", "gpumech", "mwp_cwp", "closed_network"):
             one, other = (ws.predict(kernel, g, model)["cycles"].iloc[0] for g in (gpu, half))
             assert one == other
+
+
+@pytest.mark.parametrize(
+    ("opcode", "unit"),
+    [
+        ("F2F.F64.F32", "fp64"),
+        ("I2F.F32.S64", "fp64"),
+        ("F2I.F64.TRUNC", "fp64"),
+        ("I2F.S32", "sfu"),
+        ("MUFU.RCP64H", "sfu"),
+        ("DADD", "fp64"),
+        ("FFMA", "fp32"),
+    ],
+)
+def test_the_busiest_unit_bounds_every_model(opcode, unit):
+    """100 instructions of 8 warps over 4 schedulers, one every 64 cycles: 2 x 100 x 64."""
+    k = ws.patterns.KernelBuilder("units", grid=1, block=256)
+    for _ in range(100):
+        k.emit(opcode, dst=2, src=4)
+    kernel = k.build()
+    gpu = plain_pascal(num_sms=1, issue_width=4, schedulers_per_sm=4, **{f"{unit}_interval": 64})
+    # The last one only has to start.
+    assert ws.simulate(kernel, gpu).cycles == pytest.approx(2 * 100 * 64, rel=0.02)
+    for model in ("gpumech", "mdm", "mwp_cwp", "closed_network"):
+        row = ws.predict(kernel, gpu, model).iloc[0]
+        assert row["cycles"] == pytest.approx(2 * 100 * 64)
+        assert row["cpi_dep"] == pytest.approx(row["cpi"] - row["cpi_base"])
+    faster = gpu.replace(**{f"{unit}_interval": 1})
+    assert ws.predict(kernel, faster, "mdm")["cycles"].iloc[0] < 2000

@@ -236,6 +236,15 @@ def instructions_of(kernel, table, block, warp):
     return found
 
 
+def unit_of(instruction):
+    """Return whose unit executes an instruction: conversions of 64 bits are double precision's."""
+    base, *modifiers = instruction["opcode"].upper().split(".")
+    converts = base in ("F2F", "F2I", "I2F", "FRND", "CVT")
+    is_wide = {"F64", "S64", "U64"} & set(modifiers)
+    of_own = instruction["op_class"] != "sfu" or not (converts and is_wide)
+    return instruction["op_class"] if of_own else "fp64"
+
+
 class PlainSm:
     """An SM with its load-store unit and L1."""
 
@@ -387,7 +396,7 @@ class PlainSm:
         instruction = self.machine.table[row]
         if mask and instruction["op_class"] == "memory" and count and not self.accepts(now):
             return self.what_the_unit_waits_for()
-        unit = (warp["scheduler"], instruction["op_class"])
+        unit = (warp["scheduler"], unit_of(instruction))
         if mask and self.units.get(unit, 0) > now:
             return "dep"
         return None
@@ -430,9 +439,10 @@ class PlainSm:
                     for register in instruction["destinations"]:
                         warp["registers"][register] = (NEVER, load)
         elif mask:
-            interval = self.config["interval"].get(op_class, 0)
+            unit = unit_of(instruction)
+            interval = self.config["interval"].get(unit, 0)
             if interval:
-                self.units[warp["scheduler"], op_class] = now + interval
+                self.units[warp["scheduler"], unit] = now + interval
             latency = math.ceil(self.config["latency"][op_class])
             if self.machine.kernel.has_control_fields:
                 warp["control"].operation(instruction, now, latency, interval)

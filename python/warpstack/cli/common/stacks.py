@@ -22,7 +22,7 @@ def print_stacks(
     Rows of a kernel differ in the columns of `by`: the model, say. Where they have the cycles that
     were ``simulated``, too, these and the error are beside the cycles.
     """
-    from warpstack.tables import PERFORMANCE, STACK, add_up
+    from warpstack.tables import PERFORMANCE, STACK, TIME, add_up
 
     about = f": {target.description}" if target.description else ""
     print(f"{app.name} on {target.title}{about}\n")
@@ -33,7 +33,7 @@ def print_stacks(
             groups.setdefault(tuple(row[name] for name in by), []).append(row)
         totals = []
         for key, group in groups.items():
-            columns = {name: [row[name] for row in group] for name in (*PERFORMANCE, *STACK)}
+            columns = {name: [row[name] for row in group] for name in (*PERFORMANCE, *TIME, *STACK)}
             identity = dict(zip(by, key, strict=True))
             total = {**identity, "kernels": len(group), **add_up(columns)}
             if all("simulated" in row for row in group):
@@ -49,9 +49,10 @@ def _stack_table(rows: Sequence[Mapping[Any, Any]], of: Sequence[str]) -> str:
     from warpstack.tables import STACK_COMPONENTS as parts
 
     simulated = ["simulated", "error"] if rows and "simulated" in rows[0] else []
-    shown = [*of, "instructions", "cycles", *simulated, "ipc", "cpi"]
+    shown = [*of, "instructions", "cycles", *simulated, "time_us", "ipc", "cpi"]
     formats = {
         **dict.fromkeys(["cycles", "simulated"], "{:.0f}"),
+        "time_us": "{:.2f}",
         "error_%": "{:+.0f}",
         **dict.fromkeys(["ipc", "cpi", *parts], "{:.3f}"),
     }

@@ -1,11 +1,18 @@
-"""Options of the stages: the order of accesses, L2 between kernels, and the models."""
+"""Options of the stages: the order of accesses, L2 between kernels, models, and the profiler."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-__all__ = ["DEFAULT_MODELS", "add_access_order", "add_flush_l2", "add_models", "split"]
+__all__ = [
+    "DEFAULT_MODELS",
+    "add_access_order",
+    "add_flush_l2",
+    "add_models",
+    "add_profiler",
+    "split",
+]
 
 #: The models that MDM compares (Table V).
 DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
@@ -26,6 +33,19 @@ def add_access_order(parser: argparse.ArgumentParser) -> None:
 def add_flush_l2(parser: argparse.ArgumentParser) -> None:
     """Add ``--flush-l2``."""
     parser.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+
+
+def add_profiler(parser: argparse.ArgumentParser) -> None:
+    """Add ``--profiler``."""
+    from warpstack.hardware.profiler import PROFILERS
+
+    parser.add_argument(
+        "--profiler",
+        choices=PROFILERS,
+        default=PROFILERS[0],
+        help="whose time to predict, launch included: Nsight Systems, Nsight Compute (which holds the "
+        "base clock), nvprof, or CUDA events (default: nsys)",
+    )
 
 
 def add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides: str = "") -> None:

@@ -19,6 +19,7 @@ from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
+from warpstack.hardware.profiler import PROFILERS, checked_profiler
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.plot.design_file import PlotRequest, plot_requests
@@ -36,6 +37,7 @@ _KEYS = (
     "sample",
     "models",
     "options",
+    "profiler",
     "workers",
     "cache",
     "store",
@@ -62,7 +64,7 @@ class SweepFile:
         The file; paths in it are relative to its folder.
     kernels
         What to load by name, as keyword arguments of a trace or a workload.
-    gpu, axes, models, options
+    gpu, axes, models, options, profiler
         As for `warpstack.sweep`.
     workers, cache, store
         The same; None where the file says nothing.
@@ -78,6 +80,7 @@ class SweepFile:
     axes: Axes
     models: tuple[str, ...]
     options: Options
+    profiler: str
     workers: int | None
     cache: bool | Path | None
     store: Path | None
@@ -124,6 +127,7 @@ class SweepFile:
             axes=_axes(entries),
             models=tuple(model_list(_texts(entries.get("models", "mdm"), "models"))),
             options=_options(entries.get("options", {})),
+            profiler=checked_profiler(_text(entries, "profiler") or PROFILERS[0]),
             workers=None if "workers" not in entries else _whole("workers", entries["workers"], 1),
             cache=None if cache is None else _TRUTHS.get(cache.lower(), folder / cache),
             store=place("store"),
