@@ -18,6 +18,8 @@ _WARP = 32
 _NOT_L1 = 0.75
 #: Part of a round trip by which one line more delays a round when the MSHRs run out.
 _JUMP = 0.25
+#: SMs that are enough to see how blocks are dealt out.
+_LISTED = 16
 #: Times the interval of a unit that a chain of dependent instructions takes at least to show a latency.
 _HIDDEN = 1.05
 #: Times what something else explains within which a time has no cause of its own.
@@ -86,6 +88,10 @@ def observations(run: Measurements, base: Gpu) -> list[str]:
             f"L2 holds footprints of {knee.low >> 10} KiB, and not those of {knee.high >> 10} KiB; the "
             f"driver says {run.properties['device.l2_size'] >> 10} KiB"
         )
+    blocks = sorted((sample.parameters, int(sample.value)) for sample in run.samples.get("map.block", ()))
+    if blocks:
+        listed = ", ".join(str(sm) for _, sm in blocks[:_LISTED])
+        said.append(f"the first blocks of a grid run on SMs {listed}")
     return said
 
 

@@ -32,6 +32,7 @@ COMMANDS = (
     "figure",
     "cache",
     "gpus",
+    "calibrate",
     "workloads",
 )
 

@@ -147,7 +147,7 @@ class SimulatedCard:
 
     def bandwidth(self):
         eighth = int(self.gpu.l2_size_kib * 1024) // 8 // 4096 * 4096
-        data = ws.cuda.zeros(eighth * 32, np.uint8)
+        data = ws.cuda.zeros(eighth * 48, np.uint8)
         blocks = self.gpu.num_sms * (self.gpu.threads_per_sm // 256)
 
         def read(eighths, passes, warm):
@@ -158,7 +158,7 @@ class SimulatedCard:
             for passes in (2, 4):
                 point = {"footprint": eighth * eighths, "passes": passes}
                 self.emit("stream.passes", read(eighths, passes, True), "ns", **point)
-        for eighths in (16, 32):
+        for eighths in (16, 48):
             time = read(eighths, 1, False)
             self.emit("stream.once", time, "ns", footprint=eighth * eighths)
         for eighths in (6, 7, 8, 9, 10, 12):
