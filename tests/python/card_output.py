@@ -97,7 +97,9 @@ def output(**changes: Any) -> str:
             point["warps"] = 16
             for name in classes:
                 each = 16 * t[f"{name}_interval"] / 4
-                sample(f"interval.{name}", 91 + iterations * (13 + each * length), "cycles", **point)
+                sample(
+                    f"interval.{name}", 91 + iterations * (13 + each * length), "cycles", **point
+                )
             each = 16 / t["issue_width"]
             sample("interval.issue", 91 + iterations * (13 + each * length), "cycles", **point)
     for steps in (256, 768):

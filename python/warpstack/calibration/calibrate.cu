@@ -3,18 +3,20 @@
 //     nvcc -arch=native calibrate.cu -o calibrate && ./calibrate > run.txt
 //     warpstack calibrate run.txt --base h100-pcie --name my-gpu -o my-gpu.yaml
 //
-// It needs nothing but CUDA (11 or later), runs on one GPU since Maxwell, on which nothing else should
-// run, and takes some seconds. `./calibrate quick` does less of everything, for a trial where there is no
-// GPU. Standard output has one measurement per line,
+// It needs nothing but CUDA (11 or later), runs on one GPU since Maxwell, on which nothing else
+// should run, and takes some seconds. `./calibrate quick` does less of everything, for a trial
+// where there is no GPU. Standard output has one measurement per line,
 //
 //     KEY [PARAMETER=VALUE]... VALUE UNIT
 //
-// raw samples, from which `warpstack calibrate` computes slopes and knees; the last line counts the lines,
-// so that a run that was cut off can be told. Two times are taken: "cycles", from the first start to the
-// last end of a block's warps by the SM's own counter, and "ns", between two events around a launch. Both
-// contain a constant; only differences between runs of more and less work are used.
+// raw samples, from which `warpstack calibrate` computes slopes and knees; the last line counts the
+// lines, so that a run that was cut off can be told. Two times are taken: "cycles", from the first
+// start to the last end of a block's warps by the SM's own counter, and "ns", between two events
+// around a launch. Both contain a constant; only differences between runs of more and less work are
+// used.
 
-// --- kernels --------------------------------------------------------------------------------------
+// --- kernels
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -31,50 +33,52 @@ __device__ __forceinline__ void record(long long* clocks, long long start, long 
 
 }  // namespace
 
-// Chains of LENGTH dependent instructions in a loop, WIDTH of them in turn: one for a latency, eight for a
-// rate, so that a single warp can be enough and it does not matter which warp a scheduler prefers. Two
-// lengths tell the instructions from the loop. INSTRUCTIONS are how many one STEP has. The inputs are
-// arguments and differ by thread, so that the compiler can fold nothing nor use the uniform datapath, and
-// the results are stored if `iterations` is negative, which never happens.
-#define CHAIN(NAME, TYPE, INSTRUCTIONS, WIDTH, LENGTH, STEP)                                  \
-  extern "C" __global__ void NAME##_##LENGTH(long long* clocks, TYPE* sink, TYPE a, TYPE b,   \
-                                             int iterations) {                                \
-    TYPE xs[WIDTH];                                                                           \
-    unsigned ys[WIDTH];                                                                       \
-    _Pragma("unroll") for (int k = 0; k < WIDTH; ++k) {                                       \
-      xs[k] = a + static_cast<TYPE>(threadIdx.x + k);                                         \
-      ys[k] = threadIdx.x + k;                                                                \
-    }                                                                                         \
-    const long long start = clock64();                                                        \
-    _Pragma("unroll 1") for (int i = 0; i < iterations; ++i) {                                \
-      _Pragma("unroll") for (int k = 0; k < LENGTH / INSTRUCTIONS; ++k) {                     \
-        TYPE& x = xs[k % WIDTH];                                                              \
-        unsigned& y = ys[k % WIDTH];                                                          \
-        const bool is_odd = k / WIDTH % 2 != 0;                                               \
-        STEP;                                                                                 \
-        (void)x, (void)y, (void)is_odd;                                                       \
-      }                                                                                       \
-    }                                                                                         \
-    record(clocks, start, clock64());                                                         \
-    if (iterations >= 0) return;                                                              \
-    _Pragma("unroll") for (int k = 0; k < WIDTH; ++k) {                                       \
-      sink[k * blockDim.x + threadIdx.x] = xs[k] + static_cast<TYPE>(ys[k]);                  \
-    }                                                                                         \
+// Chains of LENGTH dependent instructions in a loop, WIDTH of them in turn: one for a latency,
+// eight for a rate, so that a single warp can be enough and it does not matter which warp a
+// scheduler prefers. Two lengths tell the instructions from the loop. INSTRUCTIONS are how many one
+// STEP has. The inputs are arguments and differ by thread, so that the compiler can fold nothing
+// nor use the uniform datapath, and the results are stored if `iterations` is negative, which never
+// happens.
+#define CHAIN(NAME, TYPE, INSTRUCTIONS, WIDTH, LENGTH, STEP)                                \
+  extern "C" __global__ void NAME##_##LENGTH(long long* clocks, TYPE* sink, TYPE a, TYPE b, \
+                                             int iterations) {                              \
+    TYPE xs[WIDTH];                                                                         \
+    unsigned ys[WIDTH];                                                                     \
+    _Pragma("unroll") for (int k = 0; k < WIDTH; ++k) {                                     \
+      xs[k] = a + static_cast<TYPE>(threadIdx.x + k);                                       \
+      ys[k] = threadIdx.x + k;                                                              \
+    }                                                                                       \
+    const long long start = clock64();                                                      \
+    _Pragma("unroll 1") for (int i = 0; i < iterations; ++i) {                              \
+      _Pragma("unroll") for (int k = 0; k < LENGTH / INSTRUCTIONS; ++k) {                   \
+        TYPE& x = xs[k % WIDTH];                                                            \
+        unsigned& y = ys[k % WIDTH];                                                        \
+        const bool is_odd = k / WIDTH % 2 != 0;                                             \
+        STEP;                                                                               \
+        (void)x, (void)y, (void)is_odd;                                                     \
+      }                                                                                     \
+    }                                                                                       \
+    record(clocks, start, clock64());                                                       \
+    if (iterations >= 0) return;                                                            \
+    _Pragma("unroll") for (int k = 0; k < WIDTH; ++k) {                                     \
+      sink[k * blockDim.x + threadIdx.x] = xs[k] + static_cast<TYPE>(ys[k]);                \
+    }                                                                                       \
   }
-#define LATENCY(NAME, TYPE, INSTRUCTIONS, STEP)  \
-  CHAIN(NAME, TYPE, INSTRUCTIONS, 1, 64, STEP)   \
+#define LATENCY(NAME, TYPE, INSTRUCTIONS, STEP) \
+  CHAIN(NAME, TYPE, INSTRUCTIONS, 1, 64, STEP)  \
   CHAIN(NAME, TYPE, INSTRUCTIONS, 1, 192, STEP)
-#define LATENCY_AND_RATE(NAME, TYPE, INSTRUCTIONS, STEP)  \
-  LATENCY(NAME, TYPE, INSTRUCTIONS, STEP)                 \
-  CHAIN(NAME##_wide, TYPE, INSTRUCTIONS, 8, 64, STEP)     \
+#define LATENCY_AND_RATE(NAME, TYPE, INSTRUCTIONS, STEP) \
+  LATENCY(NAME, TYPE, INSTRUCTIONS, STEP)                \
+  CHAIN(NAME##_wide, TYPE, INSTRUCTIONS, 8, 64, STEP)    \
   CHAIN(NAME##_wide, TYPE, INSTRUCTIONS, 8, 192, STEP)
 
-// An addition and an exclusive or in turn: two of one kind would be made one instruction of three operands.
-#define ADD_OR_XOR(WORD, OPERAND)                                               \
-  if (is_odd) {                                                                 \
-    asm volatile("xor.b32 %0, %0, %1;" : "+r"(WORD) : "r"(OPERAND));            \
-  } else {                                                                      \
-    asm volatile("add.u32 %0, %0, %1;" : "+r"(WORD) : "r"(OPERAND));            \
+// An addition and an exclusive or in turn: two of one kind would be made one instruction of three
+// operands.
+#define ADD_OR_XOR(WORD, OPERAND)                                    \
+  if (is_odd) {                                                      \
+    asm volatile("xor.b32 %0, %0, %1;" : "+r"(WORD) : "r"(OPERAND)); \
+  } else {                                                           \
+    asm volatile("add.u32 %0, %0, %1;" : "+r"(WORD) : "r"(OPERAND)); \
   }
 LATENCY_AND_RATE(integer, unsigned, 1, ADD_OR_XOR(x, a))
 LATENCY_AND_RATE(fp32, float, 1,
@@ -89,19 +93,19 @@ LATENCY_AND_RATE(fp64, double, 1,
                  asm volatile("fma.rn.f64 %0, %0, %1, %2;" : "+d"(x) : "d"(a), "d"(b)))
 LATENCY_AND_RATE(sfu, float, 1, asm volatile("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x)))
 // Integer to single precision and back, in turn.
-#define CONVERT                                           \
-  if (is_odd) {                                           \
-    asm volatile("cvt.rzi.s32.f32 %0, %0;" : "+r"(x));    \
-  } else {                                                \
-    asm volatile("cvt.rn.f32.s32 %0, %0;" : "+r"(x));     \
+#define CONVERT                                        \
+  if (is_odd) {                                        \
+    asm volatile("cvt.rzi.s32.f32 %0, %0;" : "+r"(x)); \
+  } else {                                             \
+    asm volatile("cvt.rn.f32.s32 %0, %0;" : "+r"(x));  \
   }
 LATENCY_AND_RATE(conversion, unsigned, 1, CONVERT)
 LATENCY(shuffle, unsigned, 1,
         asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, 0xffffffff;" : "+r"(x)))
 LATENCY(barrier, unsigned, 1, asm volatile("bar.sync 0;" : : : "memory"))
 // Two kinds of chains for different units, in turn: what the schedulers can issue.
-#define FP32_AND_INTEGER                                                        \
-  asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b));        \
+#define FP32_AND_INTEGER                                                 \
+  asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b)); \
   ADD_OR_XOR(y, iterations)
 CHAIN(issue_wide, float, 2, 8, 64, FP32_AND_INTEGER)
 CHAIN(issue_wide, float, 2, 8, 192, FP32_AND_INTEGER)
@@ -147,23 +151,23 @@ extern "C" __global__ void ring(char* data, unsigned count, unsigned stride, uns
       data + static_cast<size_t>(next) * stride;
 }
 
-#define CHASE(NAME, CACHES)                                                                     \
-  extern "C" __global__ void NAME(long long* clocks, unsigned long long* sink,                 \
-                                  unsigned long long place, int steps) {                       \
-    const long long start = clock64();                                                         \
-    _Pragma("unroll 8") for (int i = 0; i < steps; ++i) {                                      \
-      asm volatile("ld.global." CACHES ".u64 %0, [%0];" : "+l"(place) : : "memory");           \
-    }                                                                                          \
-    record(clocks, start, clock64());                                                          \
-    if (steps < 0) *sink = place;                                                              \
+#define CHASE(NAME, CACHES)                                                          \
+  extern "C" __global__ void NAME(long long* clocks, unsigned long long* sink,       \
+                                  unsigned long long place, int steps) {             \
+    const long long start = clock64();                                               \
+    _Pragma("unroll 8") for (int i = 0; i < steps; ++i) {                            \
+      asm volatile("ld.global." CACHES ".u64 %0, [%0];" : "+l"(place) : : "memory"); \
+    }                                                                                \
+    record(clocks, start, clock64());                                                \
+    if (steps < 0) *sink = place;                                                    \
   }
 CHASE(chase_ca, "ca")  // cached in L1 and L2
 CHASE(chase_cg, "cg")  // cached in L2 alone
 
-// One warp asks for `lines` lines at once, at most 32 x 32, and waits for all of them, in `rounds` of new
-// lines.
-extern "C" __global__ void misses(long long* clocks, unsigned* sink, const char* data, unsigned lines,
-                                  int rounds) {
+// One warp asks for `lines` lines at once, at most 32 x 32, and waits for all of them, in `rounds`
+// of new lines.
+extern "C" __global__ void misses(long long* clocks, unsigned* sink, const char* data,
+                                  unsigned lines, int rounds) {
   constexpr int most = 32;
   constexpr int line_bytes = 128;
   const char* place = data + threadIdx.x * line_bytes;
@@ -177,8 +181,8 @@ extern "C" __global__ void misses(long long* clocks, unsigned* sink, const char*
       word[k] = 0;
       asm volatile("{ .reg .pred p; setp.lt.u32 p, %2, %3; @p ld.global.ca.u32 %0, [%1]; }"
                    : "+r"(word[k])
-                   : "l"(place + k * warp_threads * line_bytes), "r"(k * warp_threads + threadIdx.x),
-                     "r"(lines)
+                   : "l"(place + k * warp_threads * line_bytes),
+                     "r"(k * warp_threads + threadIdx.x), "r"(lines)
                    : "memory");
     }
 #pragma unroll
@@ -205,7 +209,8 @@ extern "C" __global__ void stream(const char* data, unsigned* sink, unsigned cou
         word[k][0] = word[k][1] = word[k][2] = word[k][3] = 0;
         const unsigned item = i + k * threads;
         asm volatile(
-            "{ .reg .pred p; setp.lt.u32 p, %5, %6; @p ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+            "{ .reg .pred p; setp.lt.u32 p, %5, %6; @p ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4]; "
+            "}"
             : "+r"(word[k][0]), "+r"(word[k][1]), "+r"(word[k][2]), "+r"(word[k][3])
             : "l"(data + static_cast<size_t>(item) * 16), "r"(item), "r"(count)
             : "memory");
@@ -232,7 +237,8 @@ extern "C" __global__ void where(unsigned* sm) {
   if (threadIdx.x == 0) sm[blockIdx.x] = number;
 }
 
-// --- host -----------------------------------------------------------------------------------------
+// --- host
+// -----------------------------------------------------------------------------------------
 
 #ifndef __CUDACC_RTC__  // NVRTC compiles the kernels alone
 
@@ -305,7 +311,11 @@ struct Device {
 class Calibration {
  public:
   Calibration(const Device& device, bool quick)
-      : device_(device), quick_(quick), repeats_(quick ? 1 : 5), clocks_(2 * most_warps), sink_(4096) {
+      : device_(device),
+        quick_(quick),
+        repeats_(quick ? 1 : 5),
+        clocks_(2 * most_warps),
+        sink_(4096) {
     CHECK(cudaEventCreate(&begin_));
     CHECK(cudaEventCreate(&end_));
   }
@@ -344,7 +354,8 @@ class Calibration {
     return milliseconds * 1e6;
   }
 
-  // Cycles of the first block of what `work` launches, which has so many warps and records their clocks.
+  // Cycles of the first block of what `work` launches, which has so many warps and records their
+  // clocks.
   template <typename Work>
   long long cycles(int warps, Work work) {
     work();
@@ -389,7 +400,8 @@ void Calibration::warm_up() {
   const int most = quick_ ? 1 : 2000;
   for (int i = 0; i < most && spent < 200e6; ++i) {
     spent += nanoseconds([&] {
-      fp32_192<<<device_.sms * 2, 512>>>(clocks_.get(), sink<float>(), 0.5f, 0.25f, quick_ ? 1 : 1000);
+      fp32_192<<<device_.sms * 2, 512>>>(clocks_.get(), sink<float>(), 0.5f, 0.25f,
+                                         quick_ ? 1 : 1000);
     });
   }
 }
@@ -415,13 +427,14 @@ void Calibration::chain(const char* what, const char* name, int warps, Chain<Typ
   for (const int length : {64, 192}) {
     const auto kernel = length == 64 ? short_one : long_one;
     for (const int iterations : {quick_ ? 2 : 16, quick_ ? 6 : 48}) {
-      for (int repeat = -1; repeat < repeats_; ++repeat) {  // the first fills the instruction caches
+      for (int repeat = -1; repeat < repeats_;
+           ++repeat) {  // the first fills the instruction caches
         const long long taken = cycles(warps, [&] {
           kernel<<<1, warps * warp_threads>>>(clocks_.get(), sink<Type>(), a, b, iterations);
         });
         if (repeat < 0) continue;
-        emit("%s.%s warps=%d length=%d iterations=%d %lld cycles", what, name, warps, length, iterations,
-             taken);
+        emit("%s.%s warps=%d length=%d iterations=%d %lld cycles", what, name, warps, length,
+             iterations, taken);
       }
     }
   }
@@ -472,8 +485,8 @@ void Calibration::make_ring(char* data, size_t bytes, unsigned stride) {
   CHECK(cudaDeviceSynchronize());
 }
 
-// L1 and, where it does not hold the footprint, L2. The first lap fills L1; all runs have it, and end in a later
-// one.
+// L1 and, where it does not hold the footprint, L2. The first lap fills L1; all runs have it, and
+// end in a later one.
 void Calibration::l1() {
   constexpr unsigned line_bytes = 128;
   constexpr int most_kib = 512;
@@ -501,7 +514,8 @@ void Calibration::l2_and_dram_latency() {
   const int largest = std::max(device_.l2_bytes / 4, 64 << 10);
   {
     const Buffer<char> data(largest);
-    for (int bytes = 64 << 10; bytes <= std::min(largest, quick_ ? 64 << 10 : 8 << 20); bytes *= 4) {
+    for (int bytes = 64 << 10; bytes <= std::min(largest, quick_ ? 64 << 10 : 8 << 20);
+         bytes *= 4) {
       make_ring(data.get(), bytes, line_bytes);
       const auto place = reinterpret_cast<unsigned long long>(data.get());
       chase_cg<<<1, 1>>>(clocks_.get(), sink<unsigned long long>(), place, bytes / line_bytes);
@@ -516,7 +530,8 @@ void Calibration::l2_and_dram_latency() {
       }
     }
   }
-  // Places that nothing else is near, none of them in L2: a buffer of several times its size is read first.
+  // Places that nothing else is near, none of them in L2: a buffer of several times its size is
+  // read first.
   constexpr unsigned apart = 2048;
   const int places = quick_ ? 512 : 8192;
   const size_t flush_bytes = static_cast<size_t>(device_.l2_bytes) * (quick_ ? 1 : 3);
@@ -537,8 +552,8 @@ void Calibration::l2_and_dram_latency() {
   }
 }
 
-// All SMs read: footprints that L2 may hold in several passes, for its bandwidth; more than it holds once,
-// for DRAM's; and footprints around its size a second time, to see which it held.
+// All SMs read: footprints that L2 may hold in several passes, for its bandwidth; more than it
+// holds once, for DRAM's; and footprints around its size a second time, to see which it held.
 void Calibration::bandwidth() {
   const auto eighth = static_cast<size_t>(device_.l2_bytes) / 8 / 4096 * 4096;
   const size_t most = eighth * 32;
@@ -547,7 +562,8 @@ void Calibration::bandwidth() {
   const int repeats = std::min(repeats_, 3);
   const auto read = [&](size_t bytes, int passes) {
     return nanoseconds([&] {
-      stream<<<blocks, 256>>>(data.get(), sink<unsigned>(), static_cast<unsigned>(bytes / 16), passes);
+      stream<<<blocks, 256>>>(data.get(), sink<unsigned>(), static_cast<unsigned>(bytes / 16),
+                              passes);
     });
   };
   for (size_t eighths = 2; eighths <= 8; eighths += quick_ ? 4 : 1) {
@@ -631,18 +647,19 @@ void Calibration::dispatch() {
       if (repeat >= 0) emit("dispatch.warps warps=%d %lld cycles", warps, taken);
     }
   }
-  // One block after the other in the same place: blocks of one warp with so much shared memory that few
-  // are resident. What a wave takes beyond the block itself is the replacement.
+  // One block after the other in the same place: blocks of one warp with so much shared memory that
+  // few are resident. What a wave takes beyond the block itself is the replacement.
   constexpr int shared_bytes = 48 << 10;
   const int iterations = quick_ ? 4 : 200;
   int resident = 0;
-  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, fp32_64, warp_threads, shared_bytes));
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, fp32_64, warp_threads,
+                                                      shared_bytes));
   const int wave = std::max(resident, 1) * device_.sms;
   for (const int waves : {2, 4, 8}) {
     for (int repeat = -1; repeat < repeats_; ++repeat) {
       const double time = nanoseconds([&] {
-        fp32_64<<<waves * wave, warp_threads, shared_bytes>>>(clocks_.get(), sink<float>(), 0.5f, 0.25f,
-                                                              iterations);
+        fp32_64<<<waves * wave, warp_threads, shared_bytes>>>(clocks_.get(), sink<float>(), 0.5f,
+                                                              0.25f, iterations);
       });
       if (repeat < 0) continue;
       emit("dispatch.waves iterations=%d waves=%d %.1f ns", iterations, waves, time);

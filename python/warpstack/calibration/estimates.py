@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -88,7 +89,9 @@ def observations(run: Measurements, base: Gpu) -> list[str]:
             f"L2 holds footprints of {knee.low >> 10} KiB, and not those of {knee.high >> 10} KiB; the "
             f"driver says {run.properties['device.l2_size'] >> 10} KiB"
         )
-    blocks = sorted((sample.parameters, int(sample.value)) for sample in run.samples.get("map.block", ()))
+    blocks = sorted(
+        (sample.parameters, int(sample.value)) for sample in run.samples.get("map.block", ())
+    )
     if blocks:
         listed = ", ".join(str(sm) for _, sm in blocks[:_LISTED])
         said.append(f"the first blocks of a grid run on SMs {listed}")
@@ -117,7 +120,9 @@ def _properties(run: Measurements) -> dict[str, Estimate]:
 
 def _clock(run: Measurements) -> float:
     """Return cycles per nanosecond, 0 where it was not measured."""
-    cycles, time = (curves(medians(run.samples.get(f"clock.{of}", ()))) for of in ("cycles", "time"))
+    cycles, time = (
+        curves(medians(run.samples.get(f"clock.{of}", ()))) for of in ("cycles", "time")
+    )
     if not cycles or not time:
         return 0.0
     clock = slope(cycles[()]) / _positive(run, "clock.time", slope(time[()]), "ns per iteration")
@@ -175,7 +180,10 @@ def _chains(run: Measurements, base: Gpu) -> Iterator[tuple[str, Estimate]]:
         if cycles > _HIDDEN * interval:
             how = "chain of dependent instructions of one warp"
             yield f"{name}_latency", Estimate(round(cycles, 2), how)
-            yield "latency_counts", Estimate("issue_to_issue", "as the chains of instructions count")
+            yield (
+                "latency_counts",
+                Estimate("issue_to_issue", "as the chains of instructions count"),
+            )
         if rate:
             how = f"independent instructions of many warps: {rate:.3g} per cycle of {schedulers} schedulers"
             yield f"{name}_interval", Estimate(max(round(interval), 1), how)
@@ -216,7 +224,10 @@ def _l2_hit(run: Measurements) -> float:
 def _memory_latencies(run: Measurements) -> Iterator[tuple[str, Estimate]]:
     l2 = _l2_hit(run)
     if l2:
-        yield "l2_latency", Estimate(round(l2, 1), "chain of dependent loads (ld.cg) that L2 serves")
+        yield (
+            "l2_latency",
+            Estimate(round(l2, 1), "chain of dependent loads (ld.cg) that L2 serves"),
+        )
     curve = curves(medians(run.samples.get("chase.dram", ())))
     if curve and l2:
         whole = _positive(run, "chase.dram", slope(curve[()]), "cycles per load")
@@ -248,13 +259,16 @@ def _l1(run: Measurements) -> Iterator[tuple[str, Estimate]]:
             f"the latency rises between footprints of {knee.low / 1024:g} and {knee.high / 1024:g} "
             "KiB; the roundest size between"
         )
-        yield "l1_size_kib", Estimate(float(roundest(Bracket(knee.low >> 10, knee.high >> 10))), how)
+        yield (
+            "l1_size_kib",
+            Estimate(float(roundest(Bracket(knee.low >> 10, knee.high >> 10))), how),
+        )
 
 
 def _first_beyond(curve: dict[int, float], limit: float) -> Bracket | None:
     """Return between which points a curve first rises above a limit, None where it never does."""
     places = sorted(curve)
-    for low, high in zip(places, places[1:], strict=False):
+    for low, high in pairwise(places):
         if curve[high] > limit:
             return Bracket(low, high)
     return None
@@ -322,7 +336,7 @@ def _mshrs(run: Measurements) -> Iterator[tuple[str, Estimate]]:
     few = [lines for lines in places if lines <= _WARP] or places[:2]
     each = max(slope({lines: rounds[lines] for lines in few}), 0.0) if len(few) > 1 else 0.0
     trip = rounds[places[0]]
-    for low, high in zip(places, places[1:], strict=False):
+    for low, high in pairwise(places):
         if rounds[high] - rounds[low] - each * (high - low) > _JUMP * trip:
             how = (
                 f"{low} misses of a warp come back together, {high} in two turns; the roundest number "
@@ -376,4 +390,3 @@ def _dispatch(run: Measurements, base: Gpu, clock: float) -> Iterator[tuple[str,
     elif replacement == replacement and cycles <= 1.1 * replacement * clock / places:
         return  # the replacement of blocks explains it, so that the interval cannot be seen
     yield "block_interval_cycles", Estimate(float(f"{cycles:.4g}"), how)
-

@@ -128,7 +128,9 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
         lines = data.decode("ascii").splitlines()
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputError(f"{where}:{line}: not a line of the calibration program; {_AGAIN}") from None
+        raise InputError(
+            f"{where}:{line}: not a line of the calibration program; {_AGAIN}"
+        ) from None
     return _parse(lines, where)
 
 

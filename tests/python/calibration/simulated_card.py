@@ -28,7 +28,9 @@ class SimulatedCard:
         self.lines.append(f"{key}{texts} {value} {unit}")
 
     def trace(self, kernel, grid, block, *arguments, shared=0):
-        return self.module.kernel(kernel).launch(grid, block, *arguments, shared_memory_bytes=shared)
+        return self.module.kernel(kernel).launch(
+            grid, block, *arguments, shared_memory_bytes=shared
+        )
 
     def cycles(self, kernel, grid, block, *arguments, shared=0, warm=False):
         """Return the simulated cycles of a launch; `warm`: L2 has what it reads."""
@@ -143,7 +145,9 @@ class SimulatedCard:
         self.ring(data, 1 << 20, 2048)
         for steps in (64, 192):
             arguments = (self.clocks, self.sink, np.uint64(data.address), steps)
-            self.emit("chase.dram", self.cycles("chase_cg", 1, 1, *arguments), "cycles", steps=steps)
+            self.emit(
+                "chase.dram", self.cycles("chase_cg", 1, 1, *arguments), "cycles", steps=steps
+            )
 
     def bandwidth(self):
         eighth = int(self.gpu.l2_size_kib * 1024) // 8 // 4096 * 4096
@@ -152,7 +156,9 @@ class SimulatedCard:
 
         def read(eighths, passes, warm):
             count = np.uint32(eighth * eighths // 16)
-            return self.nanoseconds("stream", blocks, 256, data, self.sink, count, passes, warm=warm)
+            return self.nanoseconds(
+                "stream", blocks, 256, data, self.sink, count, passes, warm=warm
+            )
 
         for eighths in (4, 8):
             for passes in (2, 4):

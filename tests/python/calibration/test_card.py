@@ -54,7 +54,9 @@ def test_notes_and_order_of_blocks(file):
     said = "; ".join(found.notes)
     assert "conversions (to single precision and back): 14 cycles, one per 2 cycles" in said
     assert "one per 1.7 us" in said
-    assert "L2 holds footprints of 5120 KiB, and not those of 5760 KiB; the driver says 5120" in said
+    assert (
+        "L2 holds footprints of 5120 KiB, and not those of 5760 KiB; the driver says 5120" in said
+    )
     assert "on SMs 0, 7, 14, 1," in said
 
 
@@ -129,7 +131,9 @@ def test_a_memory_clock_that_is_not_that_of_the_pins(tmp_path):
     """Some drivers report 0, or half of what the memory transfers."""
     path = tmp_path / "run.txt"
     for clock in ("0", "1000000"):
-        path.write_text(output().replace("device.memory_clock 7000000", f"device.memory_clock {clock}"))
+        path.write_text(
+            output().replace("device.memory_clock 7000000", f"device.memory_clock {clock}")
+        )
         gpu = ws.calibrate(path, base="rtx3080").gpu
         assert gpu.dram_bandwidth_gbs == pytest.approx(392)  # 448 x 0.875
         assert gpu.dram_efficiency == 1
@@ -171,7 +175,9 @@ def test_a_size_that_slices_do_not_divide_is_the_nearest(tmp_path):
 
 def test_a_base_of_another_generation_is_refused(tmp_path):
     """Carve-outs of 228 KiB do not fit the storage of an L1 of 128 KiB."""
-    with pytest.raises(ws.InputError, match=r"run\.txt: .*h100-pcie do not make .*choose a base of"):
+    with pytest.raises(
+        ws.InputError, match=r"run\.txt: .*h100-pcie do not make .*choose a base of"
+    ):
         measured(tmp_path, "h100-pcie")
 
 
@@ -181,7 +187,11 @@ def test_a_base_of_another_generation_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("latency.fp32", "100", r"latency\.fp32 \(lines \d+ to \d+\): times do not grow.*: 0 cycles"),
+        (
+            "latency.fp32",
+            "100",
+            r"latency\.fp32 \(lines \d+ to \d+\): times do not grow.*: 0 cycles",
+        ),
         ("clock.time", "1000", r"clock\.time .*: times do not grow"),
         ("stream.once", "5", r"stream\.once .*: times do not grow"),
         ("chase.cg", "7", r"chase\.cg .*: times do not grow"),
@@ -198,7 +208,9 @@ def test_times_that_do_not_grow(file, key, value, message):
 
 
 def test_dram_that_is_nearer_than_l2(tmp_path):
-    with pytest.raises(ws.InputError, match=r"chase\.dram .*: 212 cycles are not more than L2's 212"):
+    with pytest.raises(
+        ws.InputError, match=r"chase\.dram .*: 212 cycles are not more than L2's 212"
+    ):
         measured(tmp_path, dram_latency=0.0)
 
 

@@ -1,4 +1,4 @@
-"""Reading the program's output: whole ones as they are, all others as one error with file, line and remedy."""
+"""Reading the program's output: whole ones as they are, all others as one error with its line."""
 
 import random
 
@@ -53,9 +53,15 @@ def test_a_run_that_was_cut_off(tmp_path, kept):
     [
         ("", ": the file is empty; run the program again"),
         ("hello\n", ":1: not the output of the calibration program, which begins with"),
-        ("warpstack-calibration 2 format\nend 1 lines\n", ":1: format '2' is not 1: another version"),
+        (
+            "warpstack-calibration 2 format\nend 1 lines\n",
+            ":1: format '2' is not 1: another version",
+        ),
         (TEXT + TEXT, f":{len(LINES) + 1}: 'warpstack-calibration 1 format' follows the last line"),
-        ("\n".join(LINES[:500] + LINES[501:]), f":{len(LINES) - 1}: 'end {len(LINES) - 1} lines' does"),
+        (
+            "\n".join(LINES[:500] + LINES[501:]),
+            f":{len(LINES) - 1}: 'end {len(LINES) - 1} lines' does",
+        ),
         ("\n".join([*LINES[:5], "end 5 lines"]), ": there is no line device.sms; run"),
         (TEXT.encode().replace(b"Plain", b"Pl\xe4in"), ":2: not a line of the calibration program"),
     ],
@@ -68,12 +74,24 @@ def test_files_that_are_not_one_run(tmp_path, text, message):
     ("line", "message"),
     [
         ("chase.cg", "'chase.cg' is not KEY [PARAMETER=VALUE]... VALUE UNIT"),
-        ("chase.cd footprint=1 steps=1 1 cycles", "there is no measurement 'chase.cd'; did you mean"),
+        (
+            "chase.cd footprint=1 steps=1 1 cycles",
+            "there is no measurement 'chase.cd'; did you mean",
+        ),
         ("chase.cg footprint=1 steps=1 1 ns", "chase.cg: the unit 'ns' is not cycles"),
-        ("chase.cg steps=1 1 cycles", "chase.cg: the parameters 'steps=1' are not footprint=NUMBER"),
+        (
+            "chase.cg steps=1 1 cycles",
+            "chase.cg: the parameters 'steps=1' are not footprint=NUMBER",
+        ),
         ("chase.cg footprint=1 steps=-1 1 cycles", "chase.cg: steps = '-1' is not a whole number"),
-        ("chase.cg footprint=1 steps=1.5 1 cycles", "chase.cg: steps = '1.5' is not a whole number"),
-        ("chase.cg footprint=1 steps=1 nan cycles", "chase.cg = 'nan' is not a number of at least 0"),
+        (
+            "chase.cg footprint=1 steps=1.5 1 cycles",
+            "chase.cg: steps = '1.5' is not a whole number",
+        ),
+        (
+            "chase.cg footprint=1 steps=1 nan cycles",
+            "chase.cg = 'nan' is not a number of at least 0",
+        ),
         ("chase.cg footprint=1 steps=1 -2 cycles", "chase.cg = '-2' is not a number of at least 0"),
         ("chase.cg footprint=1 steps=1 1e9 cycles", "chase.cg = '1e9' is not a number"),
         ("launch.events steps=1 1 ns", "launch.events: the parameters 'steps=1' are not none"),
@@ -98,7 +116,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_random_damage(tmp_path):
     """Bytes that are lost or changed: the run is read as another one, or there is one error."""
     chance = random.Random(3)
-    read_anyway = 0
+    messages = []
     for _ in range(rounds(300)):
         data = bytearray(TEXT.encode())
         for _ in range(chance.choice((1, 2, 5))):
@@ -110,7 +128,7 @@ def test_random_damage(tmp_path):
         (tmp_path / "run.txt").write_bytes(data)
         try:
             ws.calibrate(tmp_path / "run.txt", base="rtx3080")
-            read_anyway += 1
         except ws.InputError as error:
-            assert "\n" not in str(error)
-    assert 0 < read_anyway < rounds(300)
+            messages.append(str(error))
+    assert not [message for message in messages if "\n" in message]
+    assert 0 < len(messages) < rounds(300)  # a digit of a sample more or less changes no median

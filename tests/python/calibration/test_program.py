@@ -1,4 +1,4 @@
-"""The program that measures: that compilers take it, what they make of its kernels, and a run without a GPU."""
+"""The program that measures: compilers take it, what they make of its kernels, a run without a GPU."""
 
 import os
 import re
@@ -28,7 +28,9 @@ needs_disassembly = pytest.mark.skipif(
 def build(folder, *options):
     program = folder / "calibrate"
     warnings = ["--Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra"]
-    subprocess.run([find_nvcc(), *options, *warnings, "-o", program, SOURCE], check=True, timeout=300)
+    subprocess.run(
+        [find_nvcc(), *options, *warnings, "-o", program, SOURCE], check=True, timeout=300
+    )
     return program
 
 

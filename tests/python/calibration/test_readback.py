@@ -18,7 +18,9 @@ pytestmark = [
 
 SOURCE = Path(ws.__file__).parent / "calibration/calibrate.cu"
 
-_HOPPER = ws.gpu("h100-pcie").replace(unified_l1_kib=0, shared_memory_carve_outs_kib=(), l2_slices=8)
+_HOPPER = ws.gpu("h100-pcie").replace(
+    unified_l1_kib=0, shared_memory_carve_outs_kib=(), l2_slices=8
+)
 _PASCAL = ws.gpu("gtx1080")
 #: The known GPU and the base of its description.
 CARDS = {
@@ -121,8 +123,8 @@ TOLERANCES = {
     ),
     "constant_latency": 0.02,  # 20.7 cycles end at the next edge of the clock, after 21
     "dram_bandwidth_gbs": 0.001,
-    "dram_efficiency": 0.03,
-    "noc_bandwidth_gbs": 0.08,  # few SMs send few bytes on few ways
+    "dram_efficiency": 0.06,  # few warps do not keep all channels busy all the time
+    "noc_bandwidth_gbs": 0.08,  # nor all slices
     "block_interval_cycles": 0.02,
     "block_replacement_ns": 0.05,
     "warp_start_cycles": 0.05,
@@ -147,4 +149,6 @@ def test_a_known_gpu_is_recovered(name, module, tmp_path):
     assert found.gpu.latency_counts == "issue_to_issue"
     (knee,) = (note for note in found.notes if note.startswith("L2 holds"))
     size = known.l2_size_kib
-    assert knee.startswith(f"L2 holds footprints of {size:g} KiB, and not those of {size * 9 / 8:g}")
+    assert knee.startswith(
+        f"L2 holds footprints of {size:g} KiB, and not those of {size * 9 / 8:g}"
+    )
