@@ -650,12 +650,13 @@ void Calibration::dispatch() {
   // One block after the other in the same place: blocks of one warp with so much shared memory that
   // few are resident. What a wave takes beyond the block itself is the replacement.
   constexpr int shared_bytes = 48 << 10;
-  const int iterations = quick_ ? 4 : 200;
+  const int iterations = quick_ ? 4 : 20;
   int resident = 0;
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, fp32_64, warp_threads,
                                                       shared_bytes));
   const int wave = std::max(resident, 1) * device_.sms;
-  for (const int waves : {2, 4, 8}) {
+  for (const int waves : {4, 8, 16, 32}) {
+    if (static_cast<size_t>(waves) * wave > most_warps) continue;
     for (int repeat = -1; repeat < repeats_; ++repeat) {
       const double time = nanoseconds([&] {
         fp32_64<<<waves * wave, warp_threads, shared_bytes>>>(clocks_.get(), sink<float>(), 0.5f,

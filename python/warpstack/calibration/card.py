@@ -145,6 +145,7 @@ def calibrate(
     _fit_caches(found, based_on)
     card = run.texts["device.name"].replace("_", " ")
     called = name if name is not None else "-".join(card.lower().split())
+    based_on.replace(name=called)  # whether it can be a name, before there is doubt about the base
     values: dict[str, Any] = {field: estimate.value for field, estimate in found.items()}
     try:
         gpu = based_on.replace(

@@ -30,9 +30,9 @@ COMMANDS = (
     "validate",
     "sweep",
     "figure",
+    "calibrate",
     "cache",
     "gpus",
-    "calibrate",
     "workloads",
 )
 
