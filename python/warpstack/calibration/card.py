@@ -83,6 +83,7 @@ class Calibration:
             )
         return pd.DataFrame(rows)
 
+    @checked
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the description as a YAML file, which `warpstack.gpu` reads.
 
