@@ -18,6 +18,7 @@ from warpstack._core import __version__
 
 if TYPE_CHECKING:
     from warpstack import cuda, models, plot, timing, workloads
+    from warpstack.calibration import Calibration, calibrate
     from warpstack.cuda import host
     from warpstack.errors import (
         DamageWarning,
@@ -83,6 +84,7 @@ _MODULES = {
 _NAMES = {
     "App": "warpstack.traces.trace",
     "BlockSchedule": "warpstack.memory.caches",
+    "Calibration": "warpstack.calibration",
     "CrispCounters": "warpstack.models.dvfs",
     "DamageWarning": "warpstack.errors",
     "Gpu": "warpstack.hardware.description",
@@ -103,6 +105,7 @@ _NAMES = {
     "ablate": "warpstack.memory.ablation",
     "application_totals": "warpstack.models.prediction",
     "cache_family": "warpstack.memory.reuse",
+    "calibrate": "warpstack.calibration",
     "dvfs": "warpstack.models.dvfs",
     "explore": "warpstack.plot.sliders",
     "gpu": "warpstack.hardware.description",
@@ -136,6 +139,7 @@ _NAMES = {
 __all__ = [
     "App",
     "BlockSchedule",
+    "Calibration",
     "CrispCounters",
     "DamageWarning",
     "Gpu",
@@ -157,6 +161,7 @@ __all__ = [
     "ablate",
     "application_totals",
     "cache_family",
+    "calibrate",
     "cuda",
     "dvfs",
     "explore",

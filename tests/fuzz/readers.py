@@ -30,6 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 import pandas as pd
 
 import warpstack as ws
+from card_output import output
 from time_limit import time_limit
 from warpstack import cli, reference
 from warpstack.cli.common.sweep_file import SweepFile
@@ -240,7 +241,13 @@ def _read_cache(folder: Path, data: bytes) -> None:
         assert arrays["z"].tolist() == [[1.0] * 3] * 2
 
 
+def _read_calibration(folder: Path, data: bytes) -> None:
+    (folder / "run.txt").write_bytes(data)
+    ws.calibrate(folder / "run.txt", base="rtx3080").to_frame()
+
+
 TARGETS = {
+    "calibration": Target(lambda _: [output().encode()], _read_calibration, ".txt"),
     "gpu": Target(_files("data/gpus/*.yaml"), _read_gpu, ".yaml"),
     "gpgpusim": Target(_files("tests/fuzz/corpus-gpgpusim/*.config"), _read_config, ".config"),
     "reference": Target(lambda _: _REFERENCES, _read_reference, ".csv"),

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import warpstack as ws
+from card_output import output
 from ptx_forms import HEADER
 
 PTX = HEADER + (
@@ -128,6 +129,9 @@ class Given:
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
         self.config.write_text("-gpgpu_n_clusters 2\n")
+        self.measured = folder / "run.txt"
+        self.measured.write_text(output())
+        self.calibration = ws.calibrate(self.measured)
         self.saved = folder / "saved"
         ws.save(self.app, self.saved)
         self.store = ws.StageCache(folder / "cache")
@@ -281,6 +285,10 @@ def calls(given: Given) -> dict[str, Call]:
         layered=False,
         cube=False,
     )
+    add(ws.calibrate, path=g.measured, base="rtx3080", name="mine")
+    add(ws.Calibration, **vars(g.calibration))
+    add(ws.Calibration.to_frame, self=g.calibration)
+    add(ws.Calibration.save, self=g.calibration, path=g.folder / "mine.yaml", overwrite=True)
     add(ws.dvfs, **app, clocks_ghz=[1.0, 0.5], models=["gpumech", "crisp"])
     add(ws.explore, **app, models=["mdm"], fields={"num_sms": [1, 2]})
     add(ws.gpu, name_or_path="pascal-mdm")

@@ -30,6 +30,7 @@ COMMANDS = (
     "validate",
     "sweep",
     "figure",
+    "calibrate",
     "cache",
     "gpus",
     "workloads",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from warpstack._util.arguments import printable
 from warpstack._util.yaml_file import read_mapping
 from warpstack.errors import InputError, shown
 
-__all__ = ["Written", "read_description"]
+__all__ = ["Written", "description_text", "read_description"]
 
 
 @dataclass(frozen=True)
@@ -66,3 +68,37 @@ def read_description(path: Path) -> Written:
         if isinstance(values.get(text), str):
             values[text] = " ".join(values[text].split())
     return Written(based_on, values, sources, confidences)
+
+
+def description_text(gpu: Any, values: Mapping[str, Any]) -> str:
+    """Return a description as the text of a YAML file.
+
+    Parameters
+    ----------
+    gpu
+        What has the ``name``, ``description``, ``sources`` and ``confidences``.
+    values
+        The values of its fields, in the order of the file.
+    """
+    lines = [f"name: {_quoted(gpu.name)}", f"description: {_quoted(gpu.description)}", ""]
+    for field, value in values.items():
+        entry = [f"value: {_written(value)}"]
+        if field in gpu.confidences:
+            entry.append(f"confidence: {gpu.confidences[field]}")
+        if gpu.sources.get(field):
+            entry.append(f"source: {_quoted(gpu.sources[field])}")
+        lines.append(f"{field}: {{{', '.join(entry)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes, as JSON and YAML have them."""
+    return json.dumps(text)

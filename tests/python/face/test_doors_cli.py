@@ -19,13 +19,14 @@ import pytest
 from test_doors import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
+from card_output import output
 from effort import rounds
 from time_limit import TooSlow, time_limit
 from warpstack import cli
 
 SAMPLE = rounds(250)
 #: Options that do other work than this test can wait for, with what they have instead.
-SLOW = {("trace", "workload"), ("figure", "all"), ("figure", "names")}
+SLOW = {("trace", "workload"), ("figure", "all"), ("figure", "names"), ("calibrate", "run_here")}
 WRONG = {
     "nothing": "",
     "text": "x",
@@ -75,6 +76,7 @@ def folder(tmp_path_factory):
     (folder / "d.yaml").write_text(
         "kernels: {small: {trace: small}}\ngpu: pascal-mdm\naxes: {num_sms: [1, 2]}\nmodels: [mdm]\n"
     )
+    (folder / "run.txt").write_text(output())
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "unreadable").write_text("x")
     (folder / "unreadable").chmod(0)
@@ -104,6 +106,7 @@ BASE = {
     "figure": ["--list"],
     "cache": ["--folder", "cached"],
     "gpus": [],
+    "calibrate": ["run.txt"],
     "workloads": [],
 }
 REFUSED = {"trace"}  # /bin/true is not a CUDA program

@@ -1,0 +1,119 @@
+"""``warpstack calibrate``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import warpstack as ws
+from warpstack._util.arguments import as_path, printable
+from warpstack.cli.common.messages import say
+from warpstack.cli.common.output import add_output, print_table
+
+if TYPE_CHECKING:
+    from warpstack.calibration import Calibration
+
+SUMMARY = "a GPU's description from measurements on the card"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "file", nargs="?", help="the output of the program; with --run, where to keep it"
+    )
+    parser.add_argument(
+        "--source",
+        action="store_true",
+        help="print the program that measures: a CUDA source of one file, or write it to --output",
+    )
+    parser.add_argument(
+        "--run",
+        dest="run_here",
+        action="store_true",
+        help="compile the program with nvcc and run it on this machine's GPU",
+    )
+    parser.add_argument(
+        "--base",
+        metavar="GPU",
+        help="description (name or file) whose values stand for what is not measured (default: one "
+        "with the card's compute capability)",
+    )
+    parser.add_argument("--name", help="name of the description (default: that of the card)")
+    parser.add_argument("--output", "-o", metavar="FILE", help="the YAML file to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the program, or make a description of what it measured."""
+    if arguments.source:
+        _write_source(arguments)
+        return
+    if arguments.file is None and not arguments.run_here:
+        raise ws.InputError(
+            "calibrate: give the output of the program, or --source to print the program, or --run to "
+            "run it on this machine's GPU"
+        )
+    _check_target(arguments.output, arguments.overwrite)  # said before the work, not after it
+    if arguments.run_here:
+        found = _run(arguments)
+    else:
+        found = ws.calibrate(arguments.file, base=arguments.base, name=arguments.name)
+    if arguments.output is not None:
+        found.save(arguments.output, overwrite=arguments.overwrite)
+    formats = {"difference": "{:+.1%}"}
+    left = ("field", "unit", "measured", "base", "how")
+    table = found.to_frame()
+    if not arguments.json and not arguments.csv:
+        table = table.drop(columns="how")
+    print_table(arguments, table, formats, left)
+    for note in found.notes:
+        say("note", note)
+    if arguments.output is not None:
+        say("note", f"{printable(arguments.output)}: {found.gpu.name}, {_counts(found)}")
+
+
+def _counts(found: Calibration) -> str:
+    measured, every = len(found.measured), len(found.gpu.values())
+    return f"{measured} values measured, {every - measured} of {found.base.name}"
+
+
+def _run(arguments: argparse.Namespace) -> Calibration:
+    """Run the program here, keep its output where the arguments say, and read it."""
+    from warpstack._util.files import temporary_folder
+    from warpstack.calibration.program import run_program
+
+    _check_target(arguments.file, arguments.overwrite)
+    text = run_program()
+    with temporary_folder() as folder:
+        file = Path(arguments.file) if arguments.file is not None else folder / "run.txt"
+        _write(file, text)
+        return ws.calibrate(file, base=arguments.base, name=arguments.name)
+
+
+def _write_source(arguments: argparse.Namespace) -> None:
+    from warpstack.calibration.program import program_source
+
+    if arguments.output is None:
+        print(program_source(), end="")
+        return
+    _check_target(arguments.output, arguments.overwrite)
+    _write(Path(arguments.output), program_source())
+
+
+def _check_target(target: str | None, overwrite: bool) -> None:
+    if target is not None and as_path("calibrate", target).exists() and not overwrite:
+        raise ws.InputError(
+            f"{printable(target)}: exists already; choose another name or give --overwrite"
+        )
+
+
+def _write(target: Path, text: str) -> None:
+    from warpstack._util.files import write_file
+
+    try:
+        write_file(target, text.encode())
+    except OSError as error:
+        problem = error.strerror or error
+        raise ws.InputError(f"{printable(target)}: cannot be written: {problem}") from None
