@@ -10,12 +10,14 @@ from warpstack.tables import (
     PERFORMANCE,
     PROVENANCE,
     STACK,
+    TIME,
     add_up,
     require,
     totals,
 )
 
-ROW = [*IDENTITY, *PERFORMANCE, *STACK, *PROVENANCE]
+#: The time stands behind the cycles.
+ROW = [*IDENTITY, *PERFORMANCE[:2], *TIME, *PERFORMANCE[2:], *STACK, *PROVENANCE]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ import pytest
 
 from warpstack import UnusedOptionWarning
 from warpstack.hardware.description import Gpu, gpu
+from warpstack.hardware.fields import Stage
+from warpstack.hardware.stages import fields_of
 
 CONFIGURATIONS = Path(__file__).resolve().parents[4] / "shared" / "gpgpusim-configs"
 
@@ -97,7 +99,10 @@ class TestAccelSim:
     def test_shipped_descriptions_are_what_the_reader_reads(self, name, folder):
         if not (CONFIGURATIONS / folder).is_dir():
             pytest.skip(f"no Accel-Sim configuration at {CONFIGURATIONS / folder}")
-        assert gpu(name).values() == Gpu.from_gpgpusim(CONFIGURATIONS / folder).values()
+        shipped, described = gpu(name).values(), Gpu.from_gpgpusim(CONFIGURATIONS / folder).values()
+        # Accel-Sim has no options for how long a launch takes, nor for what cards reach of DRAM.
+        of_product = fields_of(Stage.LAUNCH) | {"dram_efficiency"}
+        assert {k for k in shipped if shipped[k] != described[k]} <= of_product
 
     def test_titan_v_takes_the_rest_from_its_configuration(self):
         path = CONFIGURATIONS / "SM7_TITANV"
@@ -108,7 +113,8 @@ class TestAccelSim:
         # It describes the product, not what Accel-Sim does: DRAM has no banks, and so on.
         simulator = {"l1_latency_place", "lines_under_way", "atomic_requests", "kernel_end"}
         simulator |= {"store_acknowledgement", "l1_miss_queue_entries", "lsu_queue_entries"}
-        simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz"}
+        simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz", "dram_efficiency"}
+        simulator |= fields_of(Stage.LAUNCH)
         banks = {k for k in shipped if k.startswith("dram_t")} | {"dram_cl", "dram_wl"}
         simulator |= banks | {"dram_row_bytes"}
         different = {k for k in shipped if shipped[k] != described[k]}

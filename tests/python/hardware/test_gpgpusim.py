@@ -39,6 +39,12 @@ class TestValues:
             "clock_ghz": 1.0,
             "issue_width": 2.0,
             "scheduler": "gto",
+            "base_clock_ghz": 0,  # no options for launches
+            **dict.fromkeys((f"launch_us_{p}" for p in ("nsys", "ncu", "nvprof", "events")), 0),
+            **dict.fromkeys(("block_interval_cycles", "block_replacement_ns"), 0),
+            "warp_start_cycles": 0,
+            "latency_counts": "execution",
+            "dram_efficiency": 1,
             "warps_per_sm": 32,  # 1024 threads of 32 per warp
             "threads_per_sm": 1024,
             "blocks_per_sm": 16,

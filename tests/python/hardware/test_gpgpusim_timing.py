@@ -97,6 +97,7 @@ class TestValues:
         assert banks == {
             "dram_latency": 220,
             "dram_bandwidth_gbs": 128.128,
+            "dram_efficiency": 1,
             "dram_channels": 8,
             "dram_clock_ghz": 0.5005,
             "dram_queue_entries": 48,

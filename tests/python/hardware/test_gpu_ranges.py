@@ -195,4 +195,4 @@ def test_ranges_are_documented():
     assert list(ws.Gpu.ranges()) == list(ws.Gpu.fields())
     assert ws.Gpu.ranges()["clock_ghz"] == "0.001 to 1000 GHz"
     assert ws.Gpu.ranges()["l2_clock_ghz"] == "0, or 0.001 to 1000 GHz"
-    assert ws.Gpu.ranges()["scheduler"] == "gto, lrr, oldest"
+    assert ws.Gpu.ranges()["scheduler"] == "gto, lrr, oldest, gty"

@@ -14,7 +14,9 @@ from warpstack.timing.simulation import simulator_config
 
 
 def test_the_simulation_reads_every_field():
-    assert fields_of(Stage.TIMING) == set(ws.Gpu.fields())
+    """But for what comes on top of its cycles, and for how others count latencies."""
+    besides = fields_of(Stage.LAUNCH) | {"latency_counts"}
+    assert fields_of(Stage.TIMING) | besides == set(ws.Gpu.fields())
 
 
 def test_the_fields_that_models_read_are_declared():
@@ -22,7 +24,8 @@ def test_the_fields_that_models_read_are_declared():
     read = set().union(*(_core.model_fields(name) for name in _core.model_names()))
     declared = fields_of(Stage.MODEL)
     assert read <= declared
-    assert declared - read <= fields_of(Stage.MEMORY) | fields_of(Stage.INTERVAL)
+    earlier = fields_of(Stage.MEMORY) | fields_of(Stage.INTERVAL)
+    assert declared - read <= earlier | {"dram_efficiency"}  # which comes with the bandwidth
 
 
 WORDS = ("ways", "bypassed", "write_back", "write_through", "no_allocate", "fetch_on_write", "fifo")
@@ -35,6 +38,7 @@ WORDS += (
     "per_lane",
     "awaited",
     "last_transfer",
+    "issue_to_issue",
 )
 
 
@@ -43,7 +47,7 @@ def changed(gpu, field):
     value = getattr(gpu, field)
     others = WORDS if isinstance(value, str) else ((40,),)
     if not isinstance(value, (str, tuple)):
-        others = (2 * value, value // 2, value + 32, value + 1024, 1)
+        others = (2 * value, value // 2, value + 32, value + 1024, 1, 0.5)
     for other in others:
         try:
             found = gpu.replace(**{field: other})
@@ -58,7 +62,7 @@ def changed(gpu, field):
     ("stage", "config"),
     [
         (Stage.MEMORY, memory_config),
-        (Stage.INTERVAL, lambda gpu: to_core(gpu, Stage.INTERVAL)),
+        (Stage.INTERVAL, lambda gpu: (to_core(gpu, Stage.INTERVAL), gpu.latency_counts)),
         (Stage.MODEL, _parameters),
         (Stage.TIMING, simulator_config),
     ],
