@@ -25,6 +25,11 @@ import pandas as pd
 from hardware_suites import SUITES, evaluate, pictures, tables
 
 PAGE = pages.DOCS / "quality" / "hardware.md"
+#: Warp instructions of the longest launch that is simulated, about, by set: some minutes each.
+LARGEST = {
+    **dict.fromkeys(("microbenchmarks", "rodinia"), 2e6),
+    **{"h100": 4e6, "accelwattch": 1.5e7, "pmpp": 2e6, "kpp": 4e6},
+}
 #: Columns of predictions that are texts; an empty one is no missing value.
 TEXTS = (
     *("reason", "setting", "flag", "profiler", "kernel_index", "kernel", "model", "state", "code"),
@@ -48,7 +53,8 @@ def predictions(arguments: argparse.Namespace) -> pd.DataFrame:
 def evaluated(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
     """Return the same of one set, simulated and predicted."""
     rows = SUITES[name](arguments.reference)
-    wanted = [row for row in rows if not evaluate.why_not(row, arguments.largest)]
+    largest = arguments.largest or LARGEST[name]
+    wanted = [row for row in rows if not evaluate.why_not(row, largest)]
     tasks = evaluate.tasks_of(wanted, arguments.code, arguments.cache)
     start = time.perf_counter()
     if arguments.processes == 1:
@@ -57,7 +63,7 @@ def evaluated(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
         results = list(pages.in_processes(evaluate.evaluated, tasks, arguments.processes))
     seconds = time.perf_counter() - start
     print(f"{name}: {len(tasks)} programs in {seconds:.0f} s", file=sys.stderr, flush=True)
-    times = evaluate.rows_with_times(rows, results, arguments.code, arguments.largest)
+    times = evaluate.rows_with_times(rows, results, arguments.code, largest)
     return times.assign(set=name)
 
 
@@ -69,7 +75,9 @@ def main() -> None:
         "--only", nargs="+", choices=SUITES, default=list(SUITES), help="these sets"
     )
     parser.add_argument(
-        "--largest", type=float, default=2e6, help="warp instructions of a launch, about"
+        "--largest",
+        type=float,
+        help="warp instructions of a launch, about; by default another number for each set",
     )
     parser.add_argument(
         "--code",

@@ -330,3 +330,96 @@ extern "C" __global__ void diffusion(float rate, int rows, int columns, long cel
   to_east[cell] = e;
   coefficient[cell] = c;
 }
+
+// ---- cosine transform, a thread per element, with the matrix in constant memory ----
+
+__constant__ float cosines[64];
+
+extern "C" __global__ void cosine_plain(float* out, int width, cudaTextureObject_t image) {
+  __shared__ float tile[64];
+  __shared__ float half[64];
+  const int tx = threadIdx.x;
+  const int ty = threadIdx.y;
+  const int x = blockIdx.x * 8 + tx;
+  const int y = blockIdx.y * 8 + ty;
+  tile[ty * 8 + tx] = tex2D<float>(image, x + 0.5f, y + 0.5f);
+  __syncthreads();
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum += cosines[i * 8 + ty] * tile[i * 8 + tx];
+  half[ty * 8 + tx] = sum;
+  __syncthreads();
+  sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum += half[ty * 8 + i] * cosines[i * 8 + tx];
+  __syncthreads();
+  tile[ty * 8 + tx] = sum;
+  __syncthreads();
+  out[y * width + x] = tile[ty * 8 + tx];
+}
+
+// ---- searches in a B+ tree: a block per query, a thread per key of a node ----
+
+#define ORDER 256
+
+struct Node {
+  int place;
+  int children[ORDER + 1];
+  int keys[ORDER + 1];
+  bool is_leaf;
+  int count;
+};
+
+extern "C" __global__ void find_key(long height, const Node* nodes, long count, const int* records,
+                                    long* current, long* next, const int* keys, int* answers) {
+  const int slot = threadIdx.x;
+  const int query = blockIdx.x;
+  for (int level = 0; level < height; ++level) {
+    if (nodes[current[query]].keys[slot] <= keys[query] &&
+        nodes[current[query]].keys[slot + 1] > keys[query]) {
+      if (nodes[next[query]].children[slot] < count) {
+        next[query] = nodes[next[query]].children[slot];
+      }
+    }
+    __syncthreads();
+    if (slot == 0) current[query] = next[query];
+    __syncthreads();
+  }
+  if (nodes[current[query]].keys[slot] == keys[query]) {
+    answers[query] = records[nodes[current[query]].children[slot]];
+  }
+}
+
+extern "C" __global__ void find_range(long height, const Node* nodes, long count, long* current,
+                                      long* next, long* last, long* next_last, const int* from,
+                                      const int* to, int* first, int* length) {
+  const int slot = threadIdx.x;
+  const int query = blockIdx.x;
+  for (int level = 0; level < height; ++level) {
+    if (nodes[current[query]].keys[slot] <= from[query] &&
+        nodes[current[query]].keys[slot + 1] > from[query]) {
+      if (nodes[current[query]].children[slot] < count) {
+        next[query] = nodes[current[query]].children[slot];
+      }
+    }
+    if (nodes[last[query]].keys[slot] <= to[query] &&
+        nodes[last[query]].keys[slot + 1] > to[query]) {
+      if (nodes[last[query]].children[slot] < count) {
+        next_last[query] = nodes[last[query]].children[slot];
+      }
+    }
+    __syncthreads();
+    if (slot == 0) {
+      current[query] = next[query];
+      last[query] = next_last[query];
+    }
+    __syncthreads();
+  }
+  if (nodes[current[query]].keys[slot] == from[query]) {
+    first[query] = nodes[current[query]].children[slot];
+  }
+  __syncthreads();
+  if (nodes[last[query]].keys[slot] == to[query]) {
+    length[query] = nodes[last[query]].children[slot] - first[query] + 1;
+  }
+}

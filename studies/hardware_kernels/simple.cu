@@ -1,26 +1,31 @@
-// The sixteen simple kernels of the set kernel-performance-prediction.
+// The simple kernels of the set kernel-performance-prediction. What they only read is restricted,
+// so that Maxwell's L1 may hold it.
 
-extern "C" __global__ void add(const float* a, const float* b, float* c, int n) {
+extern "C" __global__ void add(const float* __restrict__ a, const float* __restrict__ b, float* c,
+                               int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];
 }
 
-extern "C" __global__ void saxpy(const float* a, const float* b, float* c, float alpha, int n) {
+extern "C" __global__ void saxpy(const float* __restrict__ a, const float* __restrict__ b, float* c,
+                                 float alpha, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = alpha * a[i] + b[i];
 }
 
-extern "C" __global__ void strided_copy(const float* in, float* out, int n, int stride) {
+extern "C" __global__ void strided_copy(const float* __restrict__ in, float* out, int n,
+                                        int stride) {
   int i = (blockIdx.x * blockDim.x + threadIdx.x) * stride;
   if (i < n) out[i] = in[i];
 }
 
-extern "C" __global__ void gather(const float* in, const int* index, float* out, int n) {
+extern "C" __global__ void gather(const float* __restrict__ in, const int* __restrict__ index,
+                                  float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[index[i]];
 }
 
-extern "C" __global__ void reduce_sum(const float* in, float* out, int n) {
+extern "C" __global__ void reduce_sum(const float* __restrict__ in, float* out, int n) {
   extern __shared__ float part[];
   unsigned t = threadIdx.x;
   unsigned i = blockIdx.x * blockDim.x * 2 + t;
@@ -36,7 +41,8 @@ extern "C" __global__ void reduce_sum(const float* in, float* out, int n) {
   if (t == 0) out[blockIdx.x] = part[0];
 }
 
-extern "C" __global__ void dot(const float* a, const float* b, float* out, int n) {
+extern "C" __global__ void dot(const float* __restrict__ a, const float* __restrict__ b, float* out,
+                               int n) {
   extern __shared__ float part[];
   unsigned t = threadIdx.x;
   unsigned i = blockIdx.x * blockDim.x * 2 + t;
@@ -52,7 +58,7 @@ extern "C" __global__ void dot(const float* a, const float* b, float* out, int n
   if (t == 0) out[blockIdx.x] = part[0];
 }
 
-extern "C" __global__ void histogram(const unsigned* in, unsigned* bins, int n) {
+extern "C" __global__ void histogram(const unsigned* __restrict__ in, unsigned* bins, int n) {
   __shared__ unsigned own[256];
   own[threadIdx.x] = 0;
   __syncthreads();
@@ -62,7 +68,8 @@ extern "C" __global__ void histogram(const unsigned* in, unsigned* bins, int n) 
   atomicAdd(&bins[threadIdx.x], own[threadIdx.x]);
 }
 
-extern "C" __global__ void product_naive(const float* a, const float* b, float* c, int n) {
+extern "C" __global__ void product_naive(const float* __restrict__ a, const float* __restrict__ b,
+                                         float* c, int n) {
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   if (row < n && column < n) {
@@ -72,7 +79,8 @@ extern "C" __global__ void product_naive(const float* a, const float* b, float* 
   }
 }
 
-extern "C" __global__ void product_tiled(const float* a, const float* b, float* c, int n) {
+extern "C" __global__ void product_tiled(const float* __restrict__ a, const float* __restrict__ b,
+                                         float* c, int n) {
   __shared__ float tile_a[32][32];
   __shared__ float tile_b[32][32];
   int row = blockIdx.y * 32 + threadIdx.y;
@@ -91,13 +99,15 @@ extern "C" __global__ void product_tiled(const float* a, const float* b, float* 
   if (row < n && column < n) c[row * n + column] = sum;
 }
 
-extern "C" __global__ void transpose_direct(const float* in, float* out, int rows, int columns) {
+extern "C" __global__ void transpose_direct(const float* __restrict__ in, float* out, int rows,
+                                            int columns) {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
   int y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x < columns && y < rows) out[x * rows + y] = in[y * columns + x];
 }
 
-extern "C" __global__ void transpose_shared(const float* in, float* out, int rows, int columns) {
+extern "C" __global__ void transpose_shared(const float* __restrict__ in, float* out, int rows,
+                                            int columns) {
   __shared__ float tile[32][33];
   int x = blockIdx.x * 32 + threadIdx.x;
   int y = blockIdx.y * 32 + threadIdx.y;
@@ -109,7 +119,8 @@ extern "C" __global__ void transpose_shared(const float* in, float* out, int row
 }
 
 template <int K>
-__device__ void convolve(const float* in, const float* weights, float* out, int height, int width) {
+__device__ void convolve(const float* __restrict__ in, const float* __restrict__ weights,
+                         float* out, int height, int width) {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
   int y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x >= width - K + 1 || y >= height - K + 1) return;
@@ -122,12 +133,14 @@ __device__ void convolve(const float* in, const float* weights, float* out, int 
   out[y * (width - K + 1) + x] = sum;
 }
 
-extern "C" __global__ void convolve_3(const float* in, const float* weights, float* out, int height,
+extern "C" __global__ void convolve_3(const float* __restrict__ in,
+                                      const float* __restrict__ weights, float* out, int height,
                                       int width) {
   convolve<3>(in, weights, out, height, width);
 }
 
-extern "C" __global__ void convolve_7(const float* in, const float* weights, float* out, int height,
+extern "C" __global__ void convolve_7(const float* __restrict__ in,
+                                      const float* __restrict__ weights, float* out, int height,
                                       int width) {
   convolve<7>(in, weights, out, height, width);
 }
@@ -136,7 +149,8 @@ extern "C" __global__ void hot_counter(unsigned* counter, int iterations) {
   for (int i = 0; i < iterations; ++i) atomicAdd(counter, 1u);
 }
 
-extern "C" __global__ void add_divergent(const float* a, const float* b, float* c, int n) {
+extern "C" __global__ void add_divergent(const float* __restrict__ a, const float* __restrict__ b,
+                                         float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   if (threadIdx.x % 2 == 0) {

@@ -17,6 +17,9 @@ GPUS = {
     "NVIDIA TITAN V": "titan-v",
     "NVIDIA GeForce GTX TITAN X": "titan-x-maxwell",
 }
+#: Launches follow each other in this many microseconds at best on a card where that is long; rows of
+#: less than twice as much are flagged. The others' are flagged by the source.
+LEAST_US = {"rtx4070": 8.5}
 _VECTORS = ("add", "saxpy", "gather", "add_divergent", "histogram", "reduce_sum", "dot")
 _INSTRUCTIONS = (16, 16, 18, 300, 30, 60, 60)
 BLOCK = 256
@@ -121,17 +124,20 @@ def _run_of(application: str) -> Run | None:
 
 
 def _row(each: dict[str, Any], clocks: dict[str, float]) -> Row:
-    run = _run_of(each["application"])
+    run, gpu = _run_of(each["application"]), GPUS[each["gpu"]]
+    flags = [each["flag"]] if each["flag"] else []
+    if each["measured"] * 1000 < 2 * LEAST_US.get(gpu, 0):
+        flags.append("caution:below_twice_the_least_time")
     return Row(
         suite="kpp",
-        gpu=GPUS[each["gpu"]],
+        gpu=gpu,
         application=each["application"],
         kernel_index=each["kernel_index"],
         kernel=each["kernel"],
         metric=each["metric"],
         measured=each["measured"] * 1000,
         unit="us",
-        flag=each["flag"],
+        flag=";".join(flags),
         settings=(Setting("repeated", clocks[each["gpu"]]),),
         run=run,
         reason="" if run else "no kernel",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+import warpstack as ws
+
 from .program import KERNELS, Bench, Launches, program, up
 from .row import Row, Run, Setting, read
 
@@ -104,8 +106,79 @@ def diffusion(bench: Bench, rows: int, columns: int) -> Launches:
     )
 
 
+@program(_SOURCE, lambda side: side * side / 32 * 90)
+def cosine_plain(bench: Bench, side: int) -> Launches:
+    """Transform tiles of 8 x 8 read as a texture, a thread per element."""
+    frequency, place = np.arange(8)[:, None], np.arange(8)
+    matrix = np.cos(np.pi * (2 * place + 1) * frequency / 16) / 2
+    matrix[0] /= np.sqrt(2)
+    bench.module.symbol("cosines", np.float32).copy_from(matrix.T.ravel().astype(np.float32))
+    image, out = ws.cuda.texture(bench.random(side, side)), bench.zeros(side, side)
+    yield bench.launch("cosine_plain", (side // 8, side // 8), (8, 8), out, side, image)
+
+
+#: A node of the tree as the kernels have it.
+ORDER = 256
+NODE = np.dtype(
+    [
+        *(("place", np.int32), ("children", np.int32, ORDER + 1), ("keys", np.int32, ORDER + 1)),
+        *(("is_leaf", np.int32), ("count", np.int32)),
+    ]
+)
+#: Keys of a node: insertions in ascending order leave nodes half full.
+FILL = ORDER // 2
+
+
+def tree_of(keys: int) -> np.ndarray:
+    """Return a B+ tree of the numbers below `keys`, root first, two levels above its leaves."""
+    leaves = up(keys, FILL)
+    inner = up(leaves, FILL)
+    nodes = np.zeros(1 + inner + leaves, NODE)
+    nodes["keys"] = np.iinfo(np.int32).max
+    nodes["place"] = np.arange(len(nodes))
+
+    def fill(number: int, first: int, values: np.ndarray) -> None:
+        """Give a node its children, from `first` on, and their least keys."""
+        nodes["keys"][number, : len(values)] = values
+        nodes["children"][number, : len(values)] = first + np.arange(len(values))
+        nodes["count"][number] = len(values)
+
+    starts = np.arange(leaves) * FILL
+    fill(0, 1, starts[::FILL])
+    for number in range(inner):
+        fill(1 + number, 1 + inner + number * FILL, starts[number * FILL : (number + 1) * FILL])
+    for number in range(leaves):
+        own = np.arange(number * FILL, min((number + 1) * FILL, keys))
+        fill(1 + inner + number, int(own[0]), own)
+    nodes["is_leaf"][1 + inner :] = 1
+    return nodes
+
+
+@program(_SOURCE, lambda keys, queries, ranges: queries * 8 * (160 if ranges else 90))
+def tree(bench: Bench, keys: int, queries: int, ranges: int) -> Launches:
+    """Search for keys, or for ranges of keys, in a B+ tree."""
+    nodes = tree_of(keys)
+    rng = np.random.default_rng(1)
+    start = rng.integers(0, keys - 1000, queries, np.int32)
+    given = bench.device.array(nodes.view(np.uint8).view(np.int32))
+    names = 4 if ranges else 2
+    places = [bench.zeros(queries, dtype=np.int64) for _ in range(names)]
+    low, high = bench.device.array(start), bench.device.array(start + 1000)
+    first, length = (bench.zeros(queries, dtype=np.int32) for _ in range(2))
+    head = (np.int64(2), given, np.int64(keys))
+    if ranges:
+        arguments = (*head, *places, low, high, first, length)
+        yield bench.launch("find_range", queries, ORDER, *arguments)
+    else:
+        records = bench.device.array(np.arange(keys, dtype=np.int32))
+        yield bench.launch("find_key", queries, ORDER, *head, records, *places, low, first)
+
+
 #: The run of each kernel, by the first word of the application and its number, and the launches.
 _RUNS: dict[tuple[str, int], tuple[Run, tuple[int, ...]]] = {
+    ("b+tree-rodinia-3.1", 0): (Run.of("tree", keys=10**6, queries=6000, ranges=1), (0,)),
+    ("b+tree-rodinia-3.1", 1): (Run.of("tree", keys=10**6, queries=10**4, ranges=0), (0,)),
+    ("dct8x8", 0): (Run.of("cosine_plain", side=512), (0,)),
     ("backprop-rodinia-3.1", 0): (Run.of("training", inputs=65536), (0,)),
     ("backprop-rodinia-3.1", 1): (Run.of("training", inputs=65536), (1,)),
     ("srad_v1-rodinia-3.1", 0): (Run.of("diffusion", rows=502, columns=458), (0,)),

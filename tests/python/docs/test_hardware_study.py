@@ -13,7 +13,7 @@ import warpstack as ws
 
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
 sys.path.insert(0, str(STUDIES))
-from hardware_suites import SUITES, evaluate, tables  # noqa: E402
+from hardware_suites import SUITES, evaluate, samples, tables  # noqa: E402
 from hardware_suites.program import KERNELS, PROGRAMS, Bench  # noqa: E402
 from hardware_suites.row import Run  # noqa: E402
 
@@ -138,11 +138,39 @@ def test_kernels_of_samples(bench):
     expected = dctn(blocks, axes=(2, 3), norm="ortho").transpose(0, 2, 1, 3).reshape(32, 64)
     assert np.allclose(np.asarray(out), expected, atol=1e-5)
 
+    frequency = np.arange(8)[:, None]
+    matrix = np.cos(np.pi * (2 * np.arange(8) + 1) * frequency / 16) / 2
+    matrix[0] /= np.sqrt(2)
+    b.module.symbol("cosines", np.float32).copy_from(matrix.T.ravel().astype(np.float32))
+    texture = ws.cuda.texture(b.device.array(image))
+    b.launch("cosine_plain", (8, 4), (8, 8), out, 64, texture)
+    assert np.allclose(np.asarray(out), expected, atol=1e-5)
+
     data = np.random.default_rng(3).integers(0, 256, 16 * 200, np.uint8)
     words = b.device.array(data.view(np.uint32))
     counts = b.zeros(2, 64, dtype=np.uint32)
     b.launch("histogram_64", 2, 64, counts, words, np.uint32(200))
     assert np.array_equal(np.asarray(counts).sum(axis=0), np.bincount(data >> 2, minlength=64))
+
+
+@needs_compiler
+def test_searches_in_a_tree_of_samples(bench):
+    b = bench("samples.cu")
+    keys = 40_000
+    given = b.device.array(samples.tree_of(keys).view(np.uint8).view(np.int32))
+    wanted = np.array([0, 127, 128, 16_384, 39_999 - 500], np.int32)
+    queries, ends = b.device.array(wanted), b.device.array(wanted + 500)
+    places = [b.zeros(5, dtype=np.int64) for _ in range(4)]
+    first, length = (b.zeros(5, dtype=np.int32) for _ in range(2))
+    head = (np.int64(2), given, np.int64(keys))
+    b.launch("find_range", 5, samples.ORDER, *head, *places, queries, ends, first, length)
+    assert np.array_equal(np.asarray(first), wanted)
+    assert set(np.asarray(length).tolist()) == {501}
+
+    records = b.device.array(2 * np.arange(keys, dtype=np.int32))
+    places = [b.zeros(5, dtype=np.int64) for _ in range(2)]
+    b.launch("find_key", 5, samples.ORDER, *head, records, *places, queries, first)
+    assert np.array_equal(np.asarray(first), 2 * wanted)
 
 
 @needs_compiler
@@ -200,6 +228,8 @@ SMALL = {
     "walsh_global": {"log2": 14},
     "cosine": {"side": 64},
     "normal": {"n": 40_000},
+    "cosine_plain": {"side": 64},
+    "tree": {"keys": 40_000, "queries": 20, "ranges": 1},
     "diffusion": {"rows": 40, "columns": 50},
     "training": {"inputs": 1024},
     "course_add": {"n": 64, "columns": 1},
