@@ -21,7 +21,7 @@ GPUS = {
 #: less than twice as much are flagged. The others' are flagged by the source.
 LEAST_US = {"rtx4070": 8.5}
 _VECTORS = ("add", "saxpy", "gather", "add_divergent", "histogram", "reduce_sum", "dot")
-_INSTRUCTIONS = (16, 16, 18, 300, 30, 60, 60)
+_INSTRUCTIONS = (16, 16, 18, 480, 30, 60, 60)
 BLOCK = 256
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from warpstack.plot import sheet
 
 from .evaluate import SIMULATOR
-from .tables import OURS, plain
+from .tables import ASKED, OURS, plain
 
 #: Half the width of the band, as a share of the measured time.
 BAND = 0.25
@@ -28,7 +29,7 @@ def save(rows: pd.DataFrame, folder: Path) -> None:
 
 def draw(found: pd.DataFrame) -> Figure:
     """Draw a panel per set: time predicted over time measured, a colour per GPU."""
-    suites = list(found["suite"].unique())
+    suites = [suite for suite in ASKED if suite in set(found["suite"])]
     lines = -(-len(suites) // COLUMNS)
     figure = Figure(figsize=(10, 3.4 * lines), layout="constrained")
     axes = np.atleast_1d(figure.subplots(lines, COLUMNS, squeeze=False)).ravel()
@@ -44,8 +45,16 @@ def draw(found: pd.DataFrame) -> Figure:
         )
         ax.plot(ends, ends, color="0.4", lw=0.8)
         ax.fill_between(ends, ends * (1 - BAND), ends * (1 + BAND), color="0.85", zorder=0)
-        ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=suite)
-        ax.set(xlabel="measured (µs)", ylabel="predicted (µs)")
+        ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+        ax.set_title(suite, fontsize=sheet.TITLE)
+        ax.set_xlabel("measured (µs)", fontsize=sheet.LABEL)
+        ax.set_ylabel("predicted (µs)", fontsize=sheet.LABEL)
+        subs = (1, 2, 5) if ends[1] < 100 * ends[0] else (1,)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=subs))
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_locator(NullLocator())
+            axis.set_tick_params(labelsize=sheet.TEXT)
         ax.legend(fontsize=sheet.TINY, frameon=False)
         sheet.open_frame(ax)
     for ax in axes[len(suites) :]:

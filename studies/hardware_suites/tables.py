@@ -86,14 +86,15 @@ def _count(found: pd.DataFrame) -> int:
 
 def summary(rows: pd.DataFrame) -> str:
     """Return the mean absolute errors of time by suite against what is asked for, as Markdown."""
-    found = plain(rows)
+    found = evaluated(rows)
+    found = found[found["harmless"] & found["is_time"]]
     cells = []
     for suite, (simulator, ours) in ASKED.items():
-        one = found[found["suite"] == suite]
-        if len(one):
-            asked = [f"{each} %" if each else "-" for each in (simulator, ours)]
+        asked = [f"{each} %" if each else "-" for each in (simulator, ours)]
+        for setting, one in found[found["suite"] == suite].groupby("setting", sort=False):
+            label = ", ".join(each for each in (suite, str(setting)) if each)
             means = [_percent(value) for value in _means(one).values()]
-            cells.append([suite, str(_count(one)), *asked, *means])
+            cells.append([label, str(_count(one)), *asked, *means])
     head = ["set", "rows", "asked, simulator", f"asked, {OURS}", *ALL]
     return pages.markdown_of_texts(head, cells)
 
