@@ -98,7 +98,7 @@ def _results(app: ws.App, gpu: ws.Gpu, *, flush: bool) -> list[pd.DataFrame]:
 
 
 def evaluated(task: Task) -> pd.DataFrame:
-    """Return a row per condition, launch and model; none where the GPU cannot run the program."""
+    """Return a row per condition, launch and model."""
     app = traced(task.run, task.code, task.cache)
     found: dict[Condition, list[pd.DataFrame]] = {}
     places = {(condition.gpu, condition.ghz) for condition in task.conditions}
