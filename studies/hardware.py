@@ -47,7 +47,8 @@ def predictions(arguments: argparse.Namespace) -> pd.DataFrame:
             known = pd.concat([known, evaluated(name, arguments)], ignore_index=True)
             if arguments.keep:
                 known.to_csv(arguments.keep, index=False, float_format="%.6g")
-    return known[known["set"].isin(arguments.only)].fillna(dict.fromkeys(TEXTS, ""))
+    ordered = pd.concat([known[known["set"] == name] for name in SUITES if name in arguments.only])
+    return ordered.fillna(dict.fromkeys(TEXTS, ""))
 
 
 def evaluated(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
