@@ -42,8 +42,9 @@ RATIO_SUITES = ("pmpp, cold", "pmpp, batch", "kpp")
 WORST = 10
 #: Of these, of one kernel on one card.
 MOST_ALIKE = 2
-#: Why rows are far off, where it is known: patterns of suite, GPU and kernel, and the cause.
-CAUSES: tuple[tuple[str, str, str, str], ...] = ()
+#: Why rows are far off, where it is known: a pattern of what `described` says of a row, and the cause; the
+#: first that matches counts.
+CAUSES: tuple[tuple[str, str], ...] = ()
 
 
 def plain(rows: pd.DataFrame) -> pd.DataFrame:
@@ -176,13 +177,16 @@ def _short(row: pd.Series) -> str:
     return " ".join(kept)
 
 
+def described(row: pd.Series) -> str:
+    """Return a row's set, GPU, kernel, application and launch as a text for patterns."""
+    names = ("suite", "gpu", "kernel", "application")
+    return " | ".join([*(str(row[name]) for name in names), f"launch {row['kernel_index']}"])
+
+
 def cause(row: pd.Series) -> str:
     """Return why a row is far off, where it is known."""
-    for suite, gpu, kernel, text in CAUSES:
-        pairs = ((suite, row["suite"]), (gpu, row["gpu"]), (kernel, row["kernel"]))
-        if all(fnmatch.fnmatch(value, pattern) for pattern, value in pairs):
-            return text
-    return ""
+    text = described(row)
+    return next((why for pattern, why in CAUSES if fnmatch.fnmatchcase(text, pattern)), "")
 
 
 def left_out(rows: pd.DataFrame) -> str:

@@ -324,7 +324,7 @@ def test_ratios_are_of_pairs_of_rows():
 
 
 def test_worst_rows_and_rows_left_out(monkeypatch):
-    causes = (("kpp", "rtx*", "add", "a reason"),)
+    causes = (("kpp | rtx* | add |*| launch 0", "a reason"), ("*n=2*", "another"))
     monkeypatch.setattr(tables, "CAUSES", causes)
     lines = tables.worst(predictions()).splitlines()[2:]
     assert [line.split(" | ")[3] for line in lines] == ["add n=2", "dot n=1", "add n=1"]
