@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +193,12 @@ _RUNS: dict[tuple[str, int], tuple[Run, tuple[int, ...]]] = {
 }
 
 
+def _plain(name: str) -> str:
+    """Return the name of a function that a mangled name begins with; of a longer one its beginning."""
+    found = re.match(r"_Z(\d+)(\w+)", name)
+    return found[2][: int(found[1])] if found else name[:40]
+
+
 def rows(reference: Path) -> list[Row]:
     """Return the rows of elapsed cycles of this set."""
     return [row for row, metric, _ in counters(reference) if metric == "elapsed_cycles"]
@@ -208,7 +215,7 @@ def counters(reference: Path) -> list[tuple[Row, str, float]]:
             gpu=GPU,
             application=each["application"],
             kernel_index=each["kernel_index"],
-            kernel=each["kernel"][:60],
+            kernel=_plain(each["kernel"]),
             metric=each["metric"],
             measured=each["measured"],
             unit="cycles",
