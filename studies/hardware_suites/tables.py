@@ -206,13 +206,17 @@ def left_out(rows: pd.DataFrame) -> str:
 
 # ---- counters ----
 
-#: Our counters that stand for measured ones, by the source of the latter.
+#: Of the GV100 those of L1 and L2 are measured as hits and misses.
+_SECTORS = tuple((level, kind) for level in ("l1", "l2", "dram") for kind in ("read", "write"))
+
+#: Our counters that stand for measured ones.
 _COUNTERS = {
-    "inst_executed": ("instructions",),
-    "l2_tex_read_transactions": ("l2_read_sectors",),
-    "l2_tex_write_transactions": ("l2_write_sectors",),
-    "dram_read_sectors": ("dram_read_sectors",),
-    "dram_write_sectors": ("dram_write_sectors",),
+    "inst_executed": "instructions",
+    "l2_tex_read_transactions": "l2_read_sectors",
+    "l2_tex_write_transactions": "l2_write_sectors",
+    **{f"{level}_{kind}_sectors": f"{level}_{kind}_sectors" for level, kind in _SECTORS},
+    "l1_read_hits": "l1_read_sector_hits",
+    "l2_read_hits": "l2_read_sector_hits",
 }
 
 
@@ -227,7 +231,7 @@ def counters(rows: pd.DataFrame, reference: Path) -> str:
     for row, metric, value in measured:
         place = (row.suite, row.gpu, row.application, row.kernel_index)
         if metric in _COUNTERS and place in known.index:
-            ours = sum(float(known.loc[place, name]) for name in _COUNTERS[metric])
+            ours = float(known.loc[place, _COUNTERS[metric]])
             error = ours / value - 1 if value else float(ours > 0)
             lines.setdefault((row.suite, row.gpu, metric), []).append(error)
     cells = [
@@ -242,13 +246,13 @@ def counters(rows: pd.DataFrame, reference: Path) -> str:
 
 
 def _gv100_counters(reference: Path) -> list[tuple[Row, str, float]]:
-    """Return the GV100's counters, with hits and misses added up to what L1 asks L2 for."""
+    """Return the GV100's counters, with hits and misses added up."""
     found = samples.counters(reference)
     values = {(row.application, row.kernel_index, metric): value for row, metric, value in found}
     more = []
     for row, metric, value in found:
-        for kind in ("read", "write"):
-            if metric == f"l2_{kind}_hits":
-                misses = values[row.application, row.kernel_index, f"l2_{kind}_misses"]
-                more.append((row, f"l2_tex_{kind}_transactions", value + misses))
+        for level, kind in _SECTORS:
+            if metric == f"{level}_{kind}_hits":
+                misses = values[row.application, row.kernel_index, f"{level}_{kind}_misses"]
+                more.append((row, f"{level}_{kind}_sectors", value + misses))
     return [*found, *more]
