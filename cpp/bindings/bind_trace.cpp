@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -48,6 +49,21 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
   table["executions"] = column_of<std::uint64_t>(
       trace.row_counts(), [](const trace::RowCounts& c) { return c.issued; });
   return table;
+}
+
+/// Warp instructions of each class that the units of a scheduler execute: all but memory accesses.
+py::dict unit_instructions(const trace::KernelTrace& trace) {
+  std::array<std::uint64_t, trace::num_op_classes> counts{};
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    if (instruction.is_memory()) continue;
+    counts[static_cast<std::size_t>(instruction.op_class)] += trace.row_counts()[row].issued;
+  }
+  py::dict result;
+  for (const trace::OpClass op_class : values_of<trace::OpClass>) {
+    result[py::str(std::string(name_of(op_class)))] = counts[static_cast<std::size_t>(op_class)];
+  }
+  return result;
 }
 
 /// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
@@ -310,6 +326,7 @@ void bind_trace(py::module_& module) {
              return t.num_thread_instructions(python_interrupt());
            })
       .def("instruction_table", &instruction_table)
+      .def("unit_instructions", &unit_instructions)
       .def("block_warps",
            [](const trace::KernelTrace& t, std::size_t block) {
              if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");

@@ -102,16 +102,24 @@ std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
   return nobody;
 }
 
+std::size_t TimedSchedule::last_ready() const {
+  for (std::size_t word = ready_.size(); word-- > 0;) {
+    if (ready_[word] == 0) continue;
+    return word * 64 + 63 - static_cast<std::size_t>(std::countl_zero(ready_[word]));
+  }
+  return nobody;
+}
+
 std::size_t TimedSchedule::choose() const {
   if (has_issued_ && order_.scheduler != gpu::Scheduler::oldest) {
     const std::size_t last = warps_[issued_]->place;
-    if (order_.scheduler == gpu::Scheduler::gto) {
+    if (order_.scheduler != gpu::Scheduler::lrr) {
       if (ready_[last / 64] >> last % 64 & 1) return last;
     } else if (const std::size_t found = first_ready_from(last + 1); found != nobody) {
       return found;
     }
   }
-  return first_ready_from(0);
+  return order_.scheduler == gpu::Scheduler::gty ? last_ready() : first_ready_from(0);
 }
 
 const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {

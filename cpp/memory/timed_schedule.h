@@ -168,6 +168,7 @@ class TimedSchedule {
   /// Place in ages_ of the warp that issues next of those that are ready.
   [[nodiscard]] std::size_t choose() const;
   [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
+  [[nodiscard]] std::size_t last_ready() const;
   void make_ready(std::uint32_t warp, std::vector<InstructionCounters>* per_row);
   void wait_until(ReferenceCycle ready, std::uint32_t place);
   void wake_until(ReferenceCycle now);

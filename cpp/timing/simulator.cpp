@@ -28,7 +28,7 @@ class SimulatedGpu {
         options_(options),
         l2_(l2),
         rows_(trace, config),
-        blocks_(trace),
+        dispatcher_(trace, config),
         pipeline_latency_(to_ticks(std::ceil(config.l1_latency) - 1)),
         l2_latency_(to_ticks(config.l2_latency)),
         num_sms_(static_cast<std::uint32_t>(
@@ -51,7 +51,7 @@ class SimulatedGpu {
       sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
                         result_.totals, result_.traffic);
     }
-    launch();
+    add_places();
     next_sample_ = options.sample_cycles > 0 ? 0 : never;
   }
 
@@ -105,7 +105,7 @@ class SimulatedGpu {
     return slice / (config_.memory.l2.slices / config_.dram_channels);
   }
   [[nodiscard]] bool done() const {
-    return blocks_.empty() && packets_.size() == 0 &&
+    return dispatcher_.empty() && packets_.size() == 0 &&
            std::ranges::all_of(sms_, [](const Sm& sm) { return sm.resident_warps() == 0; });
   }
   [[nodiscard]] std::uint64_t instructions() const {
@@ -114,27 +114,22 @@ class SimulatedGpu {
     return count;
   }
 
-  /// Gives the SMs one block each in turn until they are full.
-  void launch() {
-    bool has_launched = true;
-    while (has_launched) {
-      has_launched = false;
-      for (Sm& sm : sms_) {
-        if (blocks_.empty() || !sm.has_room()) continue;
-        sm.launch(blocks_.take(), 0);
-        has_launched = true;
-      }
+  /// The SMs take one block each in turn until they are full.
+  void add_places() {
+    const std::size_t places = sms_.empty() ? 0 : sms_.front().places();
+    for (std::size_t place = 0; place < places; ++place) {
+      for (std::uint32_t sm = 0; sm < num_sms_; ++sm) dispatcher_.add_place(sm, 0);
     }
-    sms_next_ = sms_.empty() ? never : 0;
   }
 
   [[nodiscard]] Ticks next_instant() const {
-    const Ticks sms = sms_next_ >= never ? never : sms_next_ * ticks_per_cycle;
-    return std::min(
-        {sms, request_network_.next(), slices_next_, channels_next_, reply_network_.next()});
+    const Cycle sms = std::min(sms_next_, dispatcher_.next());
+    return std::min({sms >= never ? never : sms * ticks_per_cycle, request_network_.next(),
+                     slices_next_, channels_next_, reply_network_.next()});
   }
 
   void step(Ticks now) {
+    if (dispatcher_.next() < never && dispatcher_.next() * ticks_per_cycle == now) start_blocks();
     if (sms_next_ < never && sms_next_ * ticks_per_cycle == now) step_sms();
     if (request_network_.next() == now) step_requests(now);
     if (slices_next_ == now) step_slices(now);
@@ -142,11 +137,20 @@ class SimulatedGpu {
     if (reply_network_.next() == now) step_replies(now);
   }
 
+  void start_blocks() {
+    const Cycle now = dispatcher_.next();
+    while (const auto start = dispatcher_.start(now)) {
+      Sm& sm = sms_[start->sm];
+      sm.launch(start->block, now);
+      sms_next_ = std::min(sms_next_, sm.next());
+    }
+  }
+
   void step_sms() {
     const Cycle now = sms_next_;
     sms_next_ = never;
     for (Sm& sm : sms_) {
-      if (sm.next() == now) sm.step(blocks_);
+      if (sm.next() == now) sm.step(dispatcher_);
       sms_next_ = std::min(sms_next_, sm.next());
     }
   }
@@ -378,7 +382,7 @@ class SimulatedGpu {
   memory::Cache& l2_;
   SimulationResult result_;
   RowTable rows_;
-  BlockQueue blocks_;
+  Dispatcher dispatcher_;
   Ticks pipeline_latency_;  ///< of L1, of requests that are looked up after it
   Ticks l2_latency_;
   PacketPool packets_;

@@ -66,6 +66,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       has_control_(rows.has_control()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
+      warp_start_(to_ticks(config.warp_start_cycles)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
@@ -88,6 +89,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
 }
 
 void Sm::launch(std::uint32_t block, Cycle now) {
+  lose_until(now);
   const std::uint32_t block_slot = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[block_slot] = {};
@@ -96,20 +98,23 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   for (std::uint32_t w = 0; w < num_warps; ++w) {
     InstructionStream stream(rows_.trace(), rows_.flags(), rows_.is_memory(), {block, w});
     if (stream.done()) continue;
+    next_warp_start_ = std::max(next_warp_start_, now * ticks_per_cycle);
+    const Cycle start = cycle_at_or_after(next_warp_start_);
+    next_warp_start_ += warp_start_;
     Warp& warp = warps_[slot];
     warp.stream = std::move(stream);
     warp.block = block_slot;
     warp.is_resident = true;
     warp.is_at_barrier = warp.has_exited = false;
-    warp.barrier_until = 0;
-    warp.finish = now;
+    warp.barrier_until = start;
+    warp.finish = start;
     if (has_control_) {
       ++warp.number;
-      warp.stalls_until = now;
+      warp.stalls_until = start;
       control_barriers_.clear(slot);
     } else {
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
-      std::fill_n(register_ready_.begin() + first, num_registers_, now);
+      std::fill_n(register_ready_.begin() + first, num_registers_, start);
       std::fill_n(register_cause_.begin() + first, num_registers_,
                   static_cast<std::uint32_t>(StackComponent::dep));
     }
@@ -124,13 +129,18 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   next_ = std::min(next_, now);
 }
 
-void Sm::step(BlockQueue& blocks) {
-  const Cycle now = next_;
+void Sm::lose_until(Cycle now) {
   if (num_warps_ > 0 && now > last_ + 1) {
     lose(issue_slots_.before(now) - issue_slots_.before(last_ + 1), last_ + 1);
   }
+  last_ = now - 1;
+}
+
+void Sm::step(Dispatcher& dispatcher) {
+  const Cycle now = next_;
+  lose_until(now);
   deliver(now);
-  retire(now, blocks);
+  retire(now, dispatcher);
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
@@ -206,7 +216,7 @@ void Sm::complete_loads(Cycle now) {
   lsu_.completed().clear();
 }
 
-void Sm::retire(Cycle now, BlockQueue& blocks) {
+void Sm::retire(Cycle now, Dispatcher& dispatcher) {
   bool has_retired = false;
   std::erase_if(draining_, [&](std::uint32_t slot) {
     Warp& warp = warps_[slot];
@@ -219,12 +229,14 @@ void Sm::retire(Cycle now, BlockQueue& blocks) {
     if (--blocks_[warp.block].resident == 0) {
       free_blocks_.push_back(warp.block);
       std::ranges::sort(free_blocks_, std::greater<>());
+      dispatcher.free_place(index_, now);
     }
     return true;
   });
   if (!has_retired) return;
   std::erase_if(by_age_, [this](std::uint32_t slot) { return !warps_[slot].is_resident; });
-  while (has_room() && !blocks.empty()) launch(blocks.take(), now);
+  // Whoever had a place before this cycle has its block already.
+  while (const auto start = dispatcher.start(now)) launch(start->block, now);
 }
 
 bool Sm::can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const {

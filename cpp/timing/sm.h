@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "timing/control_barriers.h"
+#include "timing/dispatcher.h"
 #include "timing/instruction_stream.h"
 #include "timing/load_store_unit.h"
 #include "timing/warp_scheduler.h"
@@ -59,28 +60,8 @@ class RowTable {
   std::vector<std::uint16_t> registers_;
 };
 
-/// The thread blocks of a launch that no SM has taken yet, in trace order; blocks without
-/// instructions are passed over.
-class BlockQueue {
- public:
-  explicit BlockQueue(const trace::KernelTrace& trace) : trace_(trace) { skip(); }
-  [[nodiscard]] bool empty() const { return next_ == trace_.blocks().size(); }
-  std::uint32_t take() {
-    const std::uint32_t block = next_++;
-    skip();
-    return block;
-  }
-
- private:
-  void skip() {
-    while (!empty() && trace_.blocks().counts(next_).instructions == 0) ++next_;
-  }
-  const trace::KernelTrace& trace_;
-  std::uint32_t next_ = 0;
-};
-
-/// A streaming multiprocessor. In a cycle it takes the replies that have arrived, retires warps and
-/// takes new blocks, issues, and lets the load-store unit send one request.
+/// A streaming multiprocessor. In a cycle it takes the replies that have arrived, retires warps,
+/// takes the blocks that start in it, issues, and lets the load-store unit send one request.
 class Sm {
  public:
   Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
@@ -88,14 +69,15 @@ class Sm {
      PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
      TrafficCounters& counters);
 
-  [[nodiscard]] bool has_room() const { return !free_blocks_.empty(); }
-  /// Takes a thread block in this cycle.
+  /// Thread blocks that it can have at a time.
+  [[nodiscard]] std::size_t places() const { return blocks_.size(); }
+  /// Takes a thread block in this cycle, to whose step it has not come yet.
   void launch(std::uint32_t block, Cycle now);
 
   /// When it next has something to do.
   [[nodiscard]] Cycle next() const { return next_; }
-  /// The cycle next().
-  void step(BlockQueue& blocks);
+  /// The cycle next(), whose blocks the dispatcher starts.
+  void step(Dispatcher& dispatcher);
   /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
   void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
     arrivals_.push({packet, time});
@@ -150,7 +132,9 @@ class Sm {
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
-  void retire(Cycle now, BlockQueue& blocks);
+  void retire(Cycle now, Dispatcher& dispatcher);
+  /// Accounts for the issue slots of the cycles before this one, which nobody used.
+  void lose_until(Cycle now);
   void issue(Cycle now);
   [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
@@ -202,6 +186,7 @@ class Sm {
   std::size_t num_registers_;
   bool has_control_;
   Cycle barrier_latency_;
+  Ticks warp_start_;  ///< from the start of a warp to that of the next one
   PacketPool& packets_;
 
   LoadStoreUnit lsu_;
@@ -227,6 +212,7 @@ class Sm {
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;
 
+  Ticks next_warp_start_ = 0;
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
   CpiStack<std::int64_t> slots_;

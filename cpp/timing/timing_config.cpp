@@ -50,6 +50,9 @@ void TimingConfig::validate() const {
   positive("dram_queue_entries", dram_queue_entries);
   positive("dram_banks", dram_banks);
   for (const double value : latency.of_class) latency_of("a latency", value);
+  latency_of("block_interval_cycles", block_interval_cycles);
+  latency_of("block_replacement_ns", block_replacement_cycles);
+  latency_of("warp_start_cycles", warp_start_cycles);
   latency_of("shared_memory_latency", latency.shared_memory);
   latency_of("l1_latency", l1_latency);
   latency_of("l2_latency", l2_latency);

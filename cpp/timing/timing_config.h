@@ -82,6 +82,10 @@ struct TimingConfig {
   double l2_clock_ghz = 0;    ///< of the NoC and L2; 0: the SM clock
   double dram_clock_ghz = 0;  ///< 0: the clock of L2
 
+  double block_interval_cycles = 0;     ///< between the starts of two blocks on the whole GPU
+  double block_replacement_cycles = 0;  ///< from a block's end to the start of one in its place
+  double warp_start_cycles = 0;         ///< between the starts of two warps on an SM
+
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;  ///< warp instructions per cycle and SM
   std::uint32_t schedulers_per_sm = 1;

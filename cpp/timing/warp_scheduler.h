@@ -42,16 +42,16 @@ class WarpScheduler {
   /// issued; `nobody` without one.
   template <typename CanIssue>
   std::uint32_t pick(CanIssue can_issue) {
-    if (order_ == gpu::Scheduler::gto && last_warp_ != nobody && can_issue(last_warp_)) {
-      return last_warp_;
-    }
+    const bool is_greedy = order_ == gpu::Scheduler::gto || order_ == gpu::Scheduler::gty;
+    if (is_greedy && last_warp_ != nobody && can_issue(last_warp_)) return last_warp_;
     const std::size_t count = warps_.size();
     std::size_t first = 0;
     if (order_ == gpu::Scheduler::lrr) {
       while (first < count && warps_[first].age <= last_age_) ++first;
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const Entry& entry = warps_[first + i < count ? first + i : first + i - count];
+      const std::size_t turn = first + i < count ? first + i : first + i - count;
+      const Entry& entry = warps_[order_ == gpu::Scheduler::gty ? count - 1 - turn : turn];
       if (!can_issue(entry.warp)) continue;
       last_age_ = entry.age;
       last_warp_ = entry.warp;

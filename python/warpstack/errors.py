@@ -49,7 +49,7 @@ class UnusedOptionWarning(UserWarning):
 
 
 class UnmatchedWarning(UserWarning):
-    """Predictions without a reference, or references without a prediction."""
+    """Predictions and references without a counterpart, or of launches with another grid or block."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "PROVENANCE",
     "STACK",
     "STACK_COMPONENTS",
+    "TIME",
     "add_up",
     "as_records",
     "check_csv_numbers",
@@ -40,6 +41,8 @@ STACK_COMPONENTS = _core.STACK_COMPONENTS
 IDENTITY = ("kernel", "name", "gpu", "gpu_changes", "model")
 #: What it says.
 PERFORMANCE = ("instructions", "cycles", "ipc", "cpi")
+#: What a profiler would report, and how much of that is the launch.
+TIME = ("time_us", "launch_us")
 #: The parts of ``cpi``.
 STACK = tuple(f"cpi_{component}" for component in STACK_COMPONENTS)
 #: What it was made of.
@@ -97,30 +100,33 @@ def require(
 def add_up(rows: Mapping[str, Sequence[Any]] | pd.DataFrame) -> dict[str, Any]:
     """Add kernels up: return `PERFORMANCE` and `STACK` of columns that have those but ``ipc``.
 
-    IPC is the sum of instructions over the sum of cycles (MDM, Section III-C); CPI and its stack
-    are means weighted by instructions.
+    `TIME` is added up where the columns have it. IPC is the sum of instructions over the sum of
+    cycles (MDM, Section III-C); CPI and its stack are means weighted by instructions.
     """
     instructions = np.asarray(rows["instructions"])
     total, cycles = instructions.sum(), np.asarray(rows["cycles"]).sum()
     weight = instructions / total
     means = {name: (np.asarray(rows[name]) * weight).sum() for name in _MEANS}
-    return {"instructions": total, "cycles": cycles, "ipc": total / cycles, **means}
+    times = {name: np.asarray(rows[name]).sum() for name in TIME if name in rows}
+    return {"instructions": total, "cycles": cycles, **times, "ipc": total / cycles, **means}
 
 
 def totals(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Add kernels up as `add_up` does, those of each group of many.
 
-    The result has a row per group: the keys, ``kernels`` (their number), `PERFORMANCE` and `STACK`.
+    The result has a row per group: the keys, ``kernels`` (their number), `PERFORMANCE`, `TIME` where
+    the table has it, and `STACK`.
     """
     weighted = table.assign(
         **{name: table[name] * table["instructions"] for name in _MEANS}, kernels=1
     )
     groups = weighted.groupby(keys, sort=False, dropna=False)
-    result = groups[["kernels", "instructions", "cycles", *_MEANS]].sum().reset_index()
+    times = [name for name in TIME if name in table]
+    result = groups[["kernels", "instructions", "cycles", *times, *_MEANS]].sum().reset_index()
     for name in _MEANS:
         result[name] /= result["instructions"]
-    after_cycles = list(result.columns).index("cycles") + 1
-    result.insert(after_cycles, "ipc", result["instructions"] / result["cycles"])
+    place = list(result.columns).index("cpi")
+    result.insert(place, "ipc", result["instructions"] / result["cycles"])
     return result
 
 

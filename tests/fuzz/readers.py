@@ -131,6 +131,8 @@ _REFERENCES = [
     b'"GPU (0)","k(int*)",2,"gld_transactions","Loads",1,3,2\n',
     b'"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
     b'"0","1","k(int *)","gpu__time_duration.sum","nsecond","1,234"\n',
+    b'"ID","Kernel Name","Block Size","Grid Size","sm__cycles_elapsed.max","dram__bytes_read.sum"\n'
+    b'"","","","","cycle","Kbyte"\n"0","k(int *)","(32, 1, 1)","(8, 2, 1)","1,234","6.4"\n',
 ]
 
 

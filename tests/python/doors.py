@@ -122,6 +122,8 @@ class Given:
         self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "mdm"})
         self.csv = folder / "reference.csv"
         self.table.to_csv(self.csv, index=False)
+        self.ncu_csv = folder / "ncu.csv"
+        self.ncu_csv.write_text("ID,Kernel Name,sm__cycles_elapsed.max\n,,cycle\n0,k,5\n")
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
@@ -196,6 +198,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.MemoryProfile, core=g.memory._core, kernel=g.kernel, gpu=g.gpu, access_order="greedy")
     add(ws.MemoryProfile.hit_rates, self=g.memory)
     add(ws.MemoryProfile.divergence, self=g.memory)
+    add(ws.MemoryProfile.to_frame, self=g.memory)
     add(
         ws.MemorySystem,
         gpu=g.gpu,
@@ -452,7 +455,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.plot.stack_distances, profiles={"a": g.reuse}, capacities={"L1": 4}, **titled)
     add(ws.point_totals, table=g.sweep)
     add(ws.ppt_gpu_mem, **kernel)
+    add(ws.reference.ncu_metrics)
     add(ws.reference.read, path=g.csv)
+    add(ws.reference.read_ncu, path=g.ncu_csv)
     add(ws.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
     add(ws.roofline, **app, models=["mdm"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}

@@ -73,6 +73,18 @@ def timed_gpus(draw):
     )
 
 
+#: Fields of the start of blocks and warps, and how warps share issue slots.
+BLOCK_STARTS = st.fixed_dictionaries(
+    {
+        "block_interval_cycles": st.sampled_from([0, 1, 1.4, 30]),
+        "block_replacement_ns": st.sampled_from([0, 0.6, 100]),
+        "warp_start_cycles": st.sampled_from([0, 0.3, 4]),
+        "scheduler": st.sampled_from(["gto", "lrr", "gty"]),
+        "issue_width": st.sampled_from([1, 2, 0.4]),
+        "num_sms": st.sampled_from([1, 2, 5]),
+    }
+)
+
 INSTRUCTIONS = ("load_instructions", "store_instructions", "atomic_instructions")
 
 

@@ -47,11 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         formats = dict.fromkeys(("l1_hit", "l2_hit", "dram"), "{:.3f}")
         print_table(arguments, pd.concat(tables), formats)
         return
-    rows = [
-        {"kernel": p.kernel.launch_id, "name": p.kernel.short_name, **p.totals, **p.occupancy}
-        for p in profiles
-    ]
-    table = pd.DataFrame(rows)
+    table = pd.concat([profile.to_frame() for profile in profiles], ignore_index=True)
     if arguments.json or arguments.csv:
         print_table(arguments, table)
         return

@@ -22,6 +22,7 @@ _TEXT_COLUMNS = ("gpu_changes", "name", "gpu", "app", "change", "model")
 #: Columns of text in what this command prints.
 _LEFT = (
     *("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status"),
+    *("metric", "profiler_metric"),
     *("largest_stall_predicted", "largest_stall_measured"),
 )
 #: What CPI stacks say, which only some references have.
@@ -29,22 +30,32 @@ _OF_STACKS = (
     *("stack_distance", "largest_stall_predicted", "largest_stall_measured"),
     *("mean_stack_distance", "same_largest_stall"),
 )
+#: What says nothing where it is the same everywhere.
+_CONSTANT = ("gpu", "gpu_changes", "source", "suite", "class", "app", "metric", "profiler_metric")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "predictions", nargs="+", help="what predict or simulate printed with --csv or --json"
+        "predictions",
+        nargs="+",
+        help="what predict, simulate or caches printed with --csv or --json",
     )
     parser.add_argument(
-        "reference", help="a table of results, or what ncu --csv or nvprof --csv wrote"
+        "reference",
+        help="a report of Nsight Compute (.ncu-rep), what ncu --csv or nvprof --csv wrote, or a table "
+        "of results",
     )
-    parser.add_argument("--metric", default="cycles", help="column to compare (default: cycles)")
+    parser.add_argument(
+        "--metric",
+        help="column to compare, or all: every statistic that both sides have (default: cycles, and all "
+        "of Nsight Compute)",
+    )
     parser.add_argument(
         "--by",
         choices=("model", "kernel", "app", "suite", "class"),
         default="model",
-        help="a row per this, for each model (default: model)",
+        help="a row per this, for each model and metric (default: model)",
     )
     parser.add_argument(
         "--pairs",
@@ -73,7 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw errors and values (.png, .pdf)")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw errors and values of the first metric (.png, .pdf)"
+    )
     add_output(parser)
 
 
@@ -82,11 +95,9 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.tables import STACK_COMPONENTS
 
     check_picture(arguments.plot)
-    predictions = pd.concat(
-        [read_predictions(path, arguments.metric) for path in arguments.predictions]
-    )
+    predictions = [read_predictions(path, arguments.metric) for path in arguments.predictions]
     if arguments.app is not None:
-        predictions["app"] = arguments.app
+        predictions = [table.assign(app=arguments.app) for table in predictions]
     table = ws.validate(
         predictions,
         arguments.reference,
@@ -109,10 +120,10 @@ def run(arguments: argparse.Namespace) -> None:
         shown = ws.validation_errors(table, by, pairs=arguments.pairs)
     if not (arguments.json or arguments.csv):
         # What is empty or the same everywhere goes to a line above.
-        constant = ["gpu", "gpu_changes", "source", "suite", "class", "app", "metric"]
-        dull = [c for c in constant if c in shown and len(shown[c].unique()) == 1]
+        dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
-        print(f"{arguments.metric}, predicted against reference: {', '.join(about)}\n")
+        what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
+        print(f"{what}, predicted against reference: {', '.join(about)}\n")
         # Stacks that nobody knows are left out, and the cycles that applications are added up from.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
@@ -123,11 +134,11 @@ def run(arguments: argparse.Namespace) -> None:
         shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
     print_table(arguments, shown, formats, _LEFT)
     if arguments.plot:
-        _draw(table, arguments.plot)
+        _draw(table[table["metric"] == table["metric"].iloc[0]], arguments.plot)
 
 
-def read_predictions(path: str, metric: str) -> pd.DataFrame:
-    """Read what ``predict`` or ``simulate`` printed with ``--csv`` or ``--json``.
+def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
+    """Read what ``predict``, ``simulate`` or ``caches`` printed with ``--csv`` or ``--json``.
 
     Raises
     ------
@@ -136,6 +147,7 @@ def read_predictions(path: str, metric: str) -> pd.DataFrame:
     """
     from warpstack.tables import STACK, check_csv_numbers, checked_table
     from warpstack.traces.io.common import reading
+    from warpstack.validation.quantities import COMPARABLE
 
     place = as_path("predictions", path)
     where = printable(place)
@@ -153,7 +165,8 @@ def read_predictions(path: str, metric: str) -> pd.DataFrame:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
     if "kernel" not in table:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
-    wanted = dict.fromkeys(("kernel", metric, "cycles", "instructions", *STACK))
+    metrics = COMPARABLE if metric in (None, "all") else (metric,)
+    wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK))
     numbers = [name for name in wanted if name in table]
     check_csv_numbers(where, table, numbers, lines=text.lstrip()[:1] != b"[")
     return checked_table(where, table, texts=_TEXT_COLUMNS)

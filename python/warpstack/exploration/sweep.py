@@ -30,6 +30,7 @@ from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
@@ -72,6 +73,7 @@ def sweep(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict the performance of kernels on many GPUs.
@@ -105,8 +107,8 @@ def sweep(
         Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
         ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
         False, nowhere; or a folder, or a `warpstack.StageCache`.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`.
+    selection, misses, merge_threshold, access_order, flush_l2, profiler
+        As for `warpstack.predict`; a clock among the axes is the clock under every profiler.
     progress
         Show a progress bar on standard error.
 
@@ -129,7 +131,7 @@ def sweep(
     UnusedOptionWarning
         If no model reads a field of the axes.
     """
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models)
+    design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     if workers is not None:
         workers = as_integer("workers", workers, 1, _MOST_WORKERS)
@@ -193,6 +195,7 @@ class Design:
         models: Sequence[str],
         *,
         named: bool,
+        profiler: str = "nsys",
     ) -> None:
         self.apps = dict(apps)
         self.gpu = gpu
@@ -200,12 +203,20 @@ class Design:
         self.points = points
         self.models = tuple(models)
         self.named = named
+        self.profiler = profiler
         self._names = list(self.apps)
         self._kernels = list(self.apps.values())
         self._gpus: list[Gpu | InputError] = [_changed(gpu, point) for point in points]
 
     @classmethod
-    def of(cls, apps: Apps, gpu: Gpu, axes: Axes, models: str | Iterable[str]) -> Design:
+    def of(
+        cls,
+        apps: Apps,
+        gpu: Gpu,
+        axes: Axes,
+        models: str | Iterable[str],
+        profiler: str = "nsys",
+    ) -> Design:
         """Return the design that a caller wrote.
 
         Raises
@@ -226,7 +237,8 @@ class Design:
         if not kernels:
             raise InputError("there is no application; there is nothing to predict")
         fields, points = points_of(axes)
-        return cls(kernels, gpu, fields, points, model_list(models), named=named)
+        wanted = model_list(models)
+        return cls(kernels, gpu, fields, points, wanted, named=named, profiler=profiler)
 
     def kernels(self, app: int) -> tuple[KernelTrace, ...]:
         """Return the kernels of an application."""
@@ -299,14 +311,23 @@ class Design:
             "applications": self._names if self.named else [],
             "digest of the traces": hashlib.sha256(traces).hexdigest(),
             "digest of the points": digest.hexdigest(),
+            "profiler": self.profiler,
             **dataclasses.asdict(options),
         }
 
     def add_axes(self, task: Task, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a task with the point's values, and the application where it has a name."""
+        """Return the rows of a task with times and axes, and the application where it has a name."""
         positions = np.repeat(
             np.arange(len(task.points)), self.num_rows(task) // max(len(task.points), 1)
         )
+        # A point that cannot be predicted has no cycles, and then no time.
+        cycles = table["cycles"].to_numpy()
+        of_points = [times(1.0, gpu, self.profiler)["launch_us"] for gpu in task.gpus]
+        clocks = np.array([gpu.clock_ghz for gpu in task.gpus])[positions]
+        launch = np.where(np.isnan(cycles), np.nan, np.array(of_points)[positions])
+        after = list(table.columns).index("cycles") + 1
+        table.insert(after, "time_us", cycles / clocks / 1e3 + launch)
+        table.insert(after + 1, "launch_us", launch)
         for place, axis in enumerate(self.axes, start=1):
             values = [self._value(number, axis) for number in task.points]
             table.insert(place, axis, self._column(axis, values).take(positions).array)

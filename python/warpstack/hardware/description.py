@@ -162,6 +162,11 @@ class Gpu(GpuValues):
         return changed
 
     @property
+    def sustained_dram_bandwidth_gbs(self) -> float:
+        """What long streams reach of the DRAM bandwidth, in GB/s."""
+        return self.dram_bandwidth_gbs * self.dram_efficiency
+
+    @property
     def changes_text(self) -> str:
         """The `changes` as text, ``num_sms=56, l1_mshrs=64``; empty without any."""
         return ", ".join(f"{field}={short(value)}" for field, value in self.changes.items())

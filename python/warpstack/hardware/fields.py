@@ -36,6 +36,8 @@ class Stage(enum.Flag):
     MODEL = enum.auto()
     #: The cycle-level simulation.
     TIMING = enum.auto()
+    #: What every model says of the start of thread blocks, and the time that a profiler reports.
+    LAUNCH = enum.auto()
 
 
 #: What values can be by unit where a field has no range of its own: far beyond what anybody builds,
@@ -45,6 +47,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "GHz": (1e-3, 1e3),
     "GB/s": (1e-3, 1e9),
     "cycles": (0, 1e6),
+    "us": (0, 1e6),
+    "ns": (0, 1e6),
     "KiB": (0, 2**36),
     "bytes": (0, 2**20),
 }

@@ -29,6 +29,11 @@ def _class_interval(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
 
 
+def _launch_us(doc: str) -> Any:
+    doc = f"what {doc} contains beside the cycles of a kernel: its launch and its end"
+    return number(doc, "us", default=0, stages=Stage.LAUNCH)
+
+
 def _dram_cycles(doc: str, default: int, *, at_least: int = 0, stages: Stage = Stage.TIMING) -> Any:
     return number(
         f"cycles of the DRAM clock {doc}",
@@ -48,6 +53,36 @@ class GpuValues:
 
     num_sms: int = number("streaming multiprocessors", at_least=1, at_most=65536, stages=_MEMORY)
     clock_ghz: float = number("SM clock", "GHz", stages=_MODEL)
+    base_clock_ghz: float = number(
+        "SM clock that Nsight Compute holds; 0: clock_ghz",
+        "GHz",
+        or_zero=True,
+        default=0,
+        stages=Stage.LAUNCH,
+    )
+    launch_us_nsys: float = _launch_us("Nsight Systems' duration")
+    launch_us_ncu: float = _launch_us("Nsight Compute's duration, at base_clock_ghz,")
+    launch_us_nvprof: float = _launch_us("nvprof's duration")
+    launch_us_events: float = _launch_us("the time between CUDA events around a launch")
+    block_interval_cycles: float = number(
+        "cycles between the starts of two thread blocks, of the whole GPU; 0: all at once",
+        "cycles",
+        default=0,
+        stages=Stage.LAUNCH | _TIMING,
+    )
+    block_replacement_ns: float = number(
+        "time from the end of a thread block to the start of the one that takes its place",
+        "ns",
+        default=0,
+        stages=Stage.LAUNCH | _TIMING,
+        core="",
+    )
+    warp_start_cycles: float = number(
+        "cycles of an SM between the starts of two warps",
+        "cycles",
+        default=0,
+        stages=Stage.LAUNCH | _TIMING,
+    )
     issue_width: float = number(
         "warp instructions per cycle per SM",
         at_least=1e-3,
@@ -55,8 +90,8 @@ class GpuValues:
         stages=_INTERVAL | Stage.MODEL | Stage.TIMED,
     )
     scheduler: str = choice(
-        "warp scheduler: greedy then oldest, loose round robin, or oldest first (which the models take "
-        "for greedy then oldest)",
+        "warp scheduler: greedy then oldest, loose round robin, oldest first, or greedy then youngest "
+        "(the models take the last two for greedy then oldest)",
         *ENUM_NAMES["scheduler"],
         stages=Stage.TIMED | _MODEL,
     )
@@ -379,6 +414,15 @@ class GpuValues:
         stages=_MODEL,
     )
     dram_bandwidth_gbs: float = number("of all channels", "GB/s", stages=_MODEL)
+    dram_efficiency: float = number(
+        "share of dram_bandwidth_gbs that long streams reach, where refreshes, rows and turnarounds are "
+        "not simulated",
+        at_least=0.01,
+        at_most=1,
+        default=1,
+        stages=_MODEL,
+        core="",
+    )
     dram_channels: int = number(
         "DRAM channels, each of as many L2 slices; 0: one per slice",
         at_most=65536,
@@ -459,6 +503,16 @@ class GpuValues:
     sfu_interval: int = _class_interval("sfu", "special function and conversion")
     tensor_interval: int = _class_interval("tensor", "matrix")
 
+    latency_counts: str = choice(
+        "what latencies count from an instruction's issue to: its result, after which one that needs it "
+        "issues a cycle later (GPUMech, Eq. 4), or the issue of that one, as chains of dependent "
+        "instructions measure it and as the simulation always takes it",
+        "execution",
+        "issue_to_issue",
+        default="execution",
+        stages=Stage.INTERVAL,
+        core="",
+    )
     integer_latency: float = _class_latency("integer", "integer and move instructions")
     fp32_latency: float = _class_latency("fp32", "single precision")
     fp16_latency: float = _class_latency("fp16", "half precision")

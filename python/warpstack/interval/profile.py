@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,12 +68,14 @@ class Wave:
 
 
 @dataclass(frozen=True)
-class _Launch:
+class Launch:
     """Thread blocks to divide into waves. Those without instructions need no time."""
 
     num_blocks: int
     warps_per_block: float
     blocks_per_sm: int
+    #: Warp instructions of a block by class, without memory accesses.
+    unit_instructions: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class IntervalProfile:
     def __init__(
         self,
         core: _core.IntervalColumns,
-        launch: _Launch | tuple[Wave, ...],
+        launch: Launch | tuple[Wave, ...],
         *,
         kernel: int = 0,
         name: str = "",
@@ -276,6 +279,17 @@ class IntervalProfile:
 
     def __len__(self) -> int:
         return len(self._core)
+
+    @property
+    def launch(self) -> Launch | None:
+        """Its thread blocks; None for a hand-made profile."""
+        return None if isinstance(self._launch, tuple) else self._launch
+
+    @cached_property
+    def issued_and_stalled(self) -> tuple[float, float]:
+        """Instructions and stall cycles of the representative warp."""
+        columns = self._core.columns
+        return float(np.sum(columns["instructions"])), float(np.sum(columns["stall_cycles"]))
 
     @checked
     def waves(self, gpu: GpuLike) -> list[Wave]:
@@ -551,6 +565,9 @@ def interval_profile(
         read["l2_latency"],
         read["dram_latency"],
     )
+    if gpu.latency_counts == "issue_to_issue" and not kernel.has_control_fields:
+        # The interval algorithm issues who needs a result in the cycle after it.
+        latencies = np.maximum(latencies - 1, 0)
     core = _core.build_intervals(
         kernel._core,
         warp,
@@ -565,10 +582,14 @@ def interval_profile(
     resident = occupancy(kernel, gpu)
     scale = _blocks_per_traced_one(kernel)
     traced = kernel._core.num_traced_blocks
-    launch = _Launch(
+    launch = Launch(
         num_blocks=round((traced - kernel._core.num_idle_blocks) * scale),
         warps_per_block=kernel._core.working_warps_per_block,
         blocks_per_sm=resident["blocks_per_sm"],
+        unit_instructions={
+            name: count / max(traced - kernel._core.num_idle_blocks, 1)
+            for name, count in kernel._core.unit_instructions().items()
+        },
     )
     return IntervalProfile(
         core,

@@ -16,6 +16,7 @@ from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of, to_core
+from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
@@ -105,6 +106,28 @@ class MemoryProfile:
     def num_simulated_blocks(self) -> int:
         """Thread blocks that were simulated; all traced ones unless `BlockSchedule` says otherwise."""
         return self._core.simulated_blocks
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row with what `warpstack.validate` compares with a profiler's counters.
+
+        It has the columns ``kernel`` to ``model`` of `warpstack.predict`, where ``model`` is ``caches``;
+        ``grid``, ``block``, ``registers_per_thread`` and ``shared_memory_bytes`` of the launch;
+        ``instructions`` and ``thread_instructions``; all of `totals` and `occupancy`; and
+        ``shared_wavefronts``, the passes through shared memory.
+        """
+        kernel = self.kernel
+        values = {
+            "grid": kernel.grid,
+            "block": kernel.block,
+            "registers_per_thread": kernel.registers_per_thread,
+            "shared_memory_bytes": kernel.shared_memory_bytes,
+            "instructions": kernel.num_instructions,
+            "thread_instructions": kernel.num_thread_instructions,
+            **self.totals,
+            "shared_wavefronts": int(self.per_pc["shared_wavefronts"].sum()),
+            **self.occupancy,
+        }
+        return pd.DataFrame([row(kernel, self.gpu, "caches", values)])
 
     def hit_rates(self) -> dict[str, float]:
         """Return the hit rates of sectors; NaN without accesses.

@@ -12,6 +12,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.profiler import checked_profiler, times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.tables import row
@@ -135,6 +136,7 @@ def dvfs(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict performance against the frequency of the SMs.
@@ -156,6 +158,8 @@ def dvfs(
         simulation at the nominal frequency and no higher than that, and ``simulation``.
     selection, misses, merge_threshold, access_order, flush_l2
         As for `warpstack.predict`; simulations empty their L2 between kernels, too.
+    profiler
+        Whose launch the times contain, as for `warpstack.predict`; the clocks are those given.
     progress
         Show a progress bar on standard error.
 
@@ -163,7 +167,8 @@ def dvfs(
     -------
     DataFrame
         One row per kernel, model and frequency: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
-        ``model``, ``clock_ghz``, ``instructions``, ``cycles``, ``time_us``, ``ipc``,
+        ``model``, ``clock_ghz``, ``instructions``, ``cycles``, ``time_us`` (as the profiler reports it,
+        launch included), ``launch_us``, ``ipc``,
         ``relative_time`` (to the same model at the nominal frequency), ``trace_digest``,
         ``gpu_digest`` (of the nominal description), ``version``. The nominal frequency comes
         first, then the others as given.
@@ -174,6 +179,7 @@ def dvfs(
         If a name or a frequency is wrong.
     """
     gpu = as_gpu(gpu)
+    checked_profiler(profiler)
     wanted = [models] if isinstance(models, str) else list(models)
     clocks = _clocks(gpu, clocks_ghz)
     analytical = [name for name in wanted if name not in (CRISP, MODEL_NAME)]
@@ -196,7 +202,7 @@ def dvfs(
             "clock_ghz": clock,
             "instructions": int(count),
             "cycles": cycles,
-            "time_us": cycles / clock / 1e3,
+            **times(cycles, described[clock], profiler),
             "ipc": count / cycles if cycles else 0.0,
         }
         rows.append(row(kernel, gpu, model, values))

@@ -17,13 +17,16 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
-from warpstack.hardware.stages import Stage, to_core_columns
+from warpstack.hardware.profiler import profiled, times
+from warpstack.hardware.stages import Stage, fields_of, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
+from warpstack.models.limits import UNIT_FIELDS, unit_cycles, with_block_starts
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.tables import (
     STACK,
     STACK_COMPONENTS,
+    TIME,
     add_up,
     checked_table,
     require,
@@ -55,7 +58,7 @@ class Prediction:
     instructions
         Warp instructions of the kernel.
     cycles
-        SM cycles from its first to its last instruction.
+        SM cycles from the start of its first thread block to its last instruction.
     ipc
         Warp instructions per cycle of the whole GPU: ``instructions / cycles`` (MDM, Eq. 1).
     cpi
@@ -232,23 +235,46 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         if profile.num_instructions is None
         else profile.num_instructions
     )
+    stack = {f"cpi_{part}": np.array([value]) for part, value in result["cpi_stack"].items()}
+    columns = {"cycles": np.array([instructions / ipc]), "cpi": np.array([result["cpi"]]), **stack}
+    found = {name: float(column[0]) for name, column in _limited(columns, profile, [gpu]).items()}
     return Prediction._computed(
         model=model,
         kernel=profile.kernel,
         name=profile.name,
         instructions=instructions,
-        cycles=instructions / ipc,
-        ipc=ipc,
-        cpi=result["cpi"],
-        cpi_stack=result["cpi_stack"],
+        cycles=found["cycles"],
+        ipc=instructions / found["cycles"],
+        cpi=found["cpi"],
+        cpi_stack={part: found[f"cpi_{part}"] for part in result["cpi_stack"]},
     )
 
 
-def values_of_row(prediction: Prediction) -> dict[str, Any]:
-    """Return the columns of a row that say what a model predicts: performance and stack."""
+def _limited(
+    columns: dict[str, npt.NDArray[np.float64]], profile: IntervalProfile, gpus: Sequence[Gpu]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what a model says of a kernel on several GPUs, within the limits of all models.
+
+    Waiting for a unit is a dependence, as in the simulation. Where blocks start late, slots are
+    lost to nobody: the stack keeps its proportions.
+    """
+    cycles = columns["cycles"]
+    busy = np.maximum(cycles, unit_cycles(profile, gpus))
+    waits = columns["cpi"] * (busy / cycles - 1)
+    slower = with_block_starts(busy, profile, gpus) / busy
+    found = {name: column * slower for name, column in columns.items()}
+    found["cycles"] = busy * slower
+    for name in ("cpi", "cpi_dep"):
+        found[name] = (columns[name] + waits) * slower
+    return found
+
+
+def values_of_row(prediction: Prediction, gpu: Gpu, profiler: str) -> dict[str, Any]:
+    """Return the columns of a row that say what a model predicts: performance, time and stack."""
     return {
         "instructions": int(prediction.instructions),
         "cycles": prediction.cycles,
+        **times(prediction.cycles, gpu, profiler),
         "ipc": prediction.ipc,
         "cpi": prediction.cpi,
         **{f"cpi_{part}": prediction.cpi_stack[part] for part in STACK_COMPONENTS},
@@ -299,6 +325,12 @@ def evaluate_all(
     for k, instructions in enumerate(given):
         if instructions is not None:
             results["cycles"][:, k] = instructions / ipc[:, k]
+    for k, profile in enumerate(profiles):
+        before = {name: column[:, k] for name, column in results.items()}
+        after = _limited(before, profile, gpus)
+        ipc[:, k] *= before["cycles"] / after["cycles"]
+        for name, column in after.items():
+            results[name][:, k] = column
     return {**results, "ipc": ipc}
 
 
@@ -337,7 +369,15 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
     read = to_core_columns(gpus, Stage.MODEL)
     read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
     read["dram_turnaround_cycles"] = [_turnaround_cycles(gpu) for gpu in gpus]
-    for name in ("dram_channels", "dram_clock_ghz", "dram_row_bytes", "dram_cl", "dram_twtr"):
+    read["dram_bandwidth_gbs"] = [gpu.sustained_dram_bandwidth_gbs for gpu in gpus]
+    for name in (
+        "dram_channels",
+        "dram_clock_ghz",
+        "dram_row_bytes",
+        "dram_cl",
+        "dram_twtr",
+        "dram_efficiency",
+    ):
         read.pop(name, None)
     # Ports and slices work at the clock of L2.
     clocks = [
@@ -404,6 +444,7 @@ def predict(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict the performance of kernels.
@@ -423,6 +464,10 @@ def predict(
         ``round_robin`` or ``greedy``; see `warpstack.MemorySystem`.
     flush_l2
         Empty L2 between kernels.
+    profiler
+        Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
+        clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
+        launch).
     progress
         Show a progress bar on standard error.
 
@@ -430,8 +475,9 @@ def predict(
     -------
     DataFrame
         One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
-        `Gpu.replace` changed), ``model``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, the stack
-        ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
+        `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
+        ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
+        ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
         ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
 
     Raises
@@ -448,6 +494,7 @@ def predict(
         merge_threshold=merge_threshold,
         access_order=access_order,
         flush_l2=flush_l2,
+        profiler=profiler,
         progress=progress,
     )
     return pd.DataFrame(rows)
@@ -464,6 +511,7 @@ def predicted_rows(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
     progress: bool = False,
     memo: Recent | None = None,
 ) -> list[dict[str, Any]]:
@@ -472,7 +520,7 @@ def predicted_rows(
     `memo` keeps the representative warps and what the caches did, for whoever asks why.
     """
     wanted = model_list(models)
-    gpu = as_gpu(gpu)
+    gpu = profiled(as_gpu(gpu), profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     pipeline = Pipeline(app_or_kernel, options, memo=memo)
     rows = []
@@ -482,7 +530,7 @@ def predicted_rows(
             profile = pipeline.interval(number, gpu, memory)
             for model in wanted:
                 found = evaluate(profile, gpu, model)
-                rows.append(row(kernel, gpu, model, values_of_row(found)))
+                rows.append(row(kernel, gpu, model, values_of_row(found, gpu, profiler)))
             bar.update(1)
     return rows
 
@@ -503,7 +551,8 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
-        ``kernels``, ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack.
+        ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us`` where the rows have
+        them, ``ipc``, ``cpi`` and the stack.
 
     Raises
     ------
@@ -517,7 +566,7 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         "predictions",
         predictions,
         positive=("instructions", "cycles"),
-        numbers=("cpi", *STACK),
+        numbers=("cpi", *STACK, *TIME),
         texts=keys,
     )
     rows = []
@@ -542,4 +591,6 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
         model = _present_name(model)
         own = _registered.get(model)
         used |= set(_core.model_fields(model)) if own is None else own.fields
-    return used
+    if "dram_bandwidth_gbs" in used:
+        used.add("dram_efficiency")
+    return used | fields_of(Stage.LAUNCH) | UNIT_FIELDS

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.profiler import profiled, times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.tables import row
@@ -34,14 +36,15 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
     -------
     dict
         ``issue``: giga warp instructions per second that all SMs can issue. ``L1``, ``L2``,
-        ``DRAM``: GB/s; an L1 serves one line per cycle, the bandwidth of L2 is the NoC's.
+        ``DRAM``: GB/s; an L1 serves one line per cycle, the bandwidth of L2 is the NoC's, that of
+        DRAM is what long streams reach of it (``dram_efficiency``).
     """
     gpu = as_gpu(gpu)
     return {
         "issue": gpu.num_sms * gpu.issue_width * gpu.clock_ghz,
         "L1": gpu.num_sms * gpu.l1_line_bytes * gpu.clock_ghz,
         "L2": gpu.noc_bandwidth_gbs,
-        "DRAM": gpu.dram_bandwidth_gbs,
+        "DRAM": gpu.sustained_dram_bandwidth_gbs,
     }
 
 
@@ -57,6 +60,7 @@ def roofline(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Place kernels under the roofs of L1, L2 and DRAM.
@@ -78,6 +82,8 @@ def roofline(
         Add the cycle-level simulation of each kernel.
     selection, misses, merge_threshold, access_order, flush_l2
         As for `warpstack.predict`; the simulation empties its L2 between kernels, too.
+    profiler
+        As for `warpstack.predict`.
     progress
         Show a progress bar on standard error.
 
@@ -85,8 +91,9 @@ def roofline(
     -------
     DataFrame
         One row per kernel, model and level: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
-        ``model``, ``level``, ``bytes``, ``instructions``, ``intensity`` (warp instructions per
-        byte; NaN without traffic), ``gips`` (performance, giga warp instructions per second),
+        ``model``, ``level``, ``bytes``, ``instructions``, ``time_us`` (as the profiler reports it,
+        launch included), ``launch_us``, ``intensity`` (warp instructions per byte; NaN without
+        traffic), ``gips`` (performance without the launch, giga warp instructions per second),
         ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that
         intensity and of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level,
         whichever is the lowest roof of the kernel), and the provenance.
@@ -97,7 +104,7 @@ def roofline(
         If a name is unknown, there is no kernel, or a thread block does not fit on an SM.
     """
     wanted = prediction.model_list(models)
-    gpu = as_gpu(gpu)
+    gpu = profiled(as_gpu(gpu), profiler)
     roofs = ceilings(gpu)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     pipeline = Pipeline(app_or_kernel, options)
@@ -107,18 +114,17 @@ def roofline(
         for number, memory in enumerate(pipeline.memory(gpu)):
             kernel = pipeline.kernels[number]
             profile = pipeline.interval(number, gpu, memory)
-            points = {
-                model: (prediction.evaluate(profile, gpu, model).ipc, memory.totals)
-                for model in wanted
+            points: dict[str, tuple[Any, Any]] = {
+                model: (prediction.evaluate(profile, gpu, model), memory.totals) for model in wanted
             }
             if simulator is not None:
                 if flush_l2:
                     simulator.flush_l2()
                 result = simulator.run(kernel)
-                points[simulation.MODEL_NAME] = (result.ipc, result.totals)
+                points[simulation.MODEL_NAME] = (result, result.totals)
             instructions = kernel.num_instructions
-            for model, (ipc, totals) in points.items():
-                gips = ipc * gpu.clock_ghz
+            for model, (found, totals) in points.items():
+                gips = found.ipc * gpu.clock_ghz
                 moved = {
                     level: _SECTOR_BYTES * sum(totals[name] for name in names)
                     for level, names in _TRAFFIC.items()
@@ -141,6 +147,7 @@ def roofline(
                         "level": level,
                         "bytes": moved[level],
                         "instructions": instructions,
+                        **times(float(found.cycles), gpu, profiler),
                         "intensity": intensity[level],
                         "gips": gips,
                         "bandwidth_gbs": roofs[level],

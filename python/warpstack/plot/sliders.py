@@ -114,7 +114,9 @@ class Explorer:
         profiles = self._pipeline.profiles(gpu)
         rows = []
         for model in self._models:
-            parts = [values_of_row(evaluate(profile, gpu, model)) for profile in profiles]
+            parts = [
+                values_of_row(evaluate(profile, gpu, model), gpu, "nsys") for profile in profiles
+            ]
             columns = {name: [part[name] for part in parts] for name in parts[0]}
             identity = {"gpu": gpu.name, "gpu_changes": gpu.changes_text, "model": model}
             rows.append({**identity, "kernels": len(parts), **add_up(columns)})

@@ -13,7 +13,8 @@ from warpstack.plot import sheet
 from warpstack.plot.cpi_stack import gpu_titles
 from warpstack.plot.style import styles
 from warpstack.tables import checked_table, require
-from warpstack.validation.validate import MATCHED, is_additive
+from warpstack.validation.quantities import is_additive
+from warpstack.validation.validate import MATCHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

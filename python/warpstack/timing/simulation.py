@@ -14,6 +14,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
 from warpstack.tables import as_records as records_of
@@ -60,15 +61,27 @@ class SimulationResult:
     """
 
     @checked
-    def __init__(self, core: _core.SimulationResult, kernel: KernelTrace, gpu: Gpu) -> None:
+    def __init__(
+        self,
+        core: _core.SimulationResult,
+        kernel: KernelTrace,
+        gpu: Gpu,
+        profiler: str = "nsys",
+    ) -> None:
         self._core = core
         self.kernel = kernel
         self.gpu = gpu
+        self.profiler = checked_profiler(profiler)
 
     @property
     def cycles(self) -> int:
         """SM cycles from the launch until the last warp is done and every store has reached L2."""
         return self._core.cycles
+
+    @property
+    def time_us(self) -> float:
+        """What the profiler would report, launch included, in microseconds."""
+        return float(times(float(self.cycles), self.gpu, self.profiler)["time_us"])
 
     @property
     def instructions(self) -> int:
@@ -164,14 +177,22 @@ class SimulationResult:
         """Size of L1 as simulated: of an adaptive L1, what this kernel's shared memory leaves."""
         return self._core.l1_size_bytes / 1024
 
-    def to_frame(self) -> pd.DataFrame:
+    @checked
+    def to_frame(self, profiler: str | None = None) -> pd.DataFrame:
         """Return one row with the columns of `warpstack.predict`; ``model`` is ``simulation``.
 
         Predictions and simulations join on ``kernel``, ``name``, ``gpu`` and ``gpu_changes``.
+
+        Parameters
+        ----------
+        profiler
+            Whose launch the time has, as for `warpstack.predict`; by default that of `simulate`. The
+            clock is the one that was simulated.
         """
         values = {
             "instructions": self.instructions,
             "cycles": float(self.cycles),
+            **times(float(self.cycles), self.gpu, checked_profiler(profiler or self.profiler)),
             "ipc": self.ipc,
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
@@ -189,8 +210,17 @@ class SimulationResult:
 
 
 @checked
-def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataFrame:
+def as_table(
+    results: SimulationResult | Iterable[SimulationResult], profiler: str | None = None
+) -> pd.DataFrame:
     """Return the rows of one or several simulations, as `warpstack.predict` returns predictions.
+
+    Parameters
+    ----------
+    results
+        The simulations.
+    profiler
+        As for `SimulationResult.to_frame`.
 
     Raises
     ------
@@ -198,7 +228,7 @@ def as_table(results: SimulationResult | Iterable[SimulationResult]) -> pd.DataF
         If no simulation is given.
     """
     several = [results] if isinstance(results, SimulationResult) else results
-    frames = [result.to_frame() for result in several]
+    frames = [result.to_frame(profiler) for result in several]
     if not frames:
         raise InputError("there are no simulations to make a table of")
     return pd.concat(frames, ignore_index=True)
@@ -239,6 +269,9 @@ class Simulator:
     ----------
     gpu
         The GPU: a description, its name, or the path of one.
+    profiler
+        Whose time results have, as for `warpstack.predict`: under ``ncu`` the GPU runs at its
+        ``base_clock_ghz``.
 
     Raises
     ------
@@ -247,8 +280,9 @@ class Simulator:
     """
 
     @checked
-    def __init__(self, gpu: GpuLike) -> None:
-        self.gpu = gpu = as_gpu(gpu)
+    def __init__(self, gpu: GpuLike, *, profiler: str = "nsys") -> None:
+        self.gpu = gpu = profiled(as_gpu(gpu), profiler)
+        self.profiler = profiler
         with named_memory_error(gpu):
             self._core = _core.Simulator(simulator_config(gpu))
 
@@ -297,7 +331,7 @@ class Simulator:
                 kernel._core, sample, limit, report if progress is not None else None
             )
         report(result.instructions)
-        return SimulationResult(result, kernel, self.gpu)
+        return SimulationResult(result, kernel, self.gpu, self.profiler)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel."""
@@ -312,6 +346,7 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
+    profiler: str = ...,
     progress: bool = ...,
 ) -> SimulationResult: ...
 @overload
@@ -322,6 +357,7 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
+    profiler: str = ...,
     progress: bool = ...,
 ) -> list[SimulationResult]: ...
 @checked
@@ -332,6 +368,7 @@ def simulate(
     flush_l2: bool = False,
     sample_cycles: int | None = None,
     max_cycles: int | None = None,
+    profiler: str = "nsys",
     progress: bool = False,
 ) -> SimulationResult | list[SimulationResult]:
     """Simulate a kernel, or an application, cycle by cycle.
@@ -352,6 +389,8 @@ def simulate(
         Empty L2 before each kernel too.
     sample_cycles, max_cycles
         As for `Simulator.run`.
+    profiler
+        As for `Simulator`.
     progress
         Show a progress bar on standard error.
 
@@ -373,7 +412,7 @@ def simulate(
     >>> result.instructions == kernel.num_instructions
     True
     """
-    simulator = Simulator(gpu)
+    simulator = Simulator(gpu, profiler=profiler)
     kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
     results = []
     total = sum(one.num_instructions for one in kernels)
@@ -393,6 +432,8 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
     return {
         **read,
         "memory": memory_config(gpu),
+        "block_replacement_cycles": gpu.block_replacement_ns * gpu.clock_ghz,
+        "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
         "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
         "latency": class_values(read["latency"]),
         "interval": class_values(read["interval"]),

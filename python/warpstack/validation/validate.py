@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -13,9 +12,18 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, unknown, warn
-from warpstack.hardware.description import gpu, gpus
+from warpstack.memory.caches import MemoryProfile
 from warpstack.tables import STACK, checked_table, require
+from warpstack.timing.simulation import SimulationResult
 from warpstack.validation import measures, stacks
+from warpstack.validation.quantities import (
+    COMPARABLE,
+    Conversion,
+    has_values,
+    is_additive,
+    launch_text,
+    with_clocks,
+)
 from warpstack.validation.reference import read
 from warpstack.validation.reference.common import plain_name
 
@@ -31,22 +39,23 @@ _COMMON = ("app", "change", "gpu", "gpu_changes")
 #: Columns of text.
 _TEXTS = ("app", "suite", "class", "change", "name", "gpu", "gpu_changes")
 _MATCHING = ("auto", "number", "order")
-#: Metrics whose values for kernels add up to that of their application.
-_ADDITIVE = ("cycles", "time_s", "instructions")
+#: Stands for all statistics that both sides have.
+ALL = "all"
 
 MATCHED = "matched"
 NO_REFERENCE = "no reference"
 NO_PREDICTION = "no prediction"
 
 Reference = str | os.PathLike[str] | pd.DataFrame
+Predictions = pd.DataFrame | MemoryProfile | SimulationResult
 
 
 @checked
 def validate(
-    predictions: pd.DataFrame,
+    predictions: Predictions | Sequence[Predictions],
     reference: Reference | Sequence[Reference],
     *,
-    metric: str = "cycles",
+    metric: str | Sequence[str] | None = None,
     match: str = "auto",
     clock_ghz: float | None = None,
     suites: Mapping[str, str] | pd.Series | None = None,
@@ -59,18 +68,23 @@ def validate(
     predictions
         Rows of `warpstack.predict`, of a simulation, or others with ``kernel`` and the metric.
         ``model``, ``gpu`` and ``gpu_changes`` tell sets of predictions apart; ``name``, ``app`` and
-        ``change`` (when the reference has them, too) tell kernels apart.
+        ``change`` (when the reference has them, too) tell kernels apart. A sequence of such tables
+        and of profiles of `warpstack.simulate_caches` adds the counters of caches.
     reference
         A file (see `warpstack.reference.read`), rows of a simulation or of any table with
         ``kernel`` and the metric, or a sequence of these.
     metric
-        The column to compare. Where a reference has no ``cycles`` but ``time_s``, cycles are the
-        time at the clock of the predictions' GPU; ``time_s`` of predictions is the reverse.
+        The column or columns to compare; ``all``: every statistic that both sides have. By default
+        ``cycles``, and all of a report of Nsight Compute. Where a reference has no ``cycles`` but
+        a time, cycles are the time at the clock of the predictions; ``time_s`` and ``time_us`` of
+        predictions are the reverse. Cycles of a profiler begin with the launch: predictions with
+        ``launch_us`` are compared with these cycles added. ``clock_ghz`` of predictions is what
+        their cycles and times say, or the clock of their GPU.
     match
         How launches are matched: by ``number``; by name and ``order`` among the launches of that
         name; or ``auto``: by number if the names there agree, otherwise by order.
     clock_ghz
-        Clock for conversions; by default that of the GPU description.
+        Clock for conversions; by default that of the predictions (see `metric`).
     suites, classes
         Suite and class (such as MD and NMD) by application; by default the columns ``suite`` and
         ``class``, and for the class the column ``dpki``: MD above 10 (MDM, Section I), else NMD.
@@ -78,9 +92,10 @@ def validate(
     Returns
     -------
     DataFrame
-        One row per kernel, set of predictions and source of references: ``source``, ``app``,
+        One row per metric, kernel, set of predictions and source of references: ``source``, ``app``,
         ``suite``, ``class``, ``kernel``, ``launches`` (how many the row stands for), ``name``,
-        ``gpu``, ``gpu_changes``, ``model``, ``metric``, ``predicted``, ``measured``, ``error``
+        ``gpu``, ``gpu_changes``, ``model``, ``metric``, ``profiler_metric`` (what Nsight Compute
+        calls it: the metrics whose sum `measured` is), ``predicted``, ``measured``, ``error``
         (predicted / measured - 1), ``ratio`` and ``status``: ``matched``, ``no reference`` or ``no
         prediction``. Text is empty where unknown. `validation_errors` sums it up.
 
@@ -94,13 +109,14 @@ def validate(
     Raises
     ------
     InputError
-        If a frame lacks a column, kernels cannot be told apart, nothing matches, or a component of
-        a CPI stack is negative.
+        If a frame lacks a column, kernels cannot be told apart, nothing matches, both sides have no
+        statistic in common, or a component of a CPI stack is negative.
 
     Warns
     -----
     UnmatchedWarning
-        If rows of either side have no counterpart; they are in the result.
+        If rows of either side have no counterpart (they are in the result), or if grid or block of
+        matched launches differ, where both sides say them.
 
     Examples
     --------
@@ -116,41 +132,54 @@ def validate(
         raise not_one_of("match", match, _MATCHING)
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
         raise InputError(f"clock_ghz = {shown(clock_ghz)} is not a clock")
-    known = _references(reference, metric)
-    predicted = _predictions(predictions, known, metric)
+    frames, provenance = _references(reference)
+    wanted = _wanted(metric, provenance)
+    known = _joined(frames, wanted)
+    given = _given(predictions, wanted)
+    predicted = with_clocks(_predictions(given, known))
     rows: list[dict[str, Any]] = []
     for source, references in known.groupby("source", sort=False):
         # Columns that a source lacks are missing in all its rows, not empty.
-        common = [c for c in _COMMON if c in predictions and references[c].notna().any()]
+        common = [c for c in _COMMON if c in given and references[c].notna().any()]
         if "gpu_changes" not in common:
             common = [c for c in common if c != "gpu"]  # a profiler's name of a device is not ours
-        references = _texts(references)
-        _check_apps(references, common)
-        for settings, group in predicted.groupby(list(_CONFIGURATION), sort=False):
-            configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
-            convert = _Conversion(metric, configuration, clock_ghz)
-            for row in _compare(group, references, common, match, convert):
-                # What a GPU is called in the reference says nothing of the predictions.
-                rows.append({"source": source, **row, **configuration, "metric": metric})
-        if "gpu_changes" in common:
-            rows += _of_other_gpus(references, predicted, metric, clock_ghz)
+        texts = _texts(references)
+        _check_apps(texts, common)
+        made_of = provenance.get(str(source), {})
+        compared = wanted
+        if metric is None and str(source) not in provenance:
+            compared = ("cycles",)
+        elif metric is None or metric == ALL:
+            compared = [m for m in wanted if has_values(references, m) and has_values(predicted, m)]
+        for name in compared:
+            about = {"metric": name, "profiler_metric": _profiler_metric(made_of, name)}
+            for settings, group in _sets(predicted, name):
+                configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
+                convert = Conversion(name, configuration, clock_ghz, group)
+                for row in _compare(group, texts, common, match, convert):
+                    # What a GPU is called in the reference says nothing of the predictions.
+                    rows.append({"source": source, **row, **configuration, **about})
+            if "gpu_changes" in common:
+                rows += _of_other_gpus(texts, predicted, about, clock_ghz)
+    if not rows:
+        raise InputError(
+            f"predictions and reference have no statistic in common; the predictions have "
+            f"{_some_statistics(predicted)}, the reference {_some_statistics(known)}"
+        )
     table = pd.DataFrame(rows)
     table["ratio"] = table["predicted"] / table["measured"].where(table["measured"] != 0)
     table["error"] = table["ratio"] - 1
     table["suite"] = _labels(table, suites, "suites", "suite")
     table["class"] = _labels(table, classes, "classes", "class")
     columns = ["source", "app", "suite", "class", "kernel", "launches", "name", *_CONFIGURATION]
-    columns += ["metric", "predicted", "measured", "error", "ratio", "status", *stacks.COMPARED]
+    columns += ["metric", "profiler_metric", "predicted", "measured", "error", "ratio", "status"]
+    columns += stacks.COMPARED
     if stacks.has_stacks(predicted) and stacks.has_stacks(known):
         columns += [name for side in stacks.CYCLES.values() for name in side]
+    _report_other_launches(table)
     table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
     _report_unmatched(table, predicted, _texts(known))
     return table
-
-
-def is_additive(metric: str) -> bool:
-    """Return whether the values of kernels add up to that of their application."""
-    return metric in _ADDITIVE or metric.endswith("_sectors")
 
 
 @checked
@@ -164,16 +193,17 @@ def validation_errors(
     table
         The result of `validate`.
     by
-        ``app``, ``suite`` or ``class``: a row for each of these, in each set of predictions; None:
-        a row per set of predictions.
+        ``app``, ``suite`` or ``class``: a row for each of these, in each set of predictions and
+        metric; None: a row per set of predictions and metric.
     pairs
         What an error is of: a ``kernel``, or an ``app``: the sum of its matched kernels, as MDM
-        reports errors (for cycles, times and counts).
+        reports errors (for cycles, times and counts; of several metrics others are left out).
 
     Returns
     -------
     DataFrame
-        ``source``, ``gpu``, ``gpu_changes``, ``model``, the column `by`, ``pairs`` (compared),
+        ``source``, ``gpu``, ``gpu_changes``, ``model``, ``metric``, ``profiler_metric``, the column
+        `by`, ``pairs`` (compared),
         ``unmatched`` (kernels of either side without a counterpart), ``mae`` (in the metric's
         unit), ``mape`` (a fraction), ``max_error`` (the largest absolute error, a fraction),
         ``excluded`` (pairs without a percentage, for a reference of 0), ``gmean_ratio``,
@@ -200,20 +230,24 @@ def validation_errors(
         "table",
         table,
         perhaps=(*compared, "stack_distance", *of_stacks),
-        texts=(*texts, *stacks.COMPARED[1:]),
+        texts=(*texts, "profiler_metric", *stacks.COMPARED[1:]),
     ).reset_index(drop=True)
-    keys = ["source", *_CONFIGURATION, *([by] if by else [])]
+    if "profiler_metric" not in table:
+        table["profiler_metric"] = ""
+    if pairs == "app":
+        additive = table["metric"].map(is_additive)
+        if not additive.any() and len(table):
+            raise InputError(
+                f"{table['metric'].iloc[0]} of kernels cannot be summed to that of an application; "
+                "validate cycles, or give pairs='kernel'"
+            )
+        table = table[additive]
+    keys = ["source", *_CONFIGURATION, "metric", "profiler_metric", *([by] if by else [])]
     rows = []
     for values, group in table.groupby(keys, sort=False, dropna=False):
         matched = group[group["status"] == MATCHED]
         predicted, measured = matched["predicted"], matched["measured"]
         if pairs == "app":
-            for metric in matched["metric"].unique():
-                if not is_additive(str(metric)):
-                    raise InputError(
-                        f"{metric} of kernels cannot be summed to that of an application; validate "
-                        "cycles, or give pairs='kernel'"
-                    )
             sums = matched.groupby("app", sort=False)[["predicted", "measured"]].sum()
             predicted, measured = sums["predicted"], sums["measured"]
         percentage = measures.mape(predicted, measured)
@@ -242,9 +276,43 @@ def validation_errors(
 # --- both sides ---------------------------------------------------------------------------------
 
 
-def _columns(what: str, table: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _wanted(
+    metric: str | Sequence[str] | None, provenance: Mapping[str, Mapping[str, str]]
+) -> Sequence[str]:
+    """Return the metrics that may be compared."""
+    if metric == ALL or (metric is None and provenance):
+        return COMPARABLE
+    if metric is None:
+        return ("cycles",)
+    names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
+    if not names:
+        raise InputError("metric has no name in it; name columns, or 'all'")
+    return names
+
+
+def _sets(predicted: pd.DataFrame, metric: str) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Yield the sets of predictions that have a metric, or all where none has it."""
+    sets = list(predicted.groupby(list(_CONFIGURATION), sort=False))
+    return [(key, group) for key, group in sets if has_values(group, metric)] or sets
+
+
+def _profiler_metric(made_of: Mapping[str, str], metric: str) -> str:
+    """Return the metrics of the profiler that stand for one of ours, empty where not known."""
+    if metric == "time_us":
+        metric = "time_s"
+    if metric == "cycles" and metric not in made_of and "time_s" in made_of:
+        return f"{made_of['time_s']} x clock_ghz"
+    return made_of.get(metric, "")
+
+
+def _some_statistics(table: pd.DataFrame) -> str:
+    return ", ".join(name for name in COMPARABLE if has_values(table, name)) or "none"
+
+
+def _columns(what: str, table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Return a table whose columns have values of their kinds, or say which row has another."""
-    numbers = {"cycles", "time_s", "launches", "dpki", *STACK, metric} - {"kernel"}
+    numbers = {"cycles", "time_s", "time_us", "launch_us", "launches", "dpki", *STACK, *metrics}
+    numbers -= {"kernel"}
     if table.columns.is_unique:  # else the check below says which column is there twice
         named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
         table = table.assign(**named)
@@ -265,26 +333,42 @@ def _number_texts(column: pd.Series) -> pd.Series:
     return pd.Series(values, index=column.index, dtype=object)
 
 
-def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.DataFrame:
-    """Return all references as one table with the columns that matching reads."""
+def _references(
+    reference: Reference | Sequence[Reference],
+) -> tuple[list[pd.DataFrame], dict[str, dict[str, str]]]:
+    """Return the references, and by source the profiler's metrics that its columns are made of."""
     parts = [reference] if isinstance(reference, str | os.PathLike | pd.DataFrame) else reference
     tables = []
+    provenance: dict[str, dict[str, str]] = {}
     for part in parts:
-        if isinstance(part, pd.DataFrame):
-            table = part.reset_index(drop=True).copy()
-            if "source" not in table:
-                # Of a simulation, or of another model's predictions.
-                table["source"] = table.get("model", "reference")
-        else:
-            table = read(part)
+        table = part if isinstance(part, pd.DataFrame) else read(part)
+        made_of = table.attrs.get("metrics")
+        table = table.reset_index(drop=True).copy()
+        if "source" not in table:
+            # Of a simulation, or of another model's predictions.
+            table["source"] = table.get("model", "reference")
         expected = "measurements, or rows of predict or simulate"
         require(table, ["kernel"], expected, what="the reference has")
         if table.empty:
             raise InputError("the reference has no rows")
-        tables.append(_columns("reference", table, metric))
+        for source in map(str, table["source"].unique()):
+            if isinstance(made_of, Mapping):
+                known = provenance.setdefault(source, {})
+                for name, text in made_of.items():
+                    texts = f"{known[name]} or {text}" if name in known else str(text)
+                    known[name] = " or ".join(dict.fromkeys(texts.split(" or ")))
+            elif source == "ncu":  # a part of a report whose attributes are lost
+                provenance.setdefault(source, {})
+        tables.append(table)
     if not tables:
         raise InputError("there is no reference")
-    known = pd.concat(tables, ignore_index=True)
+    return tables, provenance
+
+
+def _joined(tables: Sequence[pd.DataFrame], metrics: Sequence[str]) -> pd.DataFrame:
+    """Return all references as one table with the columns that matching reads."""
+    checked_tables = [_columns("reference", table, metrics) for table in tables]
+    known = pd.concat(checked_tables, ignore_index=True)
     known["launches"] = known["launches"].fillna(1) if "launches" in known else 1
     for column in _COMMON:
         if column not in known:
@@ -292,19 +376,36 @@ def _references(reference: Reference | Sequence[Reference], metric: str) -> pd.D
     return known
 
 
-def _predictions(predictions: pd.DataFrame, known: pd.DataFrame, metric: str) -> pd.DataFrame:
-    require(predictions, ["kernel"], "the rows of predict", what="the predictions have")
-    if predictions.empty:
+def _given(
+    predictions: Predictions | Sequence[Predictions], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """Return all predictions as one table."""
+    parts: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
+    frames = []
+    for part in parts:
+        table = part.to_frame() if isinstance(part, MemoryProfile | SimulationResult) else part
+        require(table, ["kernel"], "the rows of predict", what="the predictions have")
+        table = _columns("predictions", table, metrics)
+        for column in ("kernel", "launches"):
+            if column in table and table[column].isna().any():
+                raise InputError(f"the predictions have empty values in the column {column}")
+        if "model" not in table:
+            table = table.assign(model="prediction")
+        if not table.empty:
+            frames.append(table)
+    if not frames:
         raise InputError("there are no predictions to validate")
-    table = _columns("predictions", predictions, metric).reset_index(drop=True).copy()
-    if "model" not in table:
-        table["model"] = "prediction"
-    for column in ("kernel", "launches"):
-        if column in table and table[column].isna().any():
-            raise InputError(f"the predictions have empty values in the column {column}")
-    if "app" not in table and len(known["app"].unique()) == 1:
-        table["app"] = known["app"].iloc[0]
-    return _texts(table)
+    table = pd.concat(frames, ignore_index=True)
+    if "launches" in table:
+        table["launches"] = table["launches"].fillna(1)  # of a table that does not say it
+    return table
+
+
+def _predictions(given: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Return the predictions with the columns that matching reads."""
+    if "app" not in given and len(known["app"].unique()) == 1:
+        given = given.assign(app=known["app"].iloc[0])
+    return _texts(given)
 
 
 def _texts(table: pd.DataFrame) -> pd.DataFrame:
@@ -335,43 +436,6 @@ def _check_apps(known: pd.DataFrame, common: Sequence[str]) -> None:
         )
 
 
-class _Conversion:
-    """Reads the metric of a row, by way of the clock if need be."""
-
-    def __init__(
-        self, metric: str, configuration: Mapping[str, str], clock_ghz: float | None
-    ) -> None:
-        self.metric = metric
-        self._configuration = configuration
-        self._clock_ghz = clock_ghz
-
-    def __call__(self, row: Mapping[Hashable, Any]) -> float:
-        value = row.get(self.metric)
-        other = {"cycles": "time_s", "time_s": "cycles"}.get(self.metric)
-        if pd.isna(value) and other is not None and not pd.isna(row.get(other)):
-            hertz = self._clock() * 1e9
-            value = row[other] * hertz if other == "time_s" else row[other] / hertz
-        try:
-            return math.nan if pd.isna(value) else float(value)
-        except (TypeError, ValueError):
-            raise InputError(f"{self.metric} = {shown(value)} is not a number") from None
-
-    def _clock(self) -> float:
-        if self._clock_ghz is None:
-            name, changes = self._configuration["gpu"], self._configuration["gpu_changes"]
-            changed = re.search(r"(?:^|[ ,])clock_ghz ?= ?([0-9.]+)", changes)
-            if changed:
-                self._clock_ghz = float(changed[1])
-            elif name in gpus():
-                self._clock_ghz = gpu(name).clock_ghz
-            else:
-                raise InputError(
-                    f"the clock of the GPU {shown(name)} is not known, which turns times into cycles; give "
-                    "clock_ghz"
-                )
-        return self._clock_ghz
-
-
 # --- matching -----------------------------------------------------------------------------------
 
 
@@ -380,7 +444,7 @@ def _compare(
     known: pd.DataFrame,
     common: Sequence[str],
     match: str,
-    convert: _Conversion,
+    convert: Conversion,
 ) -> Iterable[dict[str, Any]]:
     """Yield a row for each kernel of one set of predictions and one source."""
     if "gpu_changes" in common:
@@ -402,7 +466,10 @@ def _compare(
 
 
 def _of_other_gpus(
-    known: pd.DataFrame, predicted: pd.DataFrame, metric: str, clock_ghz: float | None
+    known: pd.DataFrame,
+    predicted: pd.DataFrame,
+    about: Mapping[str, str],
+    clock_ghz: float | None,
 ) -> list[dict[str, Any]]:
     """Return the rows of references on GPUs that nothing is predicted for."""
     settings = set(zip(predicted["gpu"], predicted["gpu_changes"], strict=True))
@@ -411,8 +478,8 @@ def _of_other_gpus(
         of = {"gpu": str(reference["gpu"]), "gpu_changes": str(reference["gpu_changes"])}
         if (of["gpu"], of["gpu_changes"]) in settings:
             continue
-        row = _row(None, reference, _Conversion(metric, of, clock_ghz))
-        rows.append({"source": reference["source"], **row, **of, "model": "", "metric": metric})
+        row = _row(None, reference, Conversion(about["metric"], of, clock_ghz))
+        rows.append({"source": reference["source"], **row, **of, "model": "", **about})
     return rows
 
 
@@ -420,7 +487,7 @@ def _match_launches(
     mine: list[dict[Hashable, Any]],
     theirs: list[dict[Hashable, Any]],
     match: str,
-    convert: _Conversion,
+    convert: Conversion,
 ) -> Iterable[dict[str, Any]]:
     """Yield the rows of one application; references for a whole name come after the others."""
     single = [row for row in theirs if not pd.isna(row["kernel"])]
@@ -449,8 +516,8 @@ def _match_launches(
             yield from (_row(row, None, convert) for row in launches)
             yield _row(None, reference, convert)
             continue
-        values = [convert(row) for row in launches]
-        mean: dict[Hashable, Any] = {**launches[0], "kernel": pd.NA}
+        values = [convert.predicted(row, reference) for row in launches]
+        mean: dict[Hashable, Any] = {**launches[0], "kernel": pd.NA, "launch_us": math.nan}
         mean.update(stacks.mean_row(launches))
         mean[convert.metric] = sum(values) / len(values)
         yield _row({**mean, "launches": len(launches)}, reference, convert)
@@ -486,10 +553,13 @@ def _by_order(rows: Iterable[dict[Hashable, Any]]) -> dict[Hashable, dict[Hashab
 def _row(
     mine: Mapping[Hashable, Any] | None,
     theirs: Mapping[Hashable, Any] | None,
-    convert: _Conversion,
+    convert: Conversion,
 ) -> dict[str, Any]:
     """Return a row of the result for a prediction, a reference or both."""
-    values = [math.nan if side is None else convert(side) for side in (mine, theirs)]
+    values = [
+        math.nan if mine is None else convert.predicted(mine, theirs),
+        math.nan if theirs is None else convert(theirs),
+    ]
     row = {
         name: next((side[name] for side in (mine, theirs) if side is not None and side[name]), "")
         for name in ("app", "suite", "class", "name")
@@ -508,6 +578,7 @@ def _row(
         "predicted": values[0],
         "measured": values[1],
         "status": status,
+        "other_launch": "" if mine is None or theirs is None else launch_text(mine, theirs),
         **stacks.compared_stacks(mine, theirs),
     }
 
@@ -528,6 +599,23 @@ def _labels(
         if app not in set(table["app"]):
             raise unknown("application", app, sorted(set(table["app"])), where=parameter)
     return table["app"].map(lambda app: chosen.get(app, ""))
+
+
+def _report_other_launches(table: pd.DataFrame) -> None:
+    """Warn of matched kernels whose launches differ: another input, or another build."""
+    different = table[table["other_launch"] != ""].drop_duplicates(["app", "kernel", "name"])
+    if len(different):
+        texts = []
+        for row in different.head(4).to_dict("records"):
+            number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+            kernel = " ".join(part for part in (row["app"], number, row["name"]) if part)
+            texts.append(f"{kernel}: {row['other_launch']}")
+        more = f"; and {len(different) - 4} more" if len(different) > 4 else ""
+        warn(
+            "kernels are predicted for another grid or block than they were measured with: "
+            f"{'; '.join(texts)}{more}",
+            UnmatchedWarning,
+        )
 
 
 def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.DataFrame) -> None:
@@ -554,6 +642,13 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
             f"reference has {some(known, where)}"
         )
     alone = table[table["status"] != MATCHED]
+    if len(alone) and len(table["metric"].unique()) > 1:
+        # A kernel that matches in one metric has a counterpart; of the others each counts once.
+        keys = ["source", *_CONFIGURATION, "app", "kernel", "name"]
+        kernels = table[keys].astype(str).agg("\n".join, axis=1)
+        found = set(kernels[table["status"] == MATCHED])
+        alone = alone[~kernels[alone.index].isin(found)]
+        alone = alone.loc[~kernels[alone.index].duplicated()]
     if len(alone):
         said = []
         for status, rows in alone.groupby("status", sort=True):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
-from strategies import kernels
-from timed_gpus import assert_same, timed_gpus
+from strategies import controlled_kernels, kernels
+from timed_gpus import BLOCK_STARTS, assert_same, timed_gpus
 from twins.timing import Machine
 from warpstack.cli import main
 from warpstack.timing.simulation import simulator_config
@@ -22,6 +22,14 @@ from warpstack.timing.simulation import simulator_config
 @settings(max_examples=rounds(50, costly=True))
 @given(kernels(), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
+    assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
+
+
+@pytest.mark.slow
+@settings(max_examples=rounds(80, costly=True))
+@given(st.one_of(kernels(), controlled_kernels()), BLOCK_STARTS)
+def test_block_starts_equal_plain_definition(kernel, changes):
+    gpu = plain_pascal(**changes)
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
 
 

@@ -178,8 +178,10 @@ class Sm:
 
     def choose(self, ready):
         scheduler = self.config["scheduler"]
-        if scheduler == "gto" and self.last in ready:
+        if scheduler in ("gto", "gty") and self.last in ready:
             return self.last
+        if scheduler == "gty":
+            return ready[-1]
         if scheduler == "lrr" and self.last in self.warps:
             later = self.warps[self.warps.index(self.last) + 1 :]
             return next((warp for warp in later if warp in ready), ready[0])

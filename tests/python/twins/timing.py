@@ -66,14 +66,13 @@ class Machine:
         self.request_ports = [Link(self.l2_period) for _ in self.sms]
         self.reply_link, self.reply_turn = Link(self.l2_period), 0
         self.reply_ports = [0 for _ in self.sms]
-        while self.waiting_blocks and any(sm.free for sm in self.sms):
-            for sm in self.sms:
-                if self.waiting_blocks and sm.free:
-                    sm.launch(self.waiting_blocks.pop(0), 0)
-
+        # Places for blocks: the cycle from which on they are free, in the order in which they got so.
+        self.places = [(0, sm) for _ in range(slots) for sm in self.sms]
+        self.next_start = 0
         now = 0
         while not self.is_done():
             if now % TICKS == 0:
+                self.start_blocks(now // TICKS)
                 for sm in self.sms:
                     sm.cycle(now // TICKS)
             if now % self.l2_period == 0:
@@ -97,6 +96,17 @@ class Machine:
             and not any(one.mshrs or one.fills for one in self.slices)
             and not any(channel.is_busy() for channel in self.channels)
         )
+
+    def start_blocks(self, now):
+        while self.waiting_blocks and self.places:
+            place = min(self.places, key=lambda place: place[0])
+            if place[0] > now or self.next_start > now * TICKS:
+                return
+            self.places.remove(place)
+            place[1].launch(self.waiting_blocks.pop(0), now)
+            # Waiting for the edge of a cycle does not delay the blocks behind.
+            earliest = max(self.next_start, (now - 1) * TICKS)
+            self.next_start = earliest + ticks(self.config["block_interval_cycles"])
 
     def port_time(self, count):
         rate = self.config["noc_sm_bytes_per_cycle"]
@@ -240,6 +250,7 @@ class PlainSm:
             for _ in range(self.config["schedulers_per_sm"])
         ]
         self.units = {}
+        self.next_warp_start = 0
         self.num_warps = self.instructions = self.end = self.age = 0
         self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
         self.store_slots = self.critical_path = 0
@@ -254,24 +265,27 @@ class PlainSm:
 
     def launch(self, position, now):
         slot = self.free.pop(0)
+        self.next_warp_start = max(self.next_warp_start, now * TICKS)
         block = {"slot": slot, "warps": []}
         warp_slot = slot * self.warps_per_block
         for w in range(len(list(self.machine.kernel.blocks())[position][1])):
             program = instructions_of(self.machine.kernel, self.machine.table, position, w)
             if not program:
                 continue
+            start = -(-self.next_warp_start // TICKS)
+            self.next_warp_start += ticks(self.config["warp_start_cycles"])
             warp = {
                 "program": program,
                 "next": 0,
                 "block": block,
                 "registers": {},
                 "at_barrier": False,
-                "barrier_until": 0,
-                "finish": now,
+                "barrier_until": start,
+                "finish": start,
                 "loads": [],
                 "age": self.age,
-                "launched": now,
-                "control": ControlledWarp(now),
+                "launched": start,
+                "control": ControlledWarp(start),
                 "scheduler": warp_slot % len(self.schedulers),
             }
             self.age += 1
@@ -301,8 +315,9 @@ class PlainSm:
                 warp["block"]["warps"].remove(warp)
                 if not warp["block"]["warps"]:
                     self.free = sorted([*self.free, warp["block"]["slot"]])
-        while self.free and self.machine.waiting_blocks:
-            self.launch(self.machine.waiting_blocks.pop(0), now)
+                    pause = math.ceil(self.config["block_replacement_cycles"])
+                    self.machine.places.append((now + pause, self))
+        self.machine.start_blocks(now)
 
     def width(self):
         return ticks(self.config["issue_width"])
@@ -330,9 +345,9 @@ class PlainSm:
     def pick(self, scheduler, now):
         running = [w for w in scheduler["warps"] if w["next"] < len(w["program"])]
         order = running
-        if self.config["scheduler"] == "gto":
+        if self.config["scheduler"] in ("gto", "gty"):
             last = [w for w in running if w is scheduler["last"]]
-            order = last + running
+            order = last + (running if self.config["scheduler"] == "gto" else running[::-1])
         elif self.config["scheduler"] == "lrr":
             order = [w for w in running if w["age"] > scheduler["last_age"]]
             order = order + [w for w in running if w["age"] <= scheduler["last_age"]]

@@ -186,7 +186,7 @@ class TestMatching:
         (tmp_path / "long.csv").write_text(NCU_LONG)
         (tmp_path / "metrics.csv").write_text(NVPROF_METRICS)
         mine = predictions([12345.0, 1600.0], name=["Kernel", "Kernel2"], instructions=[3406, 2346])
-        table = ws.validate(mine, tmp_path / "long.csv")
+        table = ws.validate(mine, tmp_path / "long.csv", metric="cycles")
         assert list(table["ratio"]) == pytest.approx([1.0, 0.5])
         mine = predictions([1.0] * 3, name=["Kernel", "Kernel2", "Kernel"], instructions=[3000] * 3)
         table = ws.validate(mine, tmp_path / "metrics.csv", metric="instructions")
@@ -200,7 +200,7 @@ class TestMatching:
                 [],
                 frame(kernel=[1], cycles=[1]),
                 {},
-                "no column kernel|expected the DataFrame",
+                "there are no predictions to validate",
             ),
             (frame(cycles=[1]), frame(kernel=[1], cycles=[1]), {}, "no column kernel"),
             (predictions([]), frame(kernel=[1], cycles=[1]), {}, "no predictions to validate"),

@@ -5,7 +5,8 @@ file), ``kernel`` (launch number, missing when a row stands for all launches of 
 ``launches`` (how many it stands for), ``name`` (function name), as far as known ``app``, ``gpu``,
 ``change``, and values in base units: ``cycles``, ``time_s``, ``instructions`` (of warps), ``ipc``
 (warp instructions per cycle of the whole GPU), the counters ``l1_read_sectors`` to
-``dram_write_sectors``, and everything else under the name that the tool gives it.
+``dram_write_sectors``, and everything else under the name that the tool gives it. Of Nsight Compute,
+``attrs["metrics"]`` says by column which metrics it is made of (`ncu_metrics`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from warpstack._util.checked import checked
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
-from warpstack.validation.reference import ncu, nvprof, tables
+from warpstack.validation.reference import ncu, ncu_report, nvprof, tables
 from warpstack.validation.reference.common import Line, Section
+from warpstack.validation.reference.ncu_names import ncu_metrics
 
-__all__ = ["read"]
+__all__ = ["ncu_metrics", "read", "read_ncu"]
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,15 @@ class Dialect:
         return self.columns <= set(header) and (self.test is None or self.test(header))
 
 
-#: Asked in this order.
-DIALECTS: Sequence[Dialect] = (
+#: Of Nsight Compute.
+NCU: Sequence[Dialect] = (
     Dialect("Nsight Compute, a row per metric", ncu.LONG, ncu.read_long),
     Dialect("Nsight Compute, metrics by kernel", ncu.SUMMARY, ncu.read_summary),
     Dialect("Nsight Compute, raw page", ncu.RAW, ncu.read_raw),
+)
+#: Asked in this order.
+DIALECTS: Sequence[Dialect] = (
+    *NCU,
     Dialect("nvprof, GPU trace", nvprof.TRACE, nvprof.read_trace),
     Dialect("nvprof, metrics", nvprof.METRICS, nvprof.read_metrics),
     Dialect("nvprof, events", nvprof.EVENTS, nvprof.read_metrics),
@@ -63,15 +69,16 @@ DIALECTS: Sequence[Dialect] = (
 
 @checked
 def read(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read results of a simulator or counters of a profiler from a CSV file.
+    """Read results of a simulator or counters of a profiler.
 
     Parameters
     ----------
     path
-        What ``ncu --csv`` wrote (details, ``--page raw`` or ``--print-summary per-kernel``), what
-        ``nvprof --csv`` wrote (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), or a
-        table with a column ``kernel``: of Accel-Sim results, of counters of several machines, or
-        one that `warpstack` printed. ``docs/how-to/validate.md`` describes each.
+        A report of Nsight Compute (``.ncu-rep``, see `read_ncu`), or a CSV file: what ``ncu --csv``
+        wrote (details, ``--page raw`` or ``--print-summary per-kernel``), what ``nvprof --csv`` wrote
+        (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), or a table with a column
+        ``kernel``: of Accel-Sim results, of counters of several machines, or one that `warpstack`
+        printed. ``docs/how-to/validate.md`` describes each.
 
     Returns
     -------
@@ -85,6 +92,53 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         message names file and line.
     """
     place = as_path("reference", path)
+    if ncu_report.is_report(place):
+        return _finished(ncu_report.read_report(place), place)
+    return _read_csv(
+        place,
+        DIALECTS,
+        "not a reference that warpstack knows; expected a report of Nsight Compute (.ncu-rep), what "
+        "ncu --csv or nvprof --csv writes, or a table (CSV) with a column kernel, such as "
+        "`warpstack simulate --csv` prints",
+    )
+
+
+@checked
+def read_ncu(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a report of Nsight Compute.
+
+    Parameters
+    ----------
+    path
+        A report (``.ncu-rep``), which NVIDIA's package ``ncu-report`` reads (``pip install
+        'warpstack[ncu]'``), or what ``ncu --csv`` wrote, which needs no package.
+
+    Returns
+    -------
+    DataFrame
+        A row per launch, in the order of the report: ``source``, ``kernel``, ``launches``, ``name``,
+        ``grid`` and ``block`` (threads), ``gpu`` (of a ``.ncu-rep``), the statistics that
+        `ncu_metrics` lists, ``ipc``, and all metrics that are numbers under their own names, in base
+        units. ``attrs["metrics"]`` says by statistic of which metrics of this report it is made.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is damaged, has results that are not of kernels, or is a
+        ``.ncu-rep`` and NVIDIA's package is missing.
+    """
+    place = as_path("report", path)
+    if ncu_report.is_report(place):
+        return _finished(ncu_report.read_report(place), place)
+    return _read_csv(
+        place,
+        NCU,
+        "not a report of Nsight Compute; expected a .ncu-rep file, or what ncu --csv writes",
+    )
+
+
+def _read_csv(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFrame:
+    """Read a CSV file of one of these kinds; `otherwise` says that it is none."""
     where = printable(place)
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
@@ -94,14 +148,11 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise InputError(f"{where}: not text in UTF-8: {error.reason}") from None
     lines = _lines(where, text)
     for number, line in enumerate(lines):
-        for dialect in DIALECTS:
+        for dialect in dialects:
             if dialect.matches(line.cells):
                 sections = _sections(lines[number:], dialect, where)
                 return _finished(dialect.read(sections), place)
-    raise InputError(
-        f"{where}: not a reference that warpstack knows; expected what ncu --csv or nvprof --csv "
-        "writes, or a table (CSV) with a column kernel, such as `warpstack simulate --csv` prints"
-    )
+    raise InputError(f"{where}: {otherwise}")
 
 
 def _lines(where: str, text: str) -> list[Line]:

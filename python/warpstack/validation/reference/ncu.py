@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
 
-from warpstack.validation.reference.common import Line, Section, number, plain_name, whole_number
+from warpstack.validation.reference.common import (
+    Line,
+    Section,
+    number,
+    plain_name,
+    scale_of_unit,
+    whole_number,
+)
+from warpstack.validation.reference.ncu_names import METRICS, named
 
 LONG = frozenset({"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"})
 SUMMARY = frozenset({"Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"})
 RAW = frozenset({"ID", "Kernel Name"})
 
-#: Metrics that have a name here, those of the raw page and those of the details page.
-_NAMES = {
-    "sm__cycles_elapsed.max": "cycles",
-    "gpc__cycles_elapsed.max": "cycles",
-    "Elapsed Cycles": "cycles",
-    "gpu__time_duration.sum": "time_s",
-    "Duration": "time_s",
-    "smsp__inst_executed.sum": "instructions",
-    "sm__inst_executed.sum": "instructions",
-    "Executed Instructions": "instructions",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "l1_read_sectors",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum": "l1_read_sector_hits",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "l1_write_sectors",
-    "lts__t_sectors_op_read.sum": "l2_read_sectors",
-    "lts__t_sectors_op_read_lookup_hit.sum": "l2_read_sector_hits",
-    "lts__t_sectors_op_write.sum": "l2_write_sectors",
-    "lts__t_sectors_op_write_lookup_hit.sum": "l2_write_sector_hits",
-    "dram__sectors_read.sum": "dram_read_sectors",
-    "dram__sectors_write.sum": "dram_write_sectors",
-}
 #: Columns of the raw page that are not metrics.
 _ABOUT = {
     "ID",
@@ -47,6 +36,8 @@ _ABOUT = {
     "Device",
     "CC",
 }
+#: ``(512, 1, 1)``.
+_DIM3 = re.compile(r"\(\s*([0-9]+),\s*([0-9]+),\s*([0-9]+)\s*\)")
 
 
 def read_long(sections: list[Section]) -> pd.DataFrame:
@@ -54,11 +45,11 @@ def read_long(sections: list[Section]) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for section in sections:
         for line, row in section.rows():
-            values = _launch(rows, line, row)
+            launch = _launch(rows, line, row)
             # Rows of rules have no metric; metrics outside sections have texts among them.
             if row["Metric Name"] and _is_value(row["Metric Value"], row["Metric Unit"]):
-                _set(values, line, row["Metric Name"], row["Metric Value"], row["Metric Unit"])
-    return _table(rows)
+                _set(launch, line, row["Metric Name"], row["Metric Value"], row["Metric Unit"])
+    return named(rows.values())
 
 
 def read_raw(sections: list[Section]) -> pd.DataFrame:
@@ -71,11 +62,11 @@ def read_raw(sections: list[Section]) -> pd.DataFrame:
         if lines and not lines[0][1]["ID"]:
             units = lines.pop(0)[1]
         for line, row in lines:
-            values = _launch(rows, line, row)
+            launch = _launch(rows, line, row)
             for metric in metrics:
                 if _is_value(row[metric], units[metric]):
-                    _set(values, line, metric, row[metric], units[metric])
-    return _table(rows)
+                    _set(launch, line, metric, row[metric], units[metric])
+    return named(rows.values())
 
 
 def read_summary(sections: list[Section]) -> pd.DataFrame:
@@ -84,25 +75,33 @@ def read_summary(sections: list[Section]) -> pd.DataFrame:
     for section in sections:
         for line, row in section.rows():
             launches = whole_number(line, "Invocations", row["Invocations"])
-            name = plain_name(row["Kernel Name"])
-            about = {"source": "ncu", "kernel": pd.NA, "launches": launches, "name": name}
-            values = rows.setdefault(row["Kernel Name"], about)
+            about = {"source": "ncu", "kernel": pd.NA, "launches": launches}
+            about |= {"name": plain_name(row["Kernel Name"]), **_geometry(row), "metrics": {}}
+            kernel = rows.setdefault(row["Kernel Name"], about)
             if row["Metric Name"] and _is_value(row["Average"], row["Metric Unit"]):
-                _set(values, line, row["Metric Name"], row["Average"], row["Metric Unit"])
-    return pd.DataFrame(rows.values())
+                _set(kernel, line, row["Metric Name"], row["Average"], row["Metric Unit"])
+    return named(rows.values())
 
 
 def _launch(
     rows: dict[tuple[str, str], dict[str, Any]], line: Line, row: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the values of a launch; launches are numbered from 1 in the order of the file."""
+    """Return what is known of a launch; launches are numbered from 1 in the order of the file."""
     key = (row.get("Process ID", ""), row["ID"])
+    name = plain_name(row["Kernel Name"])
     if key not in rows:
-        name = plain_name(row["Kernel Name"])
-        rows[key] = {"source": "ncu", "kernel": len(rows) + 1, "name": name}
-    elif rows[key]["name"] != plain_name(row["Kernel Name"]):
+        about = {"source": "ncu", "kernel": len(rows) + 1, "name": name}
+        rows[key] = {**about, **_geometry(row), "metrics": {}}
+    elif rows[key]["name"] != name:
         raise line.error(f"the launch {row['ID']} has two names; give one run per file")
     return rows[key]
+
+
+def _geometry(row: dict[str, str]) -> dict[str, tuple[int, ...]]:
+    """Return grid and block, which old versions do not print."""
+    cells = {"grid": row.get("Grid Size", ""), "block": row.get("Block Size", "")}
+    sizes = {name: _DIM3.fullmatch(text) for name, text in cells.items()}
+    return {name: tuple(map(int, size.groups())) for name, size in sizes.items() if size}
 
 
 def _is_value(text: str, unit: str) -> bool:
@@ -110,12 +109,9 @@ def _is_value(text: str, unit: str) -> bool:
     return bool(unit) or text.replace(",", "").replace(".", "").replace("-", "").isdigit()
 
 
-def _set(values: dict[str, Any], line: Line, metric: str, text: str, unit: str) -> None:
-    name = _NAMES.get(metric, metric)
-    if name in values and name in _NAMES.values():
-        return  # the first of several metrics for one thing
-    values[name] = number(line, metric, text, unit)
-
-
-def _table(rows: dict[tuple[str, str], dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows.values())
+def _set(launch: dict[str, Any], line: Line, metric: str, text: str, unit: str) -> None:
+    if metric in launch["metrics"]:
+        return  # sections share metrics
+    if metric not in METRICS and scale_of_unit(unit) is None:
+        unit = ""  # nothing here depends on it, and new versions have new units
+    launch["metrics"][metric] = number(line, metric, text, unit)

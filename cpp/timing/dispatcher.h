@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "timing/clock.h"
+#include "timing/timing_config.h"
+#include "trace/kernel_trace.h"
+
+namespace warpstack::timing {
+
+/// Gives the thread blocks of a launch to the SMs, in trace order; blocks without instructions are
+/// passed over. Blocks start in places that are free, those that were free first first, no two
+/// of them closer than `block_interval_cycles`; a place is free again `block_replacement_cycles`
+/// after its block's end.
+class Dispatcher {
+ public:
+  Dispatcher(const trace::KernelTrace& trace, const TimingConfig& config)
+      : trace_(trace),
+        interval_(to_ticks(config.block_interval_cycles)),
+        replacement_(whole_cycles(config.block_replacement_cycles)) {
+    skip();
+  }
+
+  struct Start {
+    std::uint32_t sm = 0;
+    std::uint32_t block = 0;
+  };
+
+  [[nodiscard]] bool empty() const { return next_block_ == trace_.blocks().size(); }
+  /// From `now` on there is a place for a block on an SM.
+  void add_place(std::uint32_t sm, Cycle now) { places_.push({now, number_++, sm}); }
+  /// A block of an SM has ended.
+  void free_place(std::uint32_t sm, Cycle now) { add_place(sm, now + replacement_); }
+
+  /// The cycle in which the next block starts.
+  [[nodiscard]] Cycle next() const {
+    if (empty() || places_.empty()) return never;
+    return std::max(places_.top().cycle, cycle_at_or_after(free_));
+  }
+  /// The block that starts in this cycle, if one does.
+  std::optional<Start> start(Cycle now) {
+    if (next() > now) return {};
+    const Start start{places_.top().sm, next_block_++};
+    places_.pop();
+    skip();
+    // A start that had to wait for a cycle's edge does not delay the one behind it.
+    free_ = std::max(free_, (now - 1) * ticks_per_cycle) + interval_;
+    return start;
+  }
+
+ private:
+  struct Place {
+    Cycle cycle;
+    std::uint64_t number;  ///< in the order in which they were added
+    std::uint32_t sm;
+    [[nodiscard]] bool operator>(const Place& other) const {
+      return std::pair(cycle, number) > std::pair(other.cycle, other.number);
+    }
+  };
+
+  void skip() {
+    while (!empty() && trace_.blocks().counts(next_block_).instructions == 0) ++next_block_;
+  }
+
+  const trace::KernelTrace& trace_;
+  Ticks interval_;
+  Cycle replacement_;
+  std::uint32_t next_block_ = 0;
+  std::uint64_t number_ = 0;
+  Ticks free_ = 0;  ///< when the next block may start
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> places_;
+};
+
+}  // namespace warpstack::timing

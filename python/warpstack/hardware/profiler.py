@@ -1,0 +1,38 @@
+"""Time as profilers report it: the clock that they hold and the launch that they include."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpstack.errors import not_one_of
+from warpstack.hardware.description import Gpu
+
+__all__ = ["PROFILERS", "checked_profiler", "profiled", "times"]
+
+#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
+PROFILERS = ("nsys", "ncu", "nvprof", "events")
+
+
+def checked_profiler(profiler: str) -> str:
+    """Return the name of a profiler, or raise `InputError` with the names that there are."""
+    if profiler not in PROFILERS:
+        raise not_one_of("profiler", profiler, PROFILERS)
+    return profiler
+
+
+def profiled(gpu: Gpu, profiler: str) -> Gpu:
+    """Return the GPU as it runs under a profiler.
+
+    Nsight Compute holds the clock of the SMs at `Gpu.base_clock_ghz`, unless it is told otherwise:
+    a clock that `Gpu.replace` gave stays.
+    """
+    is_held = checked_profiler(profiler) == "ncu" and gpu.base_clock_ghz
+    if not is_held or "clock_ghz" in gpu.changes or gpu.base_clock_ghz == gpu.clock_ghz:
+        return gpu
+    return gpu.replace(clock_ghz=gpu.base_clock_ghz)
+
+
+def times(cycles: Any, gpu: Gpu, profiler: str) -> dict[str, Any]:
+    """Return the columns ``time_us``, launch included, and ``launch_us`` of cycles."""
+    launch = getattr(gpu, f"launch_us_{profiler}")
+    return {"time_us": cycles / gpu.clock_ghz / 1e3 + launch, "launch_us": launch}

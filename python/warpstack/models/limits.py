@@ -1,0 +1,98 @@
+"""What bounds every model: the units of the schedulers, and the starts of thread blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack.hardware.description import Gpu
+from warpstack.interval.profile import IntervalProfile
+
+__all__ = ["UNIT_FIELDS", "unit_cycles", "with_block_starts"]
+
+#: Field of the interval between two instructions of a scheduler, by class of operations.
+_INTERVALS = {
+    name: f"{name}_interval" for name in ("integer", "fp32", "fp16", "fp64", "sfu", "tensor")
+}
+#: Fields of `Gpu` that `unit_cycles` reads.
+UNIT_FIELDS = frozenset((*_INTERVALS.values(), "schedulers_per_sm"))
+_read_units = attrgetter("num_sms", "schedulers_per_sm", "issue_width", *_INTERVALS.values())
+_read_starts = attrgetter("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
+
+
+def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np.float64]:
+    """Return the cycles for which the busiest unit of the fullest SM works, on each GPU.
+
+    Each scheduler has a unit for each class of operations, which takes an instruction every
+    ``*_interval`` cycles; warps spread evenly over the schedulers. 0 for a hand-made profile.
+    """
+    launch = profile.launch
+    if launch is None:
+        return np.zeros(len(gpus))
+    counts = dict(launch.unit_instructions)
+    counts["integer"] = counts.get("integer", 0) + counts.pop("unknown", 0)
+    # Most of many GPUs are alike in what counts here.
+    found: dict[tuple[Any, ...], float] = {}
+    result = np.empty(len(gpus))
+    for number, values in enumerate(map(_read_units, gpus)):
+        cycles = found.get(values)
+        if cycles is None:
+            num_sms, schedulers, issue_width, *intervals = values
+            blocks = math.ceil(launch.num_blocks / num_sms)
+            slowest = max(
+                counts.get(name, 0) * interval
+                for name, interval in zip(_INTERVALS, intervals, strict=True)
+            )
+            cycles = slowest * blocks / (schedulers or min(math.ceil(issue_width), 1024))
+            found[values] = cycles
+        result[number] = cycles
+    return result
+
+
+def with_block_starts(
+    cycles: npt.NDArray[np.float64], profile: IntervalProfile, gpus: Sequence[Gpu]
+) -> npt.NDArray[np.float64]:
+    """Return the cycles of a launch on each GPU, the starts of its thread blocks included.
+
+    Blocks start ``block_interval_cycles`` apart, so that the last SM begins later than the first.
+    A launch takes no less than three chains do: the starts of all blocks and the run of the last
+    one; the blocks that follow each other in one place of an SM, each ``block_replacement_ns``
+    after the end of the one before; and the starts of all warps of an SM, ``warp_start_cycles``
+    apart. A block alone runs as long as the representative warp.
+
+    Parameters
+    ----------
+    cycles
+        What a model predicts, shape (GPUs,).
+    profile
+        The kernel; a hand-made one, which has no blocks, keeps its cycles.
+    gpus
+        The GPUs.
+    """
+    launch = profile.launch
+    starts = np.array(list(map(_read_starts, gpus)), dtype=float)
+    if launch is None or not starts.any():
+        return cycles
+    interval, replacement, warp_start = starts.T
+    replacement = np.ceil(replacement * np.array([gpu.clock_ghz for gpu in gpus]))
+    instructions, stalled = profile.issued_and_stalled
+    alone = instructions / np.array([gpu.issue_width for gpu in gpus]) + stalled
+    blocks = launch.num_blocks
+    sms = np.minimum([gpu.num_sms for gpu in gpus], blocks)
+    places = np.minimum(sms * launch.blocks_per_sm, blocks)
+    of_block = alone + (launch.warps_per_block - 1) * warp_start
+    in_one_place = np.ceil(blocks / places)
+    of_one_sm = np.ceil(blocks / sms) * launch.warps_per_block
+    chains = (
+        sms * interval + cycles,
+        blocks * interval + of_block,
+        places * interval + in_one_place * (of_block + replacement) - replacement,
+        of_one_sm * warp_start + alone,
+    )
+    waits = (interval > 0) | (replacement > 0) | (warp_start > 0)
+    return np.where(waits, np.max(chains, axis=0), cycles)
