@@ -138,6 +138,7 @@ def _row(each: dict[str, Any], clocks: dict[str, float]) -> Row:
         measured=each["measured"] * 1000,
         unit="us",
         flag=";".join(flags),
+        profiler="events",
         settings=(Setting("repeated", clocks[each["gpu"]]),),
         run=run,
         reason="" if run else "no kernel",
