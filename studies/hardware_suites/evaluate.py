@@ -1,0 +1,201 @@
+"""Trace each program once, simulate and predict it on its GPUs, and put the times beside the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import warpstack as ws
+
+from .launch import clock_ghz, launch_us
+from .program import PROGRAMS, Bench
+from .row import Row, Run, Setting, State
+
+SIMULATOR = "simulator"
+MODELS = ("gpumech", "mdm", "mwp_cwp", "closed_network")
+#: Whose machine code a card runs, as far as it can be read; others run PTX here.
+_CODES = {
+    "h100-pcie": "sm_90",
+    "rtx4070": "sm_89",
+    "gtx1650": "sm_75",
+    "rtx2060": "sm_75",
+    "rtx2080ti": "sm_75",
+    **dict.fromkeys(("rtx3060", "rtx3060-laptop", "rtx3060ti", "rtx3070", "rtx3070ti"), "sm_86"),
+    **dict.fromkeys(("rtx3080", "rtx-a4000"), "sm_86"),
+}
+#: Counters of the simulator that are kept, in sectors of 32 bytes.
+COUNTERS = (
+    *("l1_read_sectors", "l1_read_sector_hits", "l1_write_sectors"),
+    *("l2_read_sectors", "l2_read_sector_hits", "l2_write_sectors", "l2_atomic_sectors"),
+    *("dram_read_sectors", "dram_write_sectors"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A GPU as it is simulated."""
+
+    gpu: str
+    ghz: float
+    state: State
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A program as PTX or machine code, and where it is to be simulated."""
+
+    run: Run
+    code: str | None
+    conditions: tuple[Condition, ...]
+    cache: Path
+
+
+def condition_of(row: Row, setting: Setting) -> Condition:
+    """Return how a row is simulated under a setting."""
+    ghz = setting.clock_ghz or clock_ghz(row.gpu, row.profiler)
+    return Condition(row.gpu, ghz, setting.state)
+
+
+def size_of(run: Run) -> float:
+    """Return the warp instructions of a run's largest launch, about."""
+    return PROGRAMS[run.program].size(**dict(run.parameters))
+
+
+def code_of(gpu: str, choice: str) -> str | None:
+    """Return the architecture whose machine code a GPU runs, or None for PTX."""
+    return _CODES.get(gpu) if choice == "machine" else None
+
+
+def traced(run: Run, code: str | None, cache: Path) -> ws.App:
+    """Return a program's launches, from the cache where they are."""
+    program = PROGRAMS[run.program]
+    key = hashlib.sha256(program.source.read_bytes()).hexdigest()[:8]
+    folder = cache / f"{run.label}-{code or 'ptx'}-{key}"
+    if not folder.exists():
+        bench = Bench(program.source, code)
+        ws.save(ws.App(list(program.launches(bench, **dict(run.parameters)))), folder)
+    return ws.load(folder)
+
+
+def _results(app: ws.App, gpu: ws.Gpu, *, flush: bool) -> list[pd.DataFrame]:
+    """Return a table per launch: a row for the simulator and for each model."""
+    simulated = ws.simulate(app, gpu, flush_l2=flush)
+    predicted = ws.predict(app, gpu, MODELS, flush_l2=flush)
+    tables = []
+    for number, result in enumerate(simulated):
+        first = {"model": SIMULATOR, "cycles": result.cycles, "instructions": result.instructions}
+        first |= {name: result.totals.get(name) for name in COUNTERS}
+        rows = predicted.iloc[number * len(MODELS) : (number + 1) * len(MODELS)]
+        tables.append(pd.concat([pd.DataFrame([first]), rows[["model", "cycles", "instructions"]]]))
+    return tables
+
+
+def evaluated(task: Task) -> pd.DataFrame:
+    """Return a row per condition, launch and model."""
+    app = traced(task.run, task.code, task.cache)
+    found: dict[Condition, list[pd.DataFrame]] = {}
+    places = {(condition.gpu, condition.ghz) for condition in task.conditions}
+    for name, ghz in sorted(places):
+        plain = ws.gpu(name)
+        gpu = plain if plain.clock_ghz == ghz else plain.replace(clock_ghz=ghz)
+        states = {each.state for each in task.conditions if (each.gpu, each.ghz) == (name, ghz)}
+        if states & {"repeated", "in order"} or len(app) == 1:
+            twice = ws.App([*app, *app]) if "repeated" in states else app
+            tables = _results(twice, gpu, flush=False)
+            found[Condition(name, ghz, "repeated")] = tables[-len(app) :]
+            found[Condition(name, ghz, "in order")] = tables[: len(app)]
+        if "cold" in states:
+            cold = Condition(name, ghz, "cold")
+            single = len(app) == 1
+            one = found.get(Condition(name, ghz, "in order")) if single else None
+            found[cold] = one or _results(app, gpu, flush=True)
+    parts = [
+        table.assign(launch=number, gpu=condition.gpu, ghz=condition.ghz, state=condition.state)
+        for condition in task.conditions
+        for number, table in enumerate(found[condition])
+    ]
+    print(f"{task.run.label} as {task.code or 'PTX'}", file=sys.stderr, flush=True)
+    return pd.concat(parts, ignore_index=True).assign(run=task.run.label, code=task.code or "PTX")
+
+
+def why_not(row: Row, largest: float) -> str:
+    """Return why a row is not evaluated, or nothing."""
+    if "unusable" in row.flag:
+        return "unusable by its flag"
+    if row.run is None:
+        return row.reason
+    if size_of(row.run) > largest:
+        return "more warp instructions than are simulated"
+    return ""
+
+
+def tasks_of(rows: Iterable[Row], choice: str, cache: Path) -> list[Task]:
+    """Return what is to be simulated for rows that have a run, the smallest first."""
+    wanted: dict[tuple[Run, str | None], set[Condition]] = defaultdict(set)
+    for row in rows:
+        if row.run:
+            places = wanted[row.run, code_of(row.gpu, choice)]
+            places |= {condition_of(row, setting) for setting in row.settings}
+    order = sorted(wanted, key=lambda key: (size_of(key[0]), key[0].label, key[1] or ""))
+    sort = dataclasses.astuple
+    return [
+        Task(run, code, tuple(sorted(wanted[run, code], key=sort)), cache) for run, code in order
+    ]
+
+
+def rows_with_times(
+    rows: Sequence[Row], results: Sequence[pd.DataFrame], choice: str, largest: float
+) -> pd.DataFrame:
+    """Return a row per measured row, setting and model, with the predicted times.
+
+    A row that is not evaluated has one row, with its reason.
+    """
+    keys = ["run", "code", "gpu", "ghz", "state", "launch"]
+    by_place = {place: table for each in results for place, table in each.groupby(keys, sort=False)}
+    found: list[dict[str, object]] = []
+    for row in rows:
+        names = ("suite", "gpu", "application", "kernel_index", "kernel", "metric", "flag")
+        base = {name: getattr(row, name) for name in names} | {"profiler": row.profiler}
+        reason = why_not(row, largest)
+        if reason or row.run is None:
+            found.append(base | {"reason": reason, "measured_us": _us(row, row.measured, 1.0)})
+            continue
+        code = code_of(row.gpu, choice) or "PTX"
+        for setting in row.settings:
+            place = condition_of(row, setting)
+            start = (row.run.label, code, place.gpu, place.ghz, place.state)
+            tables = [by_place[(*start, launch)] for launch in row.launches]
+            total = pd.concat(tables).groupby("model", sort=False).sum(numeric_only=True)
+            if row.combine == "mean":
+                total = total / len(tables)
+            launches = 1 if row.combine == "mean" else len(tables)
+            launch = launches * launch_us(row.gpu, row.profiler)
+            counted = base | {
+                **{"reason": "", "setting": setting.label, "state": setting.state, "code": code},
+                **{"ghz": place.ghz, "measured_us": _us(row, row.measured, place.ghz)},
+                **{"launch_us": launch, "run": row.run.label},
+            }
+            for model, values in total.iterrows():
+                cycles = float(values["cycles"])
+                time = {"model": model, "cycles": cycles, "us": cycles / place.ghz / 1000}
+                kept = {name: values[name] for name in ("instructions", *COUNTERS)}
+                found.append(counted | time | (kept if model == SIMULATOR else {}))
+    return pd.DataFrame(found)
+
+
+def _us(row: Row, value: float, ghz: float) -> float:
+    """Return a measured time, or cycles, in microseconds."""
+    return value if row.unit == "us" else value / ghz / 1000
+
+
+def cache_folder() -> Path:
+    """Return where traces are kept unless the command line says otherwise."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "warpstack-hardware"

@@ -1,0 +1,62 @@
+"""The pictures of docs/quality/hardware.md: predicted against measured times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+from warpstack.plot import sheet
+
+from .evaluate import SIMULATOR
+from .tables import ASKED, OURS, plain
+
+#: Half the width of the band, as a share of the measured time.
+BAND = 0.25
+COLUMNS = 3
+
+
+def save(rows: pd.DataFrame, folder: Path) -> None:
+    """Draw the simulator's and our model's times, and save both pictures."""
+    found = plain(rows)
+    for model in (SIMULATOR, OURS):
+        figure = draw(found[found["model"] == model])
+        figure.savefig(folder / f"hardware-{model}.png", dpi=100)
+
+
+def draw(found: pd.DataFrame) -> Figure:
+    """Draw a panel per set: time predicted over time measured, a colour per GPU."""
+    suites = [suite for suite in ASKED if suite in set(found["suite"])]
+    lines = -(-len(suites) // COLUMNS)
+    figure = Figure(figsize=(10, 3.4 * lines), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(lines, COLUMNS, squeeze=False)).ravel()
+    for ax, suite in zip(axes, suites, strict=False):
+        group = found[found["suite"] == suite]
+        for gpu, points in group.groupby("gpu", sort=False):
+            ax.plot(points["measured_us"], points["time_us"], "o", ms=3, alpha=0.7, label=str(gpu))
+        ends = np.array(
+            [
+                0.8 * group[["measured_us", "time_us"]].min().min(),
+                1.25 * group[["measured_us", "time_us"]].max().max(),
+            ]
+        )
+        ax.plot(ends, ends, color="0.4", lw=0.8)
+        ax.fill_between(ends, ends * (1 - BAND), ends * (1 + BAND), color="0.85", zorder=0)
+        ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+        ax.set_title(suite, fontsize=sheet.TITLE)
+        ax.set_xlabel("measured (µs)", fontsize=sheet.LABEL)
+        ax.set_ylabel("predicted (µs)", fontsize=sheet.LABEL)
+        subs = (1, 2, 5) if ends[1] < 100 * ends[0] else (1,)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=subs))
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_locator(NullLocator())
+            axis.set_tick_params(labelsize=sheet.TEXT)
+        ax.legend(fontsize=sheet.TINY, frameon=False)
+        sheet.open_frame(ax)
+    for ax in axes[len(suites) :]:
+        ax.remove()
+    return figure
