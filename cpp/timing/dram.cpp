@@ -67,6 +67,8 @@ bool DramChannel::issue_command(DramRequest& request) {
     if (bank.bytes_left > 0) next = std::min(next, earliest(b));
     if (bank.bytes_left == 0 && !bank.waiting.empty()) next = edge;
   }
+  // A refresh closes rows, so that a bank that waits to use or to close its row opens one instead.
+  if (next != never) next = std::min(next, next_refresh_);
   next_ =
       next == never ? never : std::max(bus_.clock().after(edge), bus_.clock().at_or_after(next));
   return is_last;

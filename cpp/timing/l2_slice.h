@@ -31,7 +31,16 @@ class L2Slice {
   void finish(const DramRequest& request, Ticks start, Ticks time);
   /// Something that the slice may wait for happened at `now`, after its own turn of this instant.
   void wake(Ticks now) {
-    if (!requests_.empty() || !fills_.empty()) next_ = std::min(next_, next_turn(now));
+    // What DRAM has sent waits for room among the replies, but not for the port.
+    if (!fills_.empty() && edge_of(fills_.front()) <= now) {
+      next_ = std::min(next_, clock_.after(now));
+    }
+    if (!requests_.empty()) next_ = std::min(next_, next_turn(now));
+  }
+  /// Another slice took the last room of the DRAM queue, so that at `edge` a request that waits for
+  /// room among the replies may wait for DRAM instead.
+  void channel_is_full(Ticks edge) {
+    if (waits_ == Wait::reply) next_ = std::min(next_, edge);
   }
 
   /// When it next has something to do.

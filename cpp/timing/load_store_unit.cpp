@@ -170,6 +170,8 @@ void LoadStoreUnit::dispatch(Cycle now) {
     } else {
       dispatch_waits_for_ = look_up(origin, entry.lines[entry.next], bytes, now);
       if (dispatch_waits_for_ != StackComponent::base) return;
+      // It overtook what waits at the tags, which may now wait for room in the NoC queue instead.
+      if (tags_wait_for_ != StackComponent::base) retry_ = true;
     }
     is_last = ++entry.next == entry.lines.size();
   }

@@ -186,11 +186,25 @@ class SimulatedGpu {
       L2Slice& slice = slices_[s];
       if (slice.next() == now) {
         const bool was_full = !slice.has_room();
+        const bool channel_had_room = channels_[channel_of(s)].has_room();
         slice.step();
         if (was_full && slice.has_room()) request_network_.wake(now);
+        if (channel_had_room && !channels_[channel_of(s)].has_room()) tell_neighbours(s, now);
         channels_next_ = std::min(channels_next_, next_of_channel(channel_of(s), now));
       }
       slices_next_ = std::min(slices_next_, slice.next());
+    }
+  }
+
+  /// A slice has filled the queue of its DRAM channel; the slices after it have yet to act at
+  /// `now`.
+  void tell_neighbours(std::uint32_t slice, Ticks now) {
+    const std::uint32_t sharers = config_.memory.l2.slices / config_.dram_channels;
+    const std::uint32_t first = channel_of(slice) * sharers;
+    for (std::uint32_t s = slice + 1; s < first + sharers; ++s) slices_[s].channel_is_full(now);
+    for (std::uint32_t s = first; s < slice; ++s) {
+      slices_[s].channel_is_full(config_.l2_clock().after(now));
+      slices_next_ = std::min(slices_next_, slices_[s].next());
     }
   }
 

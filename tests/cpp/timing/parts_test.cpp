@@ -6,6 +6,7 @@
 #include "timing/fifo.h"
 #include "timing/instruction_stream.h"
 #include "timing/interconnect.h"
+#include "timing/l2_slice.h"
 #include "timing/mshr.h"
 #include "timing/warp_scheduler.h"
 
@@ -359,6 +360,116 @@ TEST(DramChannel, TheBusTurnsAroundAndRefreshesCloseRows) {
   refreshed.add(request(0, 32, 0), 25 * cycle);
   const std::vector<std::pair<Ticks, std::uint64_t>> late{{31, 0}};
   EXPECT_EQ(transfers(refreshed), late);
+}
+
+TEST(DramChannel, ARefreshClosesTheRowOfARequestThatWaits) {
+  TimingConfig config = dram_config();
+  config.dram_row_bytes = 1024;
+  config.dram_timing = {.write_latency = 3, .wtr = 37, .refresh_interval = 30, .refresh = 5};
+  TrafficCounters counters;
+  DramChannel channel(config, counters);
+  // Opened at 0, written at 1; the read waits until 3 + 37 cycles after the end of that burst, at
+  // 42. The refresh at 30 closes the row, which is open again from 35 on, well before that.
+  channel.add(request(DramRequest::write, 32, 0), 0);
+  channel.add(request(0, 32, 0), 0);
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{1, 0}, {42, 0}};
+  EXPECT_EQ(transfers(channel), expected);
+  EXPECT_EQ(counters.dram_row_misses, 2u);
+}
+
+/// A slice of L2 with queues of one entry, whose lines of 32 bytes DRAM serves when a test says so.
+struct SliceInParts {
+  static TimingConfig slice_config() {
+    TimingConfig config = dram_config();
+    config.memory.l2 = {.size_bytes = 1024,
+                        .ways = 8,
+                        .line_bytes = 32,
+                        .sector_bytes = 32,
+                        .write_policy = memory::WritePolicy::write_through,
+                        .slices = 1,
+                        .slice_interleave_bytes = 256};
+    config.l2_mshrs = 4;
+    config.l2_mshr_targets = 4;
+    config.l2_queue_entries = 1;
+    config.l2_slice_request_cycles = 10;
+    config.dram_queue_entries = 1;
+    return config;
+  }
+
+  TimingConfig config = slice_config();
+  TrafficCounters counters;
+  memory::MemoryTotals totals;
+  memory::Cache tags{config.memory.l2};
+  PacketPool packets;
+  DramChannel channel{config, counters};
+  Interconnect replies{config.l2_clock(), 1, 0};
+  L2Slice slice{config, 0, tags, channel, replies, packets, totals, counters};
+
+  /// Brings a request that is to be answered, and lets the slice look at it.
+  std::uint32_t bring(Packet::Kind kind, std::uint64_t line, Ticks now) {
+    const std::uint32_t id = packets.allocate();
+    packets[id].kind = kind;
+    packets[id].line = line;
+    packets[id].set = tags.set_of(line);
+    packets[id].mask = 1;
+    packets[id].owner = 0;
+    packets[id].mark = now;
+    slice.add(id, now);
+    EXPECT_EQ(slice.next(), now);
+    slice.step();
+    return id;
+  }
+  /// Lets DRAM take its request.
+  DramRequest take() {
+    DramRequest taken;
+    channel.step([&](const DramRequest& request) { taken = request; });
+    return taken;
+  }
+};
+
+TEST(L2Slice, DataOfDramDoNotWaitForThePort) {
+  SliceInParts parts;
+  const std::uint32_t miss = parts.bring(Packet::Kind::read, 0, 0);
+  const DramRequest request = parts.take();
+  memory::Cache::Eviction eviction;
+  parts.tags.read(parts.tags.set_of(1), 1, 1, false, eviction);
+  parts.bring(Packet::Kind::read, 1, 10 * cycle);
+  // The reply of the hit fills the queue and its data the port, until 20. The data that come at 12
+  // wait for room; the reply leaves at 13, so that they have it at the next edge.
+  parts.slice.finish(request, 11 * cycle, 12 * cycle);
+  EXPECT_EQ(parts.slice.next(), 12 * cycle);
+  parts.slice.step();
+  parts.slice.pop_reply();
+  parts.slice.wake(13 * cycle);
+  EXPECT_EQ(parts.slice.next(), 14 * cycle);
+  parts.slice.step();
+  ASSERT_EQ(parts.slice.queued_replies(), 1u);
+  EXPECT_EQ(parts.slice.first_reply(), miss);
+}
+
+TEST(L2Slice, WaitsForDramWhenAnotherSliceTookItsRoom) {
+  SliceInParts parts;
+  memory::Cache::Eviction eviction;
+  parts.tags.read(parts.tags.set_of(1), 1, 1, false, eviction);
+  parts.bring(Packet::Kind::read, 1, 0);
+  // The write waits for room among the replies from 10 on. From 16 on it waits for DRAM instead,
+  // until it is served at 21.
+  const std::uint32_t write = parts.bring(Packet::Kind::write, 2, 10 * cycle);
+  parts.channel.add(request(0, 32, 0), 15 * cycle);
+  parts.slice.channel_is_full(16 * cycle);
+  EXPECT_EQ(parts.slice.next(), 16 * cycle);
+  parts.slice.step();
+  parts.slice.pop_reply();
+  parts.take();
+  parts.slice.wake(20 * cycle);
+  EXPECT_EQ(parts.slice.next(), 21 * cycle);
+  parts.slice.step();
+  EXPECT_EQ(parts.slice.queued_requests(), 0u);
+  EXPECT_EQ(parts.packets[write].waited[StackComponent::noc], 6 * cycle);
+  EXPECT_EQ(parts.packets[write].waited[StackComponent::queue], 5 * cycle);
+  // What waits for DRAM already has no use for the news.
+  parts.slice.channel_is_full(22 * cycle);
+  EXPECT_EQ(parts.slice.next(), never);
 }
 
 TEST(Stack, DividesInProportionWithoutLoss) {

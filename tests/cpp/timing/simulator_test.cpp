@@ -375,6 +375,39 @@ TEST(Pipeline, ABlockedRequestStopsThoseBehindIt) {
   EXPECT_EQ(simulate(before, kernel).cycles, 701);
 }
 
+TEST(Pipeline, WhatOvertakesAStoreCanFillItsQueue) {
+  TimingConfig before = config();
+  before.memory.num_sms = 1;
+  before.memory.l1.write_miss = memory::WriteMiss::write_and_fetch;
+  before.l1_latency_place = L1Latency::before_tags;
+  before.l1_latency = 1;  // one place before the tags
+  before.l1_mshrs = 1;
+  before.lsu_queue_entries = 1;
+  before.noc_queue_entries = 1;
+  before.noc_bandwidth_gbs = 1.4;  // 8 bytes take 8 cycles, a line 128
+  const auto line = [](std::uint64_t index) {
+    return [index](std::uint64_t lane) { return 0x10000 + index * 128 + lane * 4; };
+  };
+  Simulator simulator(before);
+  const trace::KernelTrace kernel = make_kernel(1, 32,
+                                                {{"STG.E", {}, {2, 4}, line(0)},
+                                                 {"STG.E", {}, {2, 4}, line(1)},
+                                                 {"FADD", {20}, {4}, {}},
+                                                 {"RED.E.ADD", {}, {2, 20}, line(2)},
+                                                 {"STG.E", {}, {2, 4}, line(3)},
+                                                 {"STG.E", {}, {2, 4}, line(4)}});
+  simulator.run(kernel);  // L2 has the lines
+  // The first store takes the MSHR at 1, asks for its line at once and sends its data from 9 to
+  // 137; the second waits at the tags. The reduction, issued at 22, overtakes it and waits in the
+  // NoC queue until 137. The third store stays in the unit's queue from 23 on, so that the fourth
+  // waits from 24 to 138: for the NoC queue, although the MSHR is in use until 121, too.
+  const SimulationResult result = simulator.run(kernel);
+  EXPECT_EQ(result.slots[StackComponent::base], 6 * parts_per_slot);
+  EXPECT_EQ(result.slots[StackComponent::dep], 19 * parts_per_slot);
+  EXPECT_EQ(result.slots[StackComponent::noc], 115 * parts_per_slot);
+  EXPECT_EQ(result.slots.sum(), 140 * parts_per_slot);
+}
+
 TEST(Lines, ThatAreReservedDoNotMakeRoom) {
   TimingConfig small = config();
   small.memory.l1.size_bytes = 128;
