@@ -39,7 +39,10 @@ AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
     : indexing_(indexing),
       buckets_(buckets),
       by_buckets_(buckets),
-      bits_(static_cast<unsigned>(std::bit_width(buckets - 1))),
+      bits_(static_cast<unsigned>(indexing == Indexing::ipoly ? std::countr_zero(buckets)
+                                                              : std::bit_width(buckets - 1))),
+      by_odd_(buckets >> std::countr_zero(buckets)),
+      is_split_(!std::has_single_bit(buckets)),
       first_fold_(std::max(bits_, 1u)) {
   while (2 * first_fold_ < 64) first_fold_ *= 2;
   if (indexing != Indexing::ipoly) return;

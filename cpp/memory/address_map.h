@@ -50,11 +50,12 @@ enum class Indexing : std::uint8_t {
   modulo,
   xor_hash,  ///< the bits above the index are folded onto it by exclusive or
   ipoly,     ///< remainder of the division by an irreducible polynomial over GF(2) (Rau, ISCA 1991)
+             ///< of the factor that is a power of two, beside the number above it modulo the other
 };
 constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly"); }
 
-/// A map from numbers to `buckets` buckets. The hashes work on the next power of two; where the
-/// number of buckets is not one, their result is taken modulo that number.
+/// A map from numbers to `buckets` buckets. `xor_hash` works on the next power of two; where the
+/// number of buckets is not one, its result is taken modulo that number.
 class AddressMap {
  public:
   AddressMap(std::uint64_t buckets, Indexing indexing);
@@ -68,7 +69,10 @@ class AddressMap {
   using Remainders = std::array<std::array<std::uint32_t, 256>, 8>;
 
   [[nodiscard]] std::uint64_t hash(std::uint64_t n) const {
-    n = indexing_ == Indexing::xor_hash ? fold(n) : divide(n);
+    if (indexing_ == Indexing::ipoly) {
+      return divide(n) | (is_split_ ? by_odd_.remainder(n >> bits_) << bits_ : 0);
+    }
+    n = fold(n);
     // Less than twice the number of buckets.
     return n < buckets_ ? n : n - buckets_;
   }
@@ -87,7 +91,9 @@ class AddressMap {
   Indexing indexing_;
   std::uint64_t buckets_;
   Divisor by_buckets_;
-  unsigned bits_;        ///< of the next power of two
+  unsigned bits_;        ///< of the next power of two; ipoly: of the greatest one that divides
+  Divisor by_odd_;       ///< the other factor, of ipoly
+  bool is_split_;
   unsigned first_fold_;  ///< the greatest bits_ * 2^k below 64; unused without bits
   std::shared_ptr<const Remainders> remainders_;
 };

@@ -282,6 +282,8 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   bool waits_at_barrier = false;
   ++instructions_;
   warp.finish = std::max(warp.finish, now + 1);
+  // A unit takes an instruction whose guard is false everywhere like any other.
+  if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
   if (warp.stream.mask() != 0) {
     const std::size_t first = slot * num_registers_;
     if (row.is_memory) {
@@ -302,7 +304,6 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
         }
       }
     } else {
-      if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
       if (has_control_) {
         hold_for_operation(slot, row_number, now);
       } else {
@@ -437,11 +438,10 @@ void Sm::look_ahead(std::uint32_t slot) {
   ready_[slot] = ready;
   wait_for(slot, cause, ready);
   unit_[slot] = row.unit;
-  need_[slot] = warp.stream.mask() == 0 ? Need::nothing
-                : row.is_memory
-                    ? (warp.stream.memory_count() > 0 ? Need::load_store_unit : Need::nothing)
-                : row.interval > 0 ? Need::unit
-                                   : Need::nothing;
+  const bool accesses = warp.stream.mask() != 0 && warp.stream.memory_count() > 0;
+  need_[slot] = row.is_memory && accesses ? Need::load_store_unit
+                : row.interval > 0        ? Need::unit
+                                          : Need::nothing;
 }
 
 void Sm::lose(std::int64_t slots, Cycle cycle) {

@@ -312,6 +312,19 @@ TEST(AddressMap, IpolyDividesPolynomials) {
   EXPECT_THROW(AddressMap(std::uint64_t{1} << 25, Indexing::ipoly), InputError);
 }
 
+TEST(AddressMap, IpolyTakesTheOddFactorModulo) {
+  const AddressMap map(24, Indexing::ipoly), eight(8, Indexing::ipoly);
+  for (std::uint64_t n : {0u, 7u, 8u, 23u, 24u, 1000u}) EXPECT_EQ(map(n), eight(n) + n / 8 % 3 * 8);
+  // Neighbours and strides of powers of two use all buckets alike.
+  for (const std::uint64_t stride : {1, 8, 64, 1024}) {
+    std::vector<int> uses(24);
+    for (std::uint64_t i = 0; i < 24 * 64; ++i) ++uses[map(i * stride)];
+    const auto [least, most] = std::ranges::minmax(uses);
+    EXPECT_GT(least, 40) << stride;
+    EXPECT_LT(most, 90) << stride;
+  }
+}
+
 TEST(CacheConfig, ImpossibleGeometry) {
   const auto attempt = [](auto change) {
     CacheConfig c = config(WritePolicy::write_back, WriteMiss::fetch_on_write);

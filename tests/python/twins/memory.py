@@ -137,10 +137,16 @@ def spread(number, buckets, how):
             number //= 2**bits
         number = folded
     elif how == "ipoly":
+        odd = buckets
+        while odd % 2 == 0:
+            odd //= 2
+        twos = buckets // odd
+        bits = twos.bit_length() - 1
+        above = number // twos % odd
         # Long division of polynomials.
-        while bits and number >= 2**bits:
+        while bits and number >= twos:
             number ^= POLYNOMIALS[bits] << (number.bit_length() - 1 - bits)
-        number = number if bits else 0
+        return (number if bits else 0) + twos * above
     return number % buckets
 
 

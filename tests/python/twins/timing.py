@@ -397,7 +397,7 @@ class PlainSm:
         if mask and instruction["op_class"] == "memory" and count and not self.accepts(now):
             return self.what_the_unit_waits_for()
         unit = (warp["scheduler"], unit_of(instruction))
-        if mask and self.units.get(unit, 0) > now:
+        if self.units.get(unit, 0) > now:
             return "dep"
         return None
 
@@ -429,6 +429,11 @@ class PlainSm:
         warp["next"] += 1
         warp["finish"] = max(warp["finish"], now + 1)
         barrier = False
+        unit, interval = unit_of(instruction), 0
+        if op_class != "memory":
+            interval = self.config["interval"].get(unit, 0)
+        if interval:
+            self.units[warp["scheduler"], unit] = now + interval
         if mask and op_class == "memory":
             if count:
                 load = self.enqueue(warp, row, mask, count, sectors, masks, now)
@@ -439,10 +444,6 @@ class PlainSm:
                     for register in instruction["destinations"]:
                         warp["registers"][register] = (NEVER, load)
         elif mask:
-            unit = unit_of(instruction)
-            interval = self.config["interval"].get(unit, 0)
-            if interval:
-                self.units[warp["scheduler"], unit] = now + interval
             latency = math.ceil(self.config["latency"][op_class])
             if self.machine.kernel.has_control_fields:
                 warp["control"].operation(instruction, now, latency, interval)
