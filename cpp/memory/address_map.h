@@ -91,8 +91,8 @@ class AddressMap {
   Indexing indexing_;
   std::uint64_t buckets_;
   Divisor by_buckets_;
-  unsigned bits_;        ///< of the next power of two; ipoly: of the greatest one that divides
-  Divisor by_odd_;       ///< the other factor, of ipoly
+  unsigned bits_;   ///< of the next power of two; ipoly: of the greatest one that divides
+  Divisor by_odd_;  ///< the other factor, of ipoly
   bool is_split_;
   unsigned first_fold_;  ///< the greatest bits_ * 2^k below 64; unused without bits
   std::shared_ptr<const Remainders> remainders_;

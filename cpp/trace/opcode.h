@@ -91,9 +91,10 @@ DecodedOpcode decode_opcode(std::string_view opcode);
 /// Whether the opcode has a modifier, such as `E` in `LDG.E.128`.
 bool has_modifier(std::string_view opcode, std::string_view wanted);
 
-/// The class of operations whose unit executes an instruction: of conversions from and to 64-bit types
-/// that for double precision (CUDA C++ Programming Guide, throughput of arithmetic instructions:
-/// they are as slow where it has few cores), of others their own. `opcode` is SASS or PTX.
+/// The class of operations whose unit executes an instruction: of conversions from and to 64-bit
+/// types that for double precision (CUDA C++ Programming Guide, throughput of arithmetic
+/// instructions: they are as slow where it has few cores), of others their own. `opcode` is SASS or
+/// PTX.
 OpClass unit_of(std::string_view opcode, OpClass op_class);
 
 /// Register tuple sizes of a SASS instruction with `num_sources` named vector sources.

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
-from twins.timing_control import ControlledWarp
+from twins.timing_control import ControlledWarp, unit_of
 from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
 
 NEVER = 2**62
@@ -234,15 +234,6 @@ def instructions_of(kernel, table, block, warp):
                     store += count
         found.append((row, mask, count, sectors, masks))
     return found
-
-
-def unit_of(instruction):
-    """Return whose unit executes an instruction: conversions of 64 bits are double precision's."""
-    base, *modifiers = instruction["opcode"].upper().split(".")
-    converts = base in ("F2F", "F2I", "I2F", "FRND", "CVT")
-    is_wide = {"F64", "S64", "U64"} & set(modifiers)
-    of_own = instruction["op_class"] != "sfu" or not (converts and is_wide)
-    return instruction["op_class"] if of_own else "fp64"
 
 
 class PlainSm:

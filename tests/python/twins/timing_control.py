@@ -75,3 +75,12 @@ class ControlledWarp:
             if time > ready:
                 ready, cause = time, why
         return ready, cause
+
+
+def unit_of(instruction):
+    """Return whose unit executes an instruction: conversions of 64 bits are double precision's."""
+    base, *modifiers = instruction["opcode"].upper().split(".")
+    converts = base in ("F2F", "F2I", "I2F", "FRND", "CVT")
+    is_wide = {"F64", "S64", "U64"} & set(modifiers)
+    of_own = instruction["op_class"] != "sfu" or not (converts and is_wide)
+    return instruction["op_class"] if of_own else "fp64"
