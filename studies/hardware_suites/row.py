@@ -56,7 +56,7 @@ class Row:
     measured: float
     unit: Literal["us", "cycles"]
     flag: str = ""
-    #: What measured it, ``nsys``, ``ncu``, ``nvprof`` or ``events``; empty: launches back to back.
+    #: What measured it, ``nsys``, ``ncu``, ``nvprof`` or ``events``; empty: no launch is in it.
     profiler: str = ""
     settings: tuple[Setting, ...] = (Setting("cold"),)
     #: None: no program of ours does what this row measures, and `reason` says why.

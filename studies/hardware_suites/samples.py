@@ -220,7 +220,7 @@ def counters(reference: Path) -> list[tuple[Row, str, float]]:
             measured=each["measured"],
             unit="cycles",
             flag=each["flag"],
-            profiler="ncu",
+            profiler="",
             settings=CLOCKS,
             run=run,
             launches=launches,
