@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -55,6 +56,8 @@ class Task:
     code: str | None
     conditions: tuple[Condition, ...]
     cache: Path
+    #: Changes of the GPUs' descriptions.
+    changes: tuple[tuple[str, Any], ...] = ()
 
 
 def condition_of(row: Row, setting: Setting) -> Condition:
@@ -103,7 +106,7 @@ def evaluated(task: Task) -> pd.DataFrame:
     found: dict[Condition, list[pd.DataFrame]] = {}
     places = {(condition.gpu, condition.ghz) for condition in task.conditions}
     for name, ghz in sorted(places):
-        plain = ws.gpu(name)
+        plain = ws.gpu(name).replace(**dict(task.changes))
         gpu = plain if plain.clock_ghz == ghz else plain.replace(clock_ghz=ghz)
         states = {each.state for each in task.conditions if (each.gpu, each.ghz) == (name, ghz)}
         if states & {"repeated", "in order"} or len(app) == 1:

@@ -124,7 +124,7 @@ TOLERANCES = {
     "constant_latency": 0.02,  # 20.7 cycles end at the next edge of the clock, after 21
     "dram_bandwidth_gbs": 0.001,
     "dram_efficiency": 0.06,  # few warps do not keep all channels busy all the time
-    "noc_bandwidth_gbs": 0.08,  # nor all slices
+    "noc_bandwidth_gbs": 0.1,  # nor all slices
     "block_interval_cycles": 0.02,
     "block_replacement_ns": 0.05,
     "warp_start_cycles": 0.05,

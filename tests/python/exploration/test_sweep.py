@@ -120,6 +120,8 @@ def another(gpu, field):
         return next(choice for choice in metadata["choices"] if choice != value)
     if field == "dram_channels":
         return gpu.l2_slices if value != gpu.l2_slices else 1
+    if field == "dram_efficiency":
+        return value / 2
     if field in ("dram_banks", "dram_trefi"):
         return 2 * value or 1024
     if field == "dram_interleaved_banks":

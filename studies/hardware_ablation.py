@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Show what each step towards the time of a real GPU buys on each kernel.
+
+    python studies/hardware_ablation.py REFERENCE            # print the table
+    python studies/hardware_ablation.py REFERENCE --write    # into docs/quality/hardware.md
+
+Kernels of `hardware.py` that wait for barriers, double precision, conversions, shared memory, stores or
+launches are simulated again, each time without one thing that the descriptions of the GPUs have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pages
+import pandas as pd
+from hardware_suites import SUITES, evaluate
+from hardware_suites.row import Row, Setting
+
+PAGE = pages.DOCS / "quality" / "hardware.md"
+#: Warp instructions of the longest launch.
+LARGEST = 1e7
+#: Sets, and patterns of ``GPU | kernel | application | launch`` of their rows.
+KERNELS: dict[str, tuple[str, ...]] = {
+    "rodinia": (
+        "gtx1080 | calculate_temp | hotspot* | 2",
+        "gtx1080 | needle_cuda_shared_1 | nw* | 5",
+        "gtx1080 | dynproc_kernel | pathfinder* | 4",
+    ),
+    "microbenchmarks": (
+        *(f"{gpu} | dot_kernel | *1024-numtimes-2 | 11" for gpu in ("gtx1080", "rtx-a4000")),
+        *(f"{gpu} | MatrixMulCUDA | *wa128* | 1" for gpu in ("gtx1080", "rtx3070")),
+        *(f"{gpu} | transposeNaive | *dimx128* | 6" for gpu in ("gtx1080", "rtx3070")),
+        "rtx3070 | triad_kernel | *10240* | 5",
+    ),
+    "h100": (
+        "h100-pcie | vectorAdd | * size=16384 | *",
+        "h100-pcie | vectorAdd | * size=2097152 | *",
+        "h100-pcie | ffmaKernel | * block=600 thread=128 iters=20 | *",
+        "h100-pcie | emptyKernel | * block=16384 thread=64 | *",
+    ),
+}
+INTERVALS = ("integer", "fp32", "fp16", "fp64", "sfu", "tensor")
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What is taken away: fields of the GPU, machine code, the launch, or an empty L2."""
+
+    label: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    code: str = "machine"
+    launch: bool = True
+    warm: bool = False
+
+
+STEPS = (
+    Step("as it is"),
+    Step("launch", launch=False),
+    Step(
+        "starts of blocks",
+        tuple(
+            dict.fromkeys(
+                ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles"), 0
+            ).items()
+        ),
+    ),
+    Step("machine code", code="ptx"),
+    Step("sub-cores", (("schedulers_per_sm", 1),)),
+    Step("greedy scheduler", (("scheduler", "lrr"),)),
+    Step("rates of units", tuple((f"{name}_interval", 1) for name in INTERVALS)),
+    Step("cost of barriers", (("barrier_latency", 0),)),
+    Step("awaited stores", (("store_acknowledgement", "none"),)),
+    Step("slices of L2", (("l2_slice_bytes_per_cycle", 0), ("l2_slice_index", "modulo"))),
+    Step("empty L2", warm=True),
+    Step("sustained DRAM", (("dram_efficiency", 1),)),
+)
+
+
+def chosen(reference: Path) -> list[Row]:
+    """Return the rows of the kernels."""
+    found = []
+    for name, patterns in KERNELS.items():
+        for row in SUITES[name](reference):
+            text = f"{row.gpu} | {row.kernel} | {row.application} | {row.kernel_index}"
+            is_time = row.unit == "us" or row.metric == "cycles_nsys"
+            if is_time and any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns):
+                found.append(row)
+    return found
+
+
+def errors_of(step: Step, rows: Sequence[Row], cache: Path) -> pd.Series:
+    """Return the errors of the simulated times of the rows."""
+    if step.warm:
+        warm = [(Setting("repeated", row.settings[0].clock_ghz),) for row in rows]
+        rows = [dataclasses.replace(r, settings=s) for r, s in zip(rows, warm, strict=True)]
+    else:
+        rows = [dataclasses.replace(row, settings=row.settings[:1]) for row in rows]
+    tasks = [
+        dataclasses.replace(task, changes=step.changes)
+        for task in evaluate.tasks_of(rows, step.code, cache)
+    ]
+    results = [evaluate.evaluated(task) for task in tasks]
+    times = evaluate.rows_with_times(rows, results, step.code, LARGEST)
+    times = times[times["model"] == evaluate.SIMULATOR].reset_index(drop=True)
+    predicted = times["us"] + (times["launch_us"] if step.launch else 0)
+    return predicted / times["measured_us"] - 1
+
+
+def table(reference: Path, cache: Path) -> str:
+    """Return the errors without each step as Markdown."""
+    rows = chosen(reference)
+    errors = {step.label: errors_of(step, rows, cache) for step in STEPS}
+    cells = []
+    for number, row in enumerate(rows):
+        name = row.application.split(",")[0] if row.gpu == "h100-pcie" else row.kernel
+        ghz = 1.755 if row.unit == "cycles" else 0.001
+        us = row.measured / (1000 * ghz)
+        each = [f"{100 * errors[step.label][number]:+.0f} %" for step in STEPS]
+        cells.append([f"`{name}`", f"`{row.gpu}`", f"{us:.3g}", *each])
+    head = ["kernel", "GPU", "measured (µs)", STEPS[0].label]
+    head += [f"without {step.label}" for step in STEPS[1:]]
+    return pages.markdown_of_texts(head, cells, labels=2)
+
+
+def main() -> None:
+    """Compute the table and print or write it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("reference", type=Path, help="the folder hardware")
+    parser.add_argument("--cache", type=Path, default=evaluate.cache_folder(), help="of traces")
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    arguments = parser.parse_args()
+    texts = {"ablation": table(arguments.reference, arguments.cache)}
+    pages.publish(PAGE, texts, arguments.write)
+
+
+if __name__ == "__main__":
+    main()
