@@ -14,6 +14,8 @@ enum class Scheduler : std::uint8_t {
   oldest,  ///< from the oldest on
   gty,     ///< the warp that issued last, then from the youngest on
 };
-constexpr auto names_of(Scheduler) { return enum_names("scheduler", "gto", "lrr", "oldest", "gty"); }
+constexpr auto names_of(Scheduler) {
+  return enum_names("scheduler", "gto", "lrr", "oldest", "gty");
+}
 
 }  // namespace warpstack::gpu
