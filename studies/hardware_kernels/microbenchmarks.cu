@@ -57,8 +57,11 @@ extern "C" __global__ void transpose_naive(float* out, const float* in, int widt
   for (int i = 0; i < TILE; i += ROWS) out[x * height + y + i] = in[x + width * y + i * width];
 }
 
-extern "C" __global__ void transpose_coalesced(float* out, const float* in, int width, int height) {
-  __shared__ float tile[TILE][TILE];
+// Rows of the tile are `padding` words longer than its columns.
+template <int padding>
+__device__ __forceinline__ void transpose_through_tile(float* out, const float* in, int width,
+                                                       int height) {
+  __shared__ float tile[TILE][TILE + padding];
   const int from = blockIdx.x * TILE + threadIdx.x + (blockIdx.y * TILE + threadIdx.y) * width;
   const int to = blockIdx.y * TILE + threadIdx.x + (blockIdx.x * TILE + threadIdx.y) * height;
   for (int i = 0; i < TILE; i += ROWS) tile[threadIdx.y + i][threadIdx.x] = in[from + i * width];
@@ -66,13 +69,12 @@ extern "C" __global__ void transpose_coalesced(float* out, const float* in, int 
   for (int i = 0; i < TILE; i += ROWS) out[to + i * height] = tile[threadIdx.x][threadIdx.y + i];
 }
 
+extern "C" __global__ void transpose_coalesced(float* out, const float* in, int width, int height) {
+  transpose_through_tile<0>(out, in, width, height);
+}
+
 extern "C" __global__ void transpose_padded(float* out, const float* in, int width, int height) {
-  __shared__ float tile[TILE][TILE + 1];
-  const int from = blockIdx.x * TILE + threadIdx.x + (blockIdx.y * TILE + threadIdx.y) * width;
-  const int to = blockIdx.y * TILE + threadIdx.x + (blockIdx.x * TILE + threadIdx.y) * height;
-  for (int i = 0; i < TILE; i += ROWS) tile[threadIdx.y + i][threadIdx.x] = in[from + i * width];
-  __syncthreads();
-  for (int i = 0; i < TILE; i += ROWS) out[to + i * height] = tile[threadIdx.x][threadIdx.y + i];
+  transpose_through_tile<1>(out, in, width, height);
 }
 
 // Tiles come in the place of their transposes, whole.

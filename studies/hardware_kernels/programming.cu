@@ -83,8 +83,8 @@ extern "C" __global__ void convolve_line_cached(const float* in, float* out, int
   out[i] = clamped(sum);
 }
 
-extern "C" __global__ void convolve_plane(const float* in, const float* mask, float* out, int width,
-                                          int n, int channels) {
+__device__ __forceinline__ void convolve_pixel(const float* in, const float* mask, float* out,
+                                               int width, int n, int channels) {
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= n || column >= n) return;
@@ -105,26 +105,14 @@ extern "C" __global__ void convolve_plane(const float* in, const float* mask, fl
   }
 }
 
+extern "C" __global__ void convolve_plane(const float* in, const float* mask, float* out, int width,
+                                          int n, int channels) {
+  convolve_pixel(in, mask, out, width, n, channels);
+}
+
 extern "C" __global__ void convolve_plane_constant(const float* in, float* out, int width, int n,
                                                    int channels) {
-  int column = blockIdx.x * blockDim.x + threadIdx.x;
-  int row = blockIdx.y * blockDim.y + threadIdx.y;
-  if (row >= n || column >= n) return;
-  int top = row - width / 2;
-  int left = column - width / 2;
-  for (int channel = 0; channel < channels; ++channel) {
-    float sum = 0;
-    for (int i = 0; i < width; ++i) {
-      for (int j = 0; j < width; ++j) {
-        int y = top + i;
-        int x = left + j;
-        if (y >= 0 && y < n && x >= 0 && x < n) {
-          sum += in[(y * n + x) * channels + channel] * mask_values[i * width + j];
-        }
-      }
-    }
-    out[(row * n + column) * channels + channel] = clamped(sum);
-  }
+  convolve_pixel(in, mask_values, out, width, n, channels);
 }
 
 extern "C" __global__ void convolve_plane_tiled(const float* in, float* out, int width, int n,

@@ -3,16 +3,9 @@
 
 // ---- fast Walsh transform ----
 
-extern "C" __global__ void walsh_global(float* out, const float* in, int stride) {
-  const int position = blockIdx.x * blockDim.x + threadIdx.x;
-  const int n = blockDim.x * gridDim.x * 4;
-  const float* from = in + blockIdx.y * n;
-  float* to = out + blockIdx.y * n;
-  const int low = position & (stride - 1);
-  const int i0 = ((position - low) << 2) + low;
-  const int i1 = i0 + stride;
-  const int i2 = i1 + stride;
-  const int i3 = i2 + stride;
+// Two steps of the Walsh transform on four elements.
+__device__ __forceinline__ void butterfly(float* to, const float* from, int i0, int i1, int i2,
+                                          int i3) {
   float d0 = from[i0];
   float d1 = from[i1];
   float d2 = from[i2];
@@ -31,6 +24,19 @@ extern "C" __global__ void walsh_global(float* out, const float* in, int stride)
   to[i3] = t - d3;
 }
 
+extern "C" __global__ void walsh_global(float* out, const float* in, int stride) {
+  const int position = blockIdx.x * blockDim.x + threadIdx.x;
+  const int n = blockDim.x * gridDim.x * 4;
+  const float* from = in + blockIdx.y * n;
+  float* to = out + blockIdx.y * n;
+  const int low = position & (stride - 1);
+  const int i0 = ((position - low) << 2) + low;
+  const int i1 = i0 + stride;
+  const int i2 = i1 + stride;
+  const int i3 = i2 + stride;
+  butterfly(to, from, i0, i1, i2, i3);
+}
+
 extern "C" __global__ void walsh_shared(float* out, const float* in, int log2_n) {
   extern __shared__ float data[];
   const int n = 1 << log2_n;
@@ -46,22 +52,7 @@ extern "C" __global__ void walsh_shared(float* out, const float* in, int log2_n)
     const int i2 = i1 + stride;
     const int i3 = i2 + stride;
     __syncthreads();
-    float d0 = data[i0];
-    float d1 = data[i1];
-    float d2 = data[i2];
-    float d3 = data[i3];
-    float t = d0;
-    d0 = d0 + d2;
-    d2 = t - d2;
-    t = d1;
-    d1 = d1 + d3;
-    d3 = t - d3;
-    t = d0;
-    data[i0] = d0 + d1;
-    data[i1] = t - d1;
-    t = d2;
-    data[i2] = d2 + d3;
-    data[i3] = t - d3;
+    butterfly(data, data, i0, i1, i2, i3);
   }
   if (log2_n & 1) {
     __syncthreads();

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warpstack as ws
+from warpstack.hardware import profiler as profilers
 
 
 def launch_us(gpu: str, profiler: str) -> float:
     """Return what a profiler adds to a launch; 0 where launches hide it behind each other."""
-    return float(getattr(ws.gpu(gpu), f"launch_us_{profiler}")) if profiler else 0.0
+    return profilers.launch_us(ws.gpu(gpu), profiler) if profiler else 0.0
 
 
 def clock_ghz(gpu: str, profiler: str) -> float:
     """Return the clock at which a GPU is measured: Nsight Compute holds the base clock."""
     described = ws.gpu(gpu)
-    held = described.base_clock_ghz if profiler == "ncu" else 0.0
-    return held or described.clock_ghz
+    return (profilers.profiled(described, profiler) if profiler else described).clock_ghz

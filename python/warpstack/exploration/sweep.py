@@ -30,7 +30,7 @@ from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
-from warpstack.hardware.profiler import profiled, times
+from warpstack.hardware.profiler import launch_us, profiled
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
@@ -322,9 +322,9 @@ class Design:
         )
         # A point that cannot be predicted has no cycles, and then no time.
         cycles = table["cycles"].to_numpy()
-        of_points = [times(1.0, gpu, self.profiler)["launch_us"] for gpu in task.gpus]
         clocks = np.array([gpu.clock_ghz for gpu in task.gpus])[positions]
-        launch = np.where(np.isnan(cycles), np.nan, np.array(of_points)[positions])
+        launches = np.array([launch_us(gpu, self.profiler) for gpu in task.gpus])[positions]
+        launch = np.where(np.isnan(cycles), np.nan, launches)
         after = list(table.columns).index("cycles") + 1
         table.insert(after, "time_us", cycles / clocks / 1e3 + launch)
         table.insert(after + 1, "launch_us", launch)

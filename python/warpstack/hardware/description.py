@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -160,6 +161,11 @@ class Gpu(GpuValues):
         object.__setattr__(changed, "confidences", confidences)
         object.__setattr__(changed, "changes", noted)
         return changed
+
+    @property
+    def num_schedulers(self) -> int:
+        """Warp schedulers of an SM, where the description leaves them out too."""
+        return self.schedulers_per_sm or min(math.ceil(self.issue_width), 1024)
 
     @property
     def sustained_dram_bandwidth_gbs(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 from warpstack.errors import not_one_of
 from warpstack.hardware.description import Gpu
 
-__all__ = ["PROFILERS", "checked_profiler", "profiled", "times"]
+__all__ = ["PROFILERS", "checked_profiler", "launch_us", "profiled", "times"]
 
 #: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
 PROFILERS = ("nsys", "ncu", "nvprof", "events")
@@ -32,7 +32,12 @@ def profiled(gpu: Gpu, profiler: str) -> Gpu:
     return gpu.replace(clock_ghz=gpu.base_clock_ghz)
 
 
+def launch_us(gpu: Gpu, profiler: str) -> float:
+    """Return the microseconds that a profiler's time has beside the cycles of a kernel."""
+    return float(getattr(gpu, f"launch_us_{profiler}"))
+
+
 def times(cycles: Any, gpu: Gpu, profiler: str) -> dict[str, Any]:
     """Return the columns ``time_us``, launch included, and ``launch_us`` of cycles."""
-    launch = getattr(gpu, f"launch_us_{profiler}")
+    launch = launch_us(gpu, profiler)
     return {"time_us": cycles / gpu.clock_ghz / 1e3 + launch, "launch_us": launch}

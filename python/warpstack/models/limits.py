@@ -21,7 +21,7 @@ _INTERVALS = {
 }
 #: Fields of `Gpu` that `unit_cycles` reads.
 UNIT_FIELDS = frozenset((*_INTERVALS.values(), "schedulers_per_sm"))
-_read_units = attrgetter("num_sms", "schedulers_per_sm", "issue_width", *_INTERVALS.values())
+_read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values())
 _read_starts = attrgetter("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
 
 
@@ -42,13 +42,13 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
     for number, values in enumerate(map(_read_units, gpus)):
         cycles = found.get(values)
         if cycles is None:
-            num_sms, schedulers, issue_width, *intervals = values
+            num_sms, schedulers, *intervals = values
             blocks = math.ceil(launch.num_blocks / num_sms)
             slowest = max(
                 counts.get(name, 0) * interval
                 for name, interval in zip(_INTERVALS, intervals, strict=True)
             )
-            cycles = slowest * blocks / (schedulers or min(math.ceil(issue_width), 1024))
+            cycles = slowest * blocks / schedulers
             found[values] = cycles
         result[number] = cycles
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, overload
@@ -75,7 +74,7 @@ class SimulationResult:
 
     @property
     def cycles(self) -> int:
-        """SM cycles from the launch until the last warp is done and every store has reached L2."""
+        """SM cycles from the start of the first block until the last warp is done, and L2 has all stores."""
         return self._core.cycles
 
     @property
@@ -434,7 +433,7 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
         "memory": memory_config(gpu),
         "block_replacement_cycles": gpu.block_replacement_ns * gpu.clock_ghz,
         "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
-        "schedulers_per_sm": gpu.schedulers_per_sm or min(math.ceil(gpu.issue_width), 1024),
+        "schedulers_per_sm": gpu.num_schedulers,
         "latency": class_values(read["latency"]),
         "interval": class_values(read["interval"]),
         # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).

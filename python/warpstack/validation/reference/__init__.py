@@ -92,9 +92,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         message names file and line.
     """
     place = as_path("reference", path)
-    if ncu_report.is_report(place):
-        return _finished(ncu_report.read_report(place), place)
-    return _read_csv(
+    return _read(
         place,
         DIALECTS,
         "not a reference that warpstack knows; expected a report of Nsight Compute (.ncu-rep), what "
@@ -128,17 +126,17 @@ def read_ncu(path: str | os.PathLike[str]) -> pd.DataFrame:
         ``.ncu-rep`` and NVIDIA's package is missing.
     """
     place = as_path("report", path)
-    if ncu_report.is_report(place):
-        return _finished(ncu_report.read_report(place), place)
-    return _read_csv(
+    return _read(
         place,
         NCU,
         "not a report of Nsight Compute; expected a .ncu-rep file, or what ncu --csv writes",
     )
 
 
-def _read_csv(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFrame:
-    """Read a CSV file of one of these kinds; `otherwise` says that it is none."""
+def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFrame:
+    """Read a report, or a CSV file of one of these kinds; `otherwise` says that it is none."""
+    if ncu_report.is_report(place):
+        return _finished(ncu_report.read_report(place), place)
     where = printable(place)
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
