@@ -313,6 +313,7 @@ def _columns(what: str, table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataF
     """Return a table whose columns have values of their kinds, or say which row has another."""
     numbers = {"cycles", "time_s", "time_us", "launch_us", "launches", "dpki", *STACK, *metrics}
     numbers -= {"kernel"}
+    table = table.copy()  # in one block for each type: columns made one by one cost a warning each
     if table.columns.is_unique:  # else the check below says which column is there twice
         named = {name: _number_texts(table[name]) for name in _TEXTS if name in table}
         table = table.assign(**named)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -625,3 +626,17 @@ def test_numbers_of_launches_are_whole(column, value):
     if column == "kernel":
         with pytest.raises(ws.InputError, match="predictions: " + message):
             ws.validate(predicted.assign(kernel=[1, value]), known)
+
+
+def test_a_table_of_many_columns_is_no_cause_for_a_warning():
+    # pandas warns of each column that joins a hundred that were made one by one.
+    predictions = pd.DataFrame({"kernel": [1], "name": ["k"], "cycles": [90.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.PerformanceWarning)
+        for number in range(120):
+            predictions[f"note {number}"] = 0
+    reference = pd.DataFrame({"kernel": [1], "name": ["k"], "cycles": [100.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = ws.validate(predictions, reference)
+    assert table["error"].tolist() == pytest.approx([-0.1])
