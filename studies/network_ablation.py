@@ -79,7 +79,10 @@ def ablations(
     atomics = _core.demands_of(kernel._core, per_line._core)
     one_request = {
         name: getattr(atomics, name)
-        for name in ("lsu_cycles", "write_requests", "write_bytes", "hottest_slice_requests")
+        for name in (
+            *("lsu_cycles", "write_requests", "write_bytes"),
+            *("slice_turns", "hottest_slice_turns"),
+        )
     }
     table = phases.columns()
     return {
@@ -91,9 +94,7 @@ def ablations(
         "latencies by misses instead of waits": cycles(of_events(kernel, gpu, memory)),
         "warps do not wait for their stores": cycles(unawaited._core_phases(gpu)),
         "one request of an atomic per line": cycles(demand=demands(**one_request)),
-        "all slices alike": cycles(
-            demand=demands(hottest_slice_requests=full.read_misses + full.write_requests)
-        ),
+        "all slices alike": cycles(demand=demands(hottest_slice_turns=full.slice_turns)),
         "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
         "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),
         "lines of a load one after the other": cycles(demand=demands(missing_lines=1)),

@@ -86,7 +86,8 @@ void bind_work(py::module_& module) {
       .def_readwrite("missing_loads", &interval::ResourceDemands::missing_loads)
       .def_readwrite("missing_lines", &interval::ResourceDemands::missing_lines)
       .def_readwrite("hit_bytes", &interval::ResourceDemands::hit_bytes)
-      .def_readwrite("hottest_slice_requests", &interval::ResourceDemands::hottest_slice_requests)
+      .def_readwrite("slice_turns", &interval::ResourceDemands::slice_turns)
+      .def_readwrite("hottest_slice_turns", &interval::ResourceDemands::hottest_slice_turns)
       .def_readwrite("most_read_bytes", &interval::ResourceDemands::most_read_bytes)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
@@ -101,6 +102,7 @@ void bind_work(py::module_& module) {
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)
       .def_readonly("store_cycles", &interval::PhaseList::store_cycles)
       .def_readonly("span", &interval::PhaseList::span)
+      .def_readonly("replacements", &interval::PhaseList::replacements)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
       .def("columns",

@@ -110,7 +110,7 @@ void bind_memory(py::module_& module) {
           [](const memory::MemoryProfile& p) { return occupancy_to_dict(p.occupancy); })
       .def_readonly("l1_size_bytes", &memory::MemoryProfile::l1_size_bytes)
       .def_readonly("simulated_blocks", &memory::MemoryProfile::simulated_blocks)
-      .def_readonly("slice_requests", &memory::MemoryProfile::slice_requests)
+      .def_readonly("slice_turns", &memory::MemoryProfile::slice_turns)
       .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
       .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
       .def_readonly("most_read_sectors", &memory::MemoryProfile::most_read_sectors)

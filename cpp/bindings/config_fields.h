@@ -93,6 +93,7 @@ struct Fields<memory::MemoryConfig> {
       field("lsu_queue_entries", &T::lsu_queue_entries),
       field("reserves_lines", &T::reserves_lines),
       field("atomics_per_lane", &T::atomics_per_lane),
+      field("atomic_lane_turns", &T::atomic_lane_turns),
   };
 };
 
@@ -114,6 +115,7 @@ struct Fields<model::ModelParameters> {
   static constexpr std::tuple all{
       field("scheduler", &T::scheduler),
       field("issue_width", &T::issue_rate),
+      field("schedulers_per_sm", &T::schedulers),
       field("clock_ghz", &T::clock_ghz),
       field("l1_mshrs", &T::l1_mshrs),
       field("l1_sector_bytes", &T::l1_request_bytes),
@@ -127,6 +129,7 @@ struct Fields<model::ModelParameters> {
       field("l2_bytes_per_cycle", &T::l2_bytes_per_cycle),
       field("dram_turnaround_cycles", &T::dram_turnaround_cycles),
       field("l2_requests_per_cycle", &T::l2_requests_per_cycle),
+      field("block_replacement_cycles", &T::block_replacement_cycles),
   };
 };
 
@@ -166,6 +169,7 @@ struct Fields<timing::TimingConfig> {
       field("l2_queue_entries", &T::l2_queue_entries),
       field("l2_slice_request_cycles", &T::l2_slice_request_cycles),
       field("l2_slice_bytes_per_cycle", &T::l2_slice_bytes_per_cycle),
+      field("l2_atomic_lane_turns", &T::l2_atomic_lane_turns),
       field("dram_latency", &T::dram_latency),
       field("dram_bandwidth_gbs", &T::dram_bandwidth_gbs),
       field("dram_channels", &T::dram_channels),

@@ -341,9 +341,10 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.hit_bytes = bytes_of(memory::Total::l2_read_sector_hits) +
                       bytes_of(memory::Total::l2_write_sector_hits) +
                       bytes_of(memory::Total::l2_atomic_sector_hits);
-  if (!memory.slice_requests.empty()) {
-    demands.hottest_slice_requests =
-        std::ranges::max(memory.slice_requests) * static_cast<double>(memory.slice_requests.size());
+  for (const double turns : memory.slice_turns) demands.slice_turns += turns;
+  if (!memory.slice_turns.empty()) {
+    demands.hottest_slice_turns =
+        std::ranges::max(memory.slice_turns) * static_cast<double>(memory.slice_turns.size());
   }
   demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
@@ -372,18 +373,19 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
     demands.missing_loads += std::min(reads, intervals.memory_instructions[i]);
   }
   demands.hit_bytes = std::max(demands.read_bytes + demands.write_bytes - demands.dram_bytes, 0.0);
-  demands.hottest_slice_requests = demands.read_misses + demands.write_requests;
+  demands.slice_turns = demands.hottest_slice_turns = demands.read_misses + demands.write_requests;
   return demands.per(sum(intervals.instructions));
 }
 
 ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
-  for (double* sum : {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
-                      &result.read_bytes, &result.write_requests, &result.write_bytes,
-                      &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
-                      &result.missing_loads, &result.hit_bytes, &result.hottest_slice_requests,
-                      &result.most_read_bytes, &result.place_wait_l2, &result.place_wait_dram}) {
+  for (double* sum :
+       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
+        &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
+        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
+        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
+        &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;
@@ -466,11 +468,15 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   std::vector<double> free_at(resident);
   Slots alone(std::min(resident, played));
   std::vector<Change> changes;
+  std::uint64_t in_places = 0;
+  double longest = 0;
   for (std::uint64_t b = 0; b < played; ++b) {
     if (interrupt && b % 4096 == 0) interrupt();
     const BlockWork& block = blocks[b % blocks.size()];
     if (block.ends.empty()) continue;
     alone.take(block.cycles);
+    ++in_places;
+    longest += block.most_instructions;
     const auto [slot, sm] = slots.take(block.reference_cycles, block.instructions);
     double& free = free_at[std::size_t{slot} * num_sms + sm];
     const double start = std::exchange(free, free + block.reference_cycles);
@@ -485,6 +491,8 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     launch.instructions += scale * block.instructions;
   }
   launch.span = scale * alone.last();
+  if (in_places > resident)
+    launch.replacements = static_cast<double>(in_places - resident) / longest;
   std::ranges::stable_sort(changes, {}, &Change::time);
   const double most_on_sm = most_warps * blocks_per_sm;
   Populations populations(most_on_sm, most_on_sm * num_sms, launch.sms.size());

@@ -24,8 +24,8 @@ struct ResourceDemands {
   double missing_loads = 0;        ///< instructions that wait for L2 or DRAM
   double missing_lines = 1;        ///< read requests of such an instruction that leave the SM
   double hit_bytes = 0;            ///< of requests that L2 serves without DRAM
-  /// Requests of the slice of L2 that gets most, as if all slices got as many.
-  double hottest_slice_requests = 0;
+  double slice_turns = 0;          ///< MemoryProfile::slice_turns of all slices of L2
+  double hottest_slice_turns = 0;  ///< as if all slices took as many as the one that takes most
   /// `read_bytes` of the SM that gets most, per instruction of all SMs.
   double most_read_bytes = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
@@ -76,6 +76,8 @@ struct PhaseList {
   double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double span = 0;          ///< cycles of the launch if no warp held another one up
   double first_warps = 0;   ///< on the fullest SM when the launch starts
+  /// Blocks that take the place of another one, for each instruction of a block's longest warp.
+  double replacements = 0;
   double first_all_warps = 0;
   /// Shares of the phases then, with the level of warps that the fullest SM does not exceed.
   std::vector<double> at_start;

@@ -17,6 +17,15 @@ namespace warpstack::memory {
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
 
+/// How many bytes of some sectors are marked.
+inline std::uint32_t count_bytes(SectorMask mask, const ByteMasks& bytes) {
+  std::uint32_t count = 0;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    count += static_cast<std::uint32_t>(std::popcount(bytes[std::countr_zero(rest)]));
+  }
+  return count;
+}
+
 /// Number of sectors in a mask. A table, because portable builds have no population count
 /// instruction.
 inline std::uint32_t count_sectors(SectorMask mask) {

@@ -19,17 +19,35 @@
 namespace warpstack::memory {
 namespace {
 
+// Parts of 1024, whose sums do not depend on the order of the threads.
+double in_parts(double value) { return std::round(1024 * value) / 1024; }
+
+/// What the atomics of a launch cost L2, as far as lanes and touched bytes tell.
+struct AtomicCosts {
+  std::vector<double> requests;  ///< by row: of a sector, one for each lane that meets in a word
+  std::vector<double> lanes_per_byte;  ///< by row
+  double lane_turns = 0;               ///< MemoryConfig::atomic_lane_turns
+
+  /// Turns of the slice that serves a request.
+  [[nodiscard]] double turns(const Request& request, const ByteMasks& bytes) const {
+    const double each = requests[request.writer];
+    if (lane_turns == 0) return each;
+    const double lanes = lanes_per_byte[request.writer] * count_bytes(request.mask, bytes);
+    return std::max(each, in_parts(lane_turns * lanes));
+  }
+};
+
 /// Runs the SMs and L2 in turn, each step on all threads.
 class Simulation {
  public:
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
-  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
-             const std::vector<double>& atomic_lanes, std::vector<Worker>& workers,
-             std::optional<trace::WarpPosition> observed, const InterruptCheck& interrupt)
+  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2, const AtomicCosts& atomics,
+             std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
+             const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
         timed_(timed),
-        atomic_lanes_(atomic_lanes),
+        atomics_(atomics),
         sms_(num_sms),
         l2_(l2),
         workers_(workers),
@@ -193,7 +211,7 @@ class Simulation {
         if (request.owner != part) continue;
         sm.outcomes(part)[i] = port.serve(request, sm.bytes(request));
         workers_[part].of_sets[request.set] +=
-            request.kind == Request::Kind::atomic ? atomic_lanes_[request.writer] : 1;
+            request.kind == Request::Kind::atomic ? atomics_.turns(request, sm.bytes(request)) : 1;
       }
     }
   }
@@ -248,8 +266,8 @@ class Simulation {
 
   MakeSm make_sm_;
   bool timed_;
-  const std::vector<double>& atomic_lanes_;  ///< by row
-  Sms sms_;                                  ///< each made by the thread that runs it
+  const AtomicCosts& atomics_;
+  Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
   std::size_t num_threads_ = workers_.size();
@@ -299,14 +317,17 @@ std::vector<trace::RowCounts> count_rows(
   return counts;
 }
 
-/// Requests of an atomic's sector: how many of its lanes meet in a word, as far as lanes and
-/// touched bytes tell; means by row, weighted with the sectors.
-std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
+/// Means by row, of the requests weighted with the sectors.
+AtomicCosts atomic_costs_of(const trace::KernelTrace& trace, const MemoryConfig& config) {
   const std::vector<trace::StaticInstruction>& rows = trace.instructions();
-  std::vector<double> lanes(rows.size(), 1.0);
-  if (std::ranges::none_of(rows, &trace::StaticInstruction::is_atomic)) return lanes;
+  AtomicCosts costs{std::vector<double>(rows.size(), 1.0), std::vector<double>(rows.size()),
+                    config.atomic_lane_turns};
+  if (!config.atomics_per_lane && config.atomic_lane_turns == 0) return costs;
+  if (std::ranges::none_of(rows, &trace::StaticInstruction::is_atomic)) return costs;
   std::vector<double> sectors(rows.size());
   std::vector<double> requests(rows.size());
+  std::vector<double> lanes(rows.size());
+  std::vector<double> bytes(rows.size());
   std::vector<std::byte> scratch;
   for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
     const trace::ColumnView block = trace.blocks().read(b, {}, trace.blocks().counts(b), scratch);
@@ -322,17 +343,21 @@ std::vector<double> atomic_lanes_of(const trace::KernelTrace& trace) {
       store += count;
       if (!instruction.is_atomic() || count == 0) continue;
       const auto active = static_cast<std::uint32_t>(std::popcount(block.active_mask[k]));
+      const std::span<const std::uint32_t> touched = block.store_bytes.subspan(first, count);
       sectors[row] += static_cast<double>(count);
-      requests[row] += static_cast<double>(
-          count * trace::lanes_per_word(active, block.store_bytes.subspan(first, count),
-                                        instruction.width));
+      requests[row] +=
+          static_cast<double>(count * trace::lanes_per_word(active, touched, instruction.width));
+      lanes[row] += active;
+      for (const std::uint32_t mask : touched) bytes[row] += std::popcount(mask);
     }
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    // In parts of 1024, whose sums do not depend on the order of the threads.
-    if (sectors[row] > 0) lanes[row] = std::round(1024 * requests[row] / sectors[row]) / 1024;
+    if (config.atomics_per_lane && sectors[row] > 0) {
+      costs.requests[row] = in_parts(requests[row] / sectors[row]);
+    }
+    if (bytes[row] > 0) costs.lanes_per_byte[row] = lanes[row] / bytes[row];
   }
-  return lanes;
+  return costs;
 }
 
 }  // namespace
@@ -432,11 +457,11 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
-  profile.atomic_lanes = config_.atomics_per_lane ? atomic_lanes_of(trace)
-                                                  : std::vector<double>(instructions.size(), 1.0);
-  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, profile.atomic_lanes, workers,
-                        observed, interrupt);
+  AtomicCosts atomics = atomic_costs_of(trace, config_);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, atomics, workers, observed,
+                        interrupt);
   simulation.run();
+  profile.atomic_lanes = std::move(atomics.requests);
 
   profile.per_row.resize(instructions.size());
   for (const Worker& worker : workers) {
@@ -457,10 +482,10 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   profile.observed = simulation.observed();
   profile.place_wait_cycles = simulation.place_wait_cycles();
   profile.most_read_sectors = simulation.most_read_sectors();
-  profile.slice_requests.resize(l2_.config().slices);
+  profile.slice_turns.resize(l2_.config().slices);
   for (const Worker& worker : workers) {
     for (std::size_t set = 0; set < worker.of_sets.size(); ++set) {
-      profile.slice_requests[l2_.slice_of(static_cast<std::uint32_t>(set))] += worker.of_sets[set];
+      profile.slice_turns[l2_.slice_of(static_cast<std::uint32_t>(set))] += worker.of_sets[set];
     }
   }
   return profile;

@@ -34,6 +34,7 @@ struct MemoryConfig {
   AccessOrder access_order = AccessOrder::round_robin;
   std::uint32_t l1_mshrs = 1;     ///< per SM; only the greedy and the timed order ask
   bool atomics_per_lane = false;  ///< several lanes of one word have a request each
+  double atomic_lane_turns = 0;   ///< of a slice of L2 for each lane of an atomic; 0: one a request
   // Only the timed order asks:
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;               ///< warp instructions per cycle per SM
@@ -125,9 +126,9 @@ struct MemoryProfile {
   std::uint64_t simulated_blocks = 0;        ///< of the traced ones
   std::uint64_t simulated_instructions = 0;  ///< warp instructions of these blocks
   std::vector<ObservedAccess> observed;      ///< in program order; empty when no warp was observed
-  /// Requests by slice of L2, an atomic one for each of several lanes of a word where
-  /// MemoryConfig::atomics_per_lane.
-  std::vector<double> slice_requests;
+  /// Turns by slice of L2: one for each request, an atomic one for each of several lanes of a word
+  /// where MemoryConfig::atomics_per_lane, and for its lanes MemoryConfig::atomic_lane_turns.
+  std::vector<double> slice_turns;
   /// By row: requests of an atomic's line, more than 1 where MemoryConfig::atomics_per_lane.
   std::vector<double> atomic_lanes;
   /// Cycles of the reference machine in which a load waited for a place in its set of L1, by where

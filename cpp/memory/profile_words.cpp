@@ -61,7 +61,7 @@ class WordReader {
 std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   std::vector<std::uint64_t> words;
   words.reserve(words_of_kernel + profile.per_row.size() * words_per_row +
-                profile.observed.size() * words_per_observed + profile.slice_requests.size());
+                profile.observed.size() * words_per_observed + profile.slice_turns.size());
   words.push_back(profile.per_row.size());
   words.push_back(profile.observed.size());
   for (std::size_t i = 0; i < num_totals; ++i) {
@@ -75,7 +75,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(profile.simulated_instructions);
   for (const std::uint64_t cycles : profile.place_wait_cycles) words.push_back(cycles);
   words.push_back(profile.most_read_sectors);
-  words.push_back(profile.slice_requests.size());
+  words.push_back(profile.slice_turns.size());
   for (std::size_t row = 0; row < profile.per_row.size(); ++row) {
     for_each_counter(profile.per_row[row], [&](std::uint64_t count) { words.push_back(count); });
     words.push_back(std::bit_cast<std::uint64_t>(profile.atomic_lanes[row]));
@@ -85,7 +85,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
                  {access.row, access.l2_requests, access.l2_request_sectors, access.dram_requests,
                   access.dram_sectors, static_cast<std::uint64_t>(access.event)});
   }
-  for (const double requests : profile.slice_requests) {
+  for (const double requests : profile.slice_turns) {
     words.push_back(std::bit_cast<std::uint64_t>(requests));
   }
   return words;
@@ -120,7 +120,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.simulated_instructions = reader.next();
   for (std::uint64_t& cycles : profile.place_wait_cycles) cycles = reader.next();
   profile.most_read_sectors = reader.next();
-  profile.slice_requests.resize(reader.next());
+  profile.slice_turns.resize(reader.next());
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
     profile.atomic_lanes.push_back(reader.next_number());
@@ -133,7 +133,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
     access.dram_sectors = reader.next32();
     access.event = static_cast<MissEvent>(reader.at_most(num_miss_events - 1));
   }
-  for (double& requests : profile.slice_requests) requests = reader.next_number();
+  for (double& requests : profile.slice_turns) requests = reader.next_number();
   return profile;
 }
 

@@ -188,6 +188,7 @@ class alignas(128) Sm {
         first_local_line_(trace::local_region_sector / l1_sectors_),
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
                      l2.config().write_miss == WriteMiss::fetch_on_partial_write),
+        counts_lanes_(config.atomic_lane_turns > 0),
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {}
 
@@ -514,7 +515,7 @@ class alignas(128) Sm {
   void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
             const ByteMasks* bytes, std::uint32_t writer, bool continues) {
     std::uint32_t position = 0;
-    if (bytes && keeps_bytes_) {
+    if (bytes && (keeps_bytes_ || (counts_lanes_ && kind == Request::Kind::atomic))) {
       position = static_cast<std::uint32_t>(bytes_.size());
       bytes_.push_back(*bytes);
     }
@@ -533,7 +534,8 @@ class alignas(128) Sm {
   std::uint64_t l1_sectors_;
   std::uint64_t l2_sectors_;
   std::uint64_t first_local_line_;
-  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  bool keeps_bytes_;   ///< L2 asks which bytes are written
+  bool counts_lanes_;  ///< of atomics, by their bytes
   Divisor sets_per_thread_;
   bool is_flushing_ = false;
   std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for

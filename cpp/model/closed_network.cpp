@@ -50,7 +50,7 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   const auto own = [&](double cycles) { return Station{cycles, cycles, warps}; };
   const auto shared = [&](double cycles) { return Station{cycles, cycles * sms, warps * sms}; };
   Stations stations;
-  stations[issue] = own(1 / gpu.issue_rate);
+  stations[issue] = {gpu.schedulers / gpu.issue_rate, 1 / gpu.issue_rate, warps / gpu.schedulers};
   stations[lsu] = own(demands.lsu_cycles);
   const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
   if (gpu.noc_sm_bytes_per_cycle > 0) {
@@ -60,10 +60,9 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   stations[request_network] = shared(sent * noc_cycles_per_byte);
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
   // The slice that is asked most; what it moves is in proportion. What DRAM serves passes it by.
-  const double requests = demands.read_misses + demands.write_requests;
-  double slice_cycles = demands.hottest_slice_requests / gpu.l2_requests_per_cycle;
-  if (gpu.l2_bytes_per_cycle > 0 && requests > 0) {
-    const double bytes = demands.hit_bytes * demands.hottest_slice_requests / requests;
+  double slice_cycles = demands.hottest_slice_turns / gpu.l2_requests_per_cycle;
+  if (gpu.l2_bytes_per_cycle > 0 && demands.slice_turns > 0) {
+    const double bytes = demands.hit_bytes * demands.hottest_slice_turns / demands.slice_turns;
     slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
   }
   stations[slice] = shared(slice_cycles);
@@ -278,7 +277,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   loads.write_requests = loads.write_bytes = loads.dram_write_bytes = 0;
   loads.dram_bytes -= demands.dram_write_bytes;
   loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
-  loads.hottest_slice_requests = loads.read_misses;
+  loads.slice_turns = loads.hottest_slice_turns = loads.read_misses;
   const Stations stations =
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   for (std::size_t k = lsu; k < num_resources; ++k) {
@@ -345,7 +344,10 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
                                     const StallLengths& lengths,
                                     const ModelParameters& parameters) {
   const double issue_cycles = 1 / parameters.issue_rate;
-  const double think = std::max(launch.alone_cycles - issue_cycles, 0.0);
+  const double own_issue = parameters.schedulers / parameters.issue_rate;
+  // A place that is empty between two blocks is a place whose warps wait.
+  const double replaced = launch.replacements * parameters.block_replacement_cycles;
+  const double think = std::max(launch.alone_cycles - own_issue, 0.0) + replaced;
   const double for_stores = std::min(launch.store_cycles, think);
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
@@ -380,7 +382,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const Solution& solution = solutions[p];
     const double root = solution.of_warps.root;
     paced += launch.at_start[p] * (std::max(launch.phases[p].warps, 1.0) / root -
-                                   residence(solution.stations[issue], root) + issue_cycles);
+                                   residence(solution.stations[issue], root) + own_issue);
   }
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
@@ -388,7 +390,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
       cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
     }
     in_phases = std::max(in_phases, cycles);
-    const double drain = std::max(sm.drain_cycles, sm.drain_instructions * paced);
+    // Where those of the start are soon gone, it takes no longer than all that the SM does.
+    const double in_company = std::min(sm.drain_instructions * paced, cycles);
+    const double drain = std::max(sm.drain_cycles, in_company);
     draining = std::max(draining, sm.instructions * issue_cycles + drain);
   }
   ModelResult result;

@@ -99,6 +99,7 @@ constexpr Model models[] = {
 void check(const ModelParameters& parameters) {
   const std::pair<const char*, double> positive[] = {
       {"issue_width", parameters.issue_rate},
+      {"schedulers_per_sm", parameters.schedulers},
       {"clock_ghz", parameters.clock_ghz},
       {"l1_mshrs", parameters.l1_mshrs},
       {"noc_bandwidth_gbs", parameters.noc_bandwidth_gbs},
@@ -118,6 +119,7 @@ void check(const ModelParameters& parameters) {
       {"noc_sm_bytes_per_cycle", parameters.noc_sm_bytes_per_cycle},
       {"l2_slice_bytes_per_cycle", parameters.l2_bytes_per_cycle},
       {"dram_turnaround_cycles", parameters.dram_turnaround_cycles},
+      {"block_replacement_ns", parameters.block_replacement_cycles},
   };
   for (const auto& [field, value] : given) {
     if (!(value >= 0) || !std::isfinite(value)) {
@@ -146,6 +148,7 @@ bool reads_phases(const Model& model) { return model.of_launch != nullptr; }
 std::vector<std::string_view> fields_of(const Model& model) {
   if (model.of_launch) {
     return {"scheduler",
+            "schedulers_per_sm",
             "l1_mshrs",
             "noc_queue_entries",
             "clock_ghz",
@@ -161,7 +164,8 @@ std::vector<std::string_view> fields_of(const Model& model) {
             "dram_clock_ghz",
             "dram_row_bytes",
             "dram_cl",
-            "dram_twtr"};
+            "dram_twtr",
+            "block_replacement_ns"};
   }
   if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
   std::vector<std::string_view> fields;
@@ -271,8 +275,8 @@ ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const 
   if (!kernel_.phases.phases.empty()) {
     return model_.of_launch(kernel_.phases, demands, *lengths_, parameters);
   }
-  return model_.of_launch(phases_of(intervals_, waves_, parameters.issue_rate), demands, *lengths_,
-                          parameters);
+  const double of_warp = parameters.issue_rate / parameters.schedulers;
+  return model_.of_launch(phases_of(intervals_, waves_, of_warp), demands, *lengths_, parameters);
 }
 
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {

@@ -18,6 +18,7 @@ namespace warpstack::model {
 /// What the models read of a GPU. Cycles are SM cycles, bandwidths aggregates of the whole GPU.
 struct ModelParameters {
   double issue_rate = 1;  ///< warp instructions per cycle per SM
+  double schedulers = 1;  ///< of an SM; each has its part of issue_rate and of the warps
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double clock_ghz = 1;
   double l1_mshrs = 1;  ///< per SM; with a streaming L1, the entries of the SM's NoC queue
@@ -32,7 +33,8 @@ struct ModelParameters {
   double l2_requests_per_cycle = 1;   ///< of all slices
   /// What it costs all channels that one of them goes over from reads to writes and back.
   double dram_turnaround_cycles = 0;
-  double l2_bytes_per_cycle = 0;  ///< read or written by all slices; 0: no limit
+  double l2_bytes_per_cycle = 0;        ///< read or written by all slices; 0: no limit
+  double block_replacement_cycles = 0;  ///< from the end of a block to the start of the next
 };
 
 /// A kernel as the models see it.

@@ -161,7 +161,8 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
-  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, now);
+  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty,
+           packet.lanes_per_byte * memory::count_bytes(packet.mask, packet.bytes), now);
   if (fetched) fetch(packet, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {
@@ -191,7 +192,7 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   ++totals_[memory::Total::l2_write_requests];
   totals_[memory::Total::l2_write_sectors] += memory::count_sectors(packet.mask);
   totals_[memory::Total::l2_write_sector_hits] += memory::count_sectors(result.hit);
-  use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, now);
+  use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, 0, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
   const bool waits_for_line = result.fetch && result.forward == 0 && packet.needs_reply();
   const bool waits_for_write = result.forward && packet.needs_reply();
@@ -203,8 +204,9 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   return Wait::none;
 }
 
-void L2Slice::use_port(memory::SectorMask mask, Ticks now) {
-  double cycles = config_.l2_slice_request_cycles;
+void L2Slice::use_port(memory::SectorMask mask, double lanes, Ticks now) {
+  double cycles =
+      config_.l2_slice_request_cycles * std::max(1.0, config_.l2_atomic_lane_turns * lanes);
   if (config_.l2_slice_bytes_per_cycle > 0) {
     const std::uint32_t bytes = memory::count_sectors(mask) * trace::sector_bytes;
     cycles = std::max(cycles, bytes / config_.l2_slice_bytes_per_cycle);

@@ -81,7 +81,8 @@ class L2Slice {
   /// The first edge after `now` at which it can serve a request.
   [[nodiscard]] Ticks next_turn(Ticks now) const { return port_.next_edge(now); }
   /// Takes the time that sectors spend on the way to or from the data of the slice.
-  void use_port(memory::SectorMask mask, Ticks now);
+  /// Takes the slice for a request of so many lanes (0: no atomic) that moves these sectors.
+  void use_port(memory::SectorMask mask, double lanes, Ticks now);
   void take_fills(Ticks now);
   /// Hands a packet what DRAM did for it. Returns whether there was room for its reply.
   bool take(const Fill& fill, std::uint32_t id, Ticks now);

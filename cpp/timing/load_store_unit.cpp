@@ -73,6 +73,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   origin.kind = instruction.kind;
   origin.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   origin.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+  origin.lanes_per_byte = 0;
   origin.issued = now;
   origin.mshr_mark = waited_for_mshr_;
   origin.noc_mark = waited_for_noc_;
@@ -94,6 +95,13 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
   entry.bytes.clear();
   if (!access.store_bytes.empty()) {
     for (std::size_t i = 0; i < lines.size(); ++i) entry.bytes.push_back(grouper_.bytes(i));
+  }
+  if (entry.origin.is_atomic()) {
+    std::uint32_t touched = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      touched += memory::count_bytes(lines[i].mask, entry.bytes[i]);
+    }
+    if (touched > 0) entry.origin.lanes_per_byte = static_cast<double>(lanes) / touched;
   }
   if (config_.atomic_requests == AtomicRequests::per_lane && entry.origin.is_atomic()) {
     split_conflicts(entry, access, lanes, instruction.width);
@@ -119,6 +127,7 @@ void LoadStoreUnit::split_conflicts(Entry& entry, const memory::MemoryAccess& ac
   }
   entry.lines = std::move(lines);
   entry.bytes = std::move(masks);
+  entry.origin.lanes_per_byte /= lanes_per_word;
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
@@ -313,7 +322,7 @@ StackComponent LoadStoreUnit::look_up_atomic(const Origin& origin, const memory:
        origin.kind == trace::MemoryKind::atomic ? Packet::Kind::atomic : Packet::Kind::reduction,
        origin.evict_first, &bytes,
        origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
-       now);
+       now, origin.lanes_per_byte);
   return StackComponent::base;
 }
 
@@ -333,7 +342,7 @@ std::uint32_t LoadStoreUnit::start_fetch(const Origin& origin, std::uint32_t loa
 
 void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind,
                          bool evict_first, const memory::ByteMasks* bytes, std::uint32_t fetch,
-                         Cycle now) {
+                         Cycle now, double lanes_per_byte) {
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
@@ -348,6 +357,7 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         packet.kind = kind;
         packet.evict_first = evict_first;
         if (part_bytes) packet.bytes = *part_bytes;
+        packet.lanes_per_byte = lanes_per_byte;
         packet.entered = packet.mark = now * ticks_per_cycle;
         packet.looked_up = at_tags_;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;

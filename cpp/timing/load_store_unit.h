@@ -117,6 +117,7 @@ class LoadStoreUnit {
     trace::MemoryKind kind = trace::MemoryKind::none;
     bool bypasses = false;  ///< L1
     bool evict_first = false;
+    double lanes_per_byte = 0;  ///< of an atomic
     Cycle issued = 0;
     Cycle mshr_mark = 0;  ///< how long the unit had waited when it came
     Cycle noc_mark = 0;
@@ -196,7 +197,8 @@ class LoadStoreUnit {
   std::uint32_t start_fetch(const Origin& origin, std::uint32_t load, std::uint32_t mshr,
                             Cycle now);
   void send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind, bool evict_first,
-            const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now);
+            const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
+            double lanes_per_byte = 0);
   void write_back(const memory::Cache::Eviction& eviction, Cycle now);
   /// A part of what a load waits for is there at `done`.
   void arrive(std::uint32_t load, Cycle done, const CpiStack<std::int64_t>& latency);

@@ -28,6 +28,7 @@ struct Packet {
   bool looked_up = false;     ///< it spent the latency of L1 on its way
   std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
   memory::ByteMasks bytes{};  ///< of a write
+  double lanes_per_byte = 0;  ///< of an atomic
 
   Ticks entered = 0;     ///< the queue of its SM
   Ticks mark = 0;        ///< until when its time is accounted for

@@ -114,6 +114,7 @@ struct TimingConfig {
 
   double l2_slice_request_cycles = 1;   ///< of the L2 clock, at least, for each request
   double l2_slice_bytes_per_cycle = 0;  ///< of hits and evictions; 0: no limit
+  double l2_atomic_lane_turns = 0;  ///< l2_slice_request_cycles for each lane of an atomic; 0: one
 
   double dram_latency = 0;
   double dram_bandwidth_gbs = 1;

@@ -117,7 +117,7 @@ class MemoryProfile:
     @property
     def simulated_blocks(self) -> int: ...
     @property
-    def slice_requests(self) -> list[float]: ...
+    def slice_turns(self) -> list[float]: ...
     @property
     def atomic_lanes(self) -> list[float]: ...
     @property
@@ -207,7 +207,8 @@ class ResourceDemands:
     missing_loads: float
     missing_lines: float
     hit_bytes: float
-    hottest_slice_requests: float
+    slice_turns: float
+    hottest_slice_turns: float
     most_read_bytes: float
     place_wait_l2: float
     place_wait_dram: float
@@ -223,6 +224,8 @@ class PhaseList:
     def store_cycles(self) -> float: ...
     @property
     def span(self) -> float: ...
+    @property
+    def replacements(self) -> float: ...
     @property
     def first_warps(self) -> float: ...
     @property

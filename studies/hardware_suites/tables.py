@@ -48,7 +48,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ("* | gtx1080 | *launch 1", "the first launch of a process takes 1.3 to 1.7 µs more"),
     (
         "*istogram*",
-        "an atomic takes a cycle of its slice of L2 for each lane, here only for lanes of one word",
+        "which slices of L2 the bins lie on is not published; each takes a cycle for each lane",
     ),
     ("*3060-laptop*", "its clock under load is not that of its data sheet"),
 )

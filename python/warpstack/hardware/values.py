@@ -74,7 +74,7 @@ class GpuValues:
         "time from the end of a thread block to the start of the one that takes its place",
         "ns",
         default=0,
-        stages=Stage.LAUNCH | _TIMING,
+        stages=Stage.LAUNCH | _MODEL,
         core="",
     )
     warp_start_cycles: float = number(
@@ -99,7 +99,7 @@ class GpuValues:
         "warp schedulers of an SM, each with its share of the warps; 0: issue_width, rounded up",
         at_most=1024,
         default=0,
-        stages=_TIMING,
+        stages=_INTERVAL | Stage.MODEL,
         core="",
     )
 
@@ -274,6 +274,12 @@ class GpuValues:
         default="per_line",
         stages=Stage.REQUESTS | _TIMING,
     )
+    l2_atomic_lane_turns: float = number(
+        "times of a request that each lane of an atomic takes at an L2 slice; 0: the atomic is one request",
+        at_most=1 << 10,
+        default=0,
+        stages=Stage.REQUESTS | _TIMING,
+    )
     store_acknowledgement: str = choice(
         "whether a warp is done only when L2, or DRAM where L2 passes them on, has its stores and "
         "reductions",
@@ -393,7 +399,6 @@ class GpuValues:
         default=0,
         stages=_MODEL,
     )
-
     dram_latency: float = number(
         "what a DRAM access adds to an L2 hit", "cycles", stages=_INTERVAL | Stage.MODEL
     )

@@ -602,7 +602,7 @@ def interval_profile(
             kernel,
             memory._core,
             latencies,
-            read["issue_width"],
+            read["issue_width"] / gpu.num_schedulers,
             num_threads,
             gpu.store_acknowledgement == "awaited",
         ),

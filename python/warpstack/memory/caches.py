@@ -453,6 +453,7 @@ def memory_config(
         "issue_width": gpu.issue_width,
         "lsu_queue_entries": gpu.lsu_queue_entries,
         "atomics_per_lane": gpu.atomic_requests == "per_lane",
+        "atomic_lane_turns": gpu.l2_atomic_lane_turns,
         "reserves_lines": gpu.lines_under_way == "reserved",
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,

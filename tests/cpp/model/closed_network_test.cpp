@@ -96,7 +96,8 @@ TEST(ClosedNetworkModel, TheHottestSliceIsTheStation) {
   // Two slices with a request per cycle each, one of which gets 7 of 8 requests: as if both had 7.
   interval::ResourceDemands demands;
   demands.write_requests = 8;
-  demands.hottest_slice_requests = 14;
+  demands.slice_turns = 8;
+  demands.hottest_slice_turns = 14;
   ModelParameters gpu = fast_gpu();
   gpu.l2_requests_per_cycle = 2;
   EXPECT_NEAR(run(demands, gpu).cycles, 10 + 7, 1e-6);
@@ -124,7 +125,7 @@ TEST(ClosedNetworkModel, ASliceReadsSoManyBytes) {
   // 8 requests of 128 bytes that L2 has, all slices alike, 64 bytes per cycle: 16 cycles; half of
   // that if DRAM has half of them.
   interval::ResourceDemands demands;
-  demands.read_misses = demands.hottest_slice_requests = 8;
+  demands.read_misses = demands.slice_turns = demands.hottest_slice_turns = 8;
   demands.read_bytes = demands.hit_bytes = 1024;
   ModelParameters gpu = fast_gpu();
   gpu.l2_bytes_per_cycle = 64;
@@ -137,7 +138,8 @@ TEST(ClosedNetworkModel, LinesOfALoadOverlap) {
   // 32 lines: one by one through the load-store unit and the slices, 2 cycles each on the reply
   // network. The last one is there after 64 cycles and what one line takes elsewhere.
   interval::ResourceDemands demands;
-  demands.lsu_cycles = demands.read_misses = demands.hottest_slice_requests = 32;
+  demands.lsu_cycles = demands.read_misses = 32;
+  demands.slice_turns = demands.hottest_slice_turns = 32;
   demands.read_bytes = 32 * 128;
   ModelParameters gpu = fast_gpu();
   gpu.l2_requests_per_cycle = 1;

@@ -151,7 +151,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
     memory.atomic_lanes.push_back(random.chance(0.5) ? 1 : random.real(1, 32));
   }
   memory.totals[memory::Total::dram_write_sectors] = random.whole(0, 500);
-  memory.slice_requests = {random.real(0, 1000), random.real(0, 1000)};
+  memory.slice_turns = {random.real(0, 1000), random.real(0, 1000)};
   if (random.chance(0.3)) memory.place_wait_cycles = {random.whole(0, 5000), random.whole(0, 5000)};
   return memory;
 }
@@ -187,6 +187,7 @@ Gpu random_gpu(Random& random) {
   gpu.classes.shared_memory = latency();
   gpu.levels = {latency(), latency(), latency()};
   ModelParameters& p = gpu.parameters;
+  p.schedulers = random.chance(0.5) ? 1 : static_cast<double>(random.whole(1, 4));
   p.issue_rate = random.chance(0.5) ? static_cast<double>(random.whole(1, 4)) : random.real(0.3, 4);
   p.scheduler = random.chance(0.5) ? gpu::Scheduler::gto : gpu::Scheduler::lrr;
   p.clock_ghz = random.scale(0.3, 3);
@@ -198,6 +199,7 @@ Gpu random_gpu(Random& random) {
   p.l2_requests_per_cycle = random.scale(0.5, 96);
   p.l2_bytes_per_cycle = random.chance(0.5) ? 0 : random.scale(16, 4096);
   p.dram_turnaround_cycles = random.chance(0.5) ? 0 : random.scale(0.1, 20);
+  p.block_replacement_cycles = random.chance(0.5) ? 0 : random.scale(1, 1000);
   gpu.awaits_stores = random.chance(0.5);
   gpu.num_sms = static_cast<std::uint32_t>(random.whole(1, 12));
   gpu.blocks_per_sm = static_cast<std::uint32_t>(random.whole(1, 6));
@@ -208,8 +210,8 @@ interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
   return interval::KernelWork(
              kernel.trace,
              interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
-             interval::reference_latencies(kernel.trace, kernel.memory), gpu.parameters.issue_rate,
-             1, {}, gpu.awaits_stores)
+             interval::reference_latencies(kernel.trace, kernel.memory),
+             gpu.parameters.issue_rate / gpu.parameters.schedulers, 1, {}, gpu.awaits_stores)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }
 
@@ -274,6 +276,8 @@ INSTANTIATE_TEST_SUITE_P(
         Field{"l1_latency", [](Gpu& g) -> double& { return g.levels.l1; }, true, true},
         Field{"l2_latency", [](Gpu& g) -> double& { return g.levels.l2; }, true, true},
         Field{"dram_latency", [](Gpu& g) -> double& { return g.levels.dram; }, true, true},
+        Field{"block_replacement_ns",
+              [](Gpu& g) -> double& { return g.parameters.block_replacement_cycles; }, true, false},
         Field{"issue_width", [](Gpu& g) -> double& { return g.parameters.issue_rate; }, false,
               true},
         Field{"clock_ghz", [](Gpu& g) -> double& { return g.parameters.clock_ghz; }, true, false},

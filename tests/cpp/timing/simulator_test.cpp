@@ -437,6 +437,27 @@ TEST(Atomics, OfOneWordTakeARequestPerLane) {
   EXPECT_EQ(by_lane.run(apart).cycles, 120);
 }
 
+TEST(Atomics, TakeTheirSliceForEachLane) {
+  // Two warps add to one line; the second one comes a cycle later, or waits for 32 lanes at a time.
+  const trace::KernelTrace kernel =
+      make_kernel(1, 64, {{"ATOMG.E.ADD", {4}, {2}, [](std::uint64_t thread) {
+                             return 0x10000 + 4 * (thread % 32);
+                           }}});
+  const auto cycles = [&](double turns, double request_cycles) {
+    TimingConfig lanes = config();
+    lanes.l2_atomic_lane_turns = turns;
+    lanes.l2_slice_request_cycles = request_cycles;
+    Simulator simulator(lanes);
+    simulator.run(kernel);
+    return simulator.run(kernel).cycles;
+  };
+  EXPECT_EQ(cycles(0, 1), 1 + 120);
+  EXPECT_EQ(cycles(1, 1), 32 + 120);
+  EXPECT_EQ(cycles(0.5, 1), 16 + 120);
+  EXPECT_EQ(cycles(0.5, 2), 32 + 120);
+  EXPECT_EQ(cycles(0.01, 1), 1 + 120);  // at least one request
+}
+
 TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
   const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
   TimingConfig awaited = config();

@@ -62,7 +62,10 @@ def changed(gpu, field):
     ("stage", "config"),
     [
         (Stage.MEMORY, memory_config),
-        (Stage.INTERVAL, lambda gpu: (to_core(gpu, Stage.INTERVAL), gpu.latency_counts)),
+        (
+            Stage.INTERVAL,
+            lambda gpu: (to_core(gpu, Stage.INTERVAL), gpu.latency_counts, gpu.num_schedulers),
+        ),
         (Stage.MODEL, _parameters),
         (Stage.TIMING, simulator_config),
     ],

@@ -88,7 +88,7 @@ def test_conservation(kernel, gpu, order):
         assert t["l1_flush_sectors"] <= t["l2_write_sectors"] <= t["l1_write_sectors"]
     if gpu.l2_line_bytes >= gpu.l1_line_bytes:
         # Each request is of one line of L2, and of its slice.
-        assert sum(profile._core.slice_requests) == cached["l2_requests"].sum()
+        assert sum(profile._core.slice_turns) == cached["l2_requests"].sum()
     # The SM that reads most reads no less than the mean.
     most = profile._core.most_read_sectors
     assert most <= t["l2_read_sectors"] <= most * gpu.num_sms

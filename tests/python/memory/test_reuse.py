@@ -188,7 +188,7 @@ def test_profile_equals_simulation_of_fully_associative_caches(ways):
         l1_write_miss="fetch_on_write",
     )
     kernel = k.build()
-    totals = ws.simulate_caches(kernel, gpu).totals
+    totals = ws.simulate_caches(kernel, gpu, access_order="round_robin").totals
     profile = ws.reuse_profile(kernel, gpu, level="l1")
     for kind, name in (("load", "l1_read"), ("store", "l1_write")):
         part = profile.by_kind[kind]

@@ -25,13 +25,14 @@ def timed_gpus(draw):
         noc_queue_entries=draw(st.sampled_from([0, 0, 0, 2])),
         lines_under_way=draw(st.sampled_from(["replaceable", "reserved"])),
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
+        l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
     )
 
 
 def assert_same_in_time(profile, system, kernel):
     assert_same(profile, system.run(kernel))
     assert profile._core.place_wait_cycles == system.place_wait_cycles
-    assert profile._core.slice_requests == system.slice_requests
+    assert profile._core.slice_turns == system.slice_turns
     assert profile._core.most_read_sectors == max(system.read_sectors.values(), default=0)
     lanes = [system.lanes.get(row, 1) for row in range(len(kernel.instructions))]
     assert profile._core.atomic_lanes == lanes

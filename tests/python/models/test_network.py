@@ -32,7 +32,8 @@ DEMANDS = (
     "missing_loads",
     "missing_lines",
     "hit_bytes",
-    "hottest_slice_requests",
+    "slice_turns",
+    "hottest_slice_turns",
     "most_read_bytes",
     "place_wait_l2",
     "place_wait_dram",
@@ -103,6 +104,7 @@ def machines():
     return st.builds(
         machine,
         issue_width=st.sampled_from([0.5, 1, 2]),
+        schedulers_per_sm=st.sampled_from([0, 1, 2, 4]),
         l1_mshrs=st.integers(1, 512),
         noc_bandwidth_gbs=st.floats(1, 5000),
         dram_bandwidth_gbs=st.floats(1, 5000),
@@ -144,7 +146,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order)
             executed = kernel.warp(block, warp)["instruction"].tolist()
             awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
-                (profile._source.latencies, gpu.issue_width),
+                (profile._source.latencies, gpu.issue_width / gpu.num_schedulers),
                 (reference, 1),
             ):
                 program = warp_program(kernel, block, warp, latencies)
@@ -159,6 +161,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order)
     launch = profile._core_phases(gpu)
     assert launch.alone_cycles == pytest.approx(expected["alone"], rel=1e-9)
     assert launch.span == pytest.approx(expected["span"], rel=1e-9)
+    assert launch.replacements == pytest.approx(expected["replacements"], rel=1e-9)
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
     for_stores /= sum(n for block in blocks for n, _, _ in block)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
@@ -173,6 +176,11 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order)
     assert prediction.cpi == pytest.approx(sum(stack.values()), rel=1e-6)
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
+    # The model alone, without the limits of all models: places are empty between two blocks.
+    parameters = _parameters(gpu) | {"block_replacement_cycles": 300.0}
+    cycles, _ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
+    alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), parameters)
+    assert alone["cycles"] == pytest.approx(cycles, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -194,7 +202,8 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "dram_read_requests": table["dram_read_requests"].sum() / n,
         "dram_bytes": table["dram_requests"].sum() * gpu.l2_sector_bytes / n,
         "missing_loads": np.minimum(table["read_misses"], table["memory_instructions"]).sum() / n,
-        "hottest_slice_requests": requests.sum() / n,
+        "slice_turns": requests.sum() / n,
+        "hottest_slice_turns": requests.sum() / n,
     }
     moved = demands["read_bytes"] + demands["write_bytes"]
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
@@ -202,7 +211,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         ("dram_write_bytes", "most_read_bytes", "place_wait_l2", "place_wait_dram"), 0
     ) | {"missing_lines": 1}
     [wave] = profile.waves(gpu)
-    alone = n / gpu.issue_width + table["stall_cycles"].sum()
+    alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
     launch = {
         "sms": [({(*population, wave.active_sms): n}, 0, 0, 0)],
@@ -293,7 +302,7 @@ def test_never_above_a_physical_bound(profile, gpu):
     n = table["instructions"].sum()
     sms, line = wave.active_sms, gpu.l1_sector_bytes
     assert ipc <= sms * gpu.issue_width
-    alone = n / gpu.issue_width + table["stall_cycles"].sum()
+    alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     assert ipc <= wave.warps * sms * n / alone
     reads, writes = table["read_misses"].sum(), table["write_requests"].sum()
     for moved, bandwidth in (

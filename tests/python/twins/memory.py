@@ -515,13 +515,15 @@ class PlainMemorySystem:
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp).
 
-        `slice_requests`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
+        `slice_turns`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
-        self.slice_requests = [0] * self.l2.slices
+        self.slice_turns = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
         self.read_sectors = Counter()
-        self.lanes = timed.atomic_lanes(kernel) if self.config["atomics_per_lane"] else {}
+        self.lanes, self.lanes_per_byte = timed.atomic_lanes(kernel)
+        if not self.config["atomics_per_lane"]:
+            self.lanes = dict.fromkeys(self.lanes, 1)
         slots = resident_blocks(self.config["sm"], kernel)
         warps = [warps for _, warps in kernel.blocks()]
         lists = [
@@ -657,11 +659,19 @@ class PlainMemorySystem:
         """
         kind, line, part, evict_first, row = request
         serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
-        for l2_line, _ in self.l2_lines(line, part, l1):
-            lanes = self.lanes.get(row, 1) if kind == "atomic" else 1
-            self.slice_requests[self.l2.place(l2_line)[0]] += lanes
+        for l2_line, touched in self.l2_lines(line, part, l1):
+            turns = self.atomic_turns(row, touched) if kind == "atomic" else 1
+            self.slice_turns[self.l2.place(l2_line)[0]] += turns
         self.read_sectors[id(l1)] += len(part) * (kind == "read")
         return len(part), *serve(line, part, l1, totals, evict_first)
+
+    def atomic_turns(self, row, touched):
+        """Return how often a slice is busy with an atomic's line of {sector: bytes}."""
+        turns = self.lanes[row]
+        if self.config["atomic_lane_turns"]:
+            lanes = self.lanes_per_byte[row] * sum(mask.bit_count() for mask in touched.values())
+            turns = max(turns, timed.in_parts(self.config["atomic_lane_turns"] * lanes))
+        return turns
 
     def count(self, request, outcome, seen, rows):
         """Count what L2 said about a request of an access."""

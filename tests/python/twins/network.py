@@ -57,10 +57,12 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
         half = (1 - 1 / at_once) / 2
         sms.append((depth[sm], n, longest * half, most * half))
+    longest = sum(max(w[0] for w in block) for block in launched)
     return {
         "sms": sms,
         "alone": sum(w[1] for w in warps) / issued,
         "span": max(alone),
+        "replacements": max(len(launched) - len(alone), 0) / longest,
         "first": (most_first, len(first)),
         "at_start": {
             tuple(level for level, _ in parts): math.prod(share for _, share in parts)
@@ -220,14 +222,13 @@ def services(d, gpu):
     """Return the cycles of an instruction at what an SM has for itself, and at what all share."""
     noc = gpu["clock_ghz"] / gpu["noc_bandwidth_gbs"]
     sent = d["write_bytes"] + d["read_misses"] * gpu["noc_control_bytes"]
-    own = {"issue": 1 / gpu["issue_width"], "lsu": d["lsu_cycles"]}
+    own = {"lsu": d["lsu_cycles"]}
     if port := gpu["noc_sm_bytes_per_cycle"]:
         own |= {"send": sent / port, "receive": d["read_bytes"] / port}
-    requests = d["read_misses"] + d["write_requests"]
-    at_slice = d["hottest_slice_requests"] / gpu["l2_requests_per_cycle"]
-    if gpu["l2_bytes_per_cycle"] and requests:
-        served = d["hit_bytes"] / requests  # bytes per request
-        at_slice = max(at_slice, d["hottest_slice_requests"] * served / gpu["l2_bytes_per_cycle"])
+    at_slice = d["hottest_slice_turns"] / gpu["l2_requests_per_cycle"]
+    if gpu["l2_bytes_per_cycle"] and d["slice_turns"]:
+        served = d["hit_bytes"] / d["slice_turns"]  # bytes per turn
+        at_slice = max(at_slice, d["hottest_slice_turns"] * served / gpu["l2_bytes_per_cycle"])
     at_dram = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     if d["dram_bytes"]:
         written = d["dram_write_bytes"]
@@ -248,8 +249,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """
     d = demands
     own, shared = services(d, gpu)
-    issue = own["issue"]
-    think = max(launch["alone"] - issue, 0)
+    issue = 1 / gpu["issue_width"]
+    schedulers = gpu["schedulers_per_sm"]
+    think = max(launch["alone"] - schedulers * issue, 0)
+    think += launch.get("replacements", 0) * gpu["block_replacement_cycles"]
     for_stores = min(store_cycles, think)
     places = d["place_wait_l2"] * gpu["l2_latency"] / REFERENCE_L2
     beyond = gpu["l2_latency"] + gpu["dram_latency"]
@@ -289,6 +292,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         warps, all_warps, busy = phase
         all_warps = max(warps, all_warps)
         stations = {name: (s, s, warps) for name, s in own.items()}
+        # A scheduler has its part of the warps and of the issue slots.
+        stations["issue"] = (schedulers * issue, issue, max(warps / schedulers, 1))
         stations["lsu"] = (own["lsu"] + places, own["lsu"] + places, warps)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
@@ -331,7 +336,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         lost, all_time = warps / rate - warps * issue, think + sum(where.values())
         for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0).items():
             where[cause] += cycles
-        return warps / rate, warps / root - stay(stations["issue"], root) + issue, where
+        paced = warps / root - stay(stations["issue"], root) + schedulers * issue
+        return warps / rate, paced, where
 
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
@@ -340,8 +346,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     cycles = max(in_phases, launch["span"])
     if gpu["scheduler"] == "gto":
         pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
-        drains = [n * issue + max(alone, most * pace) for _, n, alone, most in sms]
-        cycles = max(cycles, *drains, 0)
+        for depth, n, alone_, most in sms:
+            work = sum(deep * solved[phase][0] for phase, deep in depth.items())
+            cycles = max(cycles, n * issue + max(alone_, min(most * pace, work)))
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):
@@ -364,10 +371,11 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         first, of_all = launch["first"]
         no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
         read = d["dram_bytes"] - d["dram_write_bytes"]
-        loads = {"dram_bytes": read, "hottest_slice_requests": d["read_misses"]}
+        loads = {"dram_bytes": read, "slice_turns": d["read_misses"]}
+        loads["hottest_slice_turns"] = d["read_misses"]
         loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
         own, shared = services(d | no_writes | loads, gpu)
-        bursts = {name: first * s for name, s in own.items() if name != "issue"}
+        bursts = {name: first * s for name, s in own.items()}
         bursts |= {name: of_all * s for name, s in shared.items()}
         slowest = max(bursts, key=bursts.get)
         burst = bursts[slowest] / d["memory_instructions"]

@@ -67,7 +67,10 @@ def paces(kernel):
 
 
 def atomic_lanes(kernel):
-    """Return {row: requests of a sector, in parts of 1024}: lanes that meet in a word take turns."""
+    """Return what the lanes of atomics cost, by row: requests of a sector, and lanes per byte.
+
+    Lanes that meet in a word take turns; the requests are in parts of 1024.
+    """
     table = kernel.instructions
     sums = {}
     for block, (_, warps) in enumerate(kernel.blocks()):
@@ -89,10 +92,17 @@ def atomic_lanes(kernel):
                 if table.kind[row] != "store" and count:
                     words = max(math.ceil(touched / max(table.width[row], 1)), 1)
                     turns = max(math.ceil(mask.bit_count() / words), 1)
-                    sectors, requests = sums.get(row, (0, 0))
-                    sums[row] = sectors + count, requests + count * turns
-    # Half a part up, as in C++.
-    return {row: math.floor(1024 * r / s + 0.5) / 1024 for row, (s, r) in sums.items()}
+                    one = (count, count * turns, mask.bit_count(), touched)
+                    sums[row] = tuple(map(sum, zip(sums.get(row, (0,) * 4), one, strict=True)))
+    requests = {
+        row: in_parts(requests / sectors) for row, (sectors, requests, _, _) in sums.items()
+    }
+    return requests, {row: lanes / touched for row, (_, _, lanes, touched) in sums.items()}
+
+
+def in_parts(value):
+    """Return a number in parts of 1024, half a part up, as in C++."""
+    return math.floor(1024 * value + 0.5) / 1024
 
 
 class Warp:

@@ -465,10 +465,11 @@ class PlainSm:
         shared = instruction["space"] == "shared"
         lines = [] if shared else list(grouped(sectors, masks, self.l1.per_line).items())
         atomic = not shared and kind in ("atomic", "reduction")
+        bytes_ = max(sum(m.bit_count() for m in masks), 1) if atomic else 1
         if atomic and self.config["atomic_requests"] == "per_lane":
-            words = max(math.ceil(sum(m.bit_count() for m in masks) / instruction["width"]), 1)
-            together = math.ceil(mask.bit_count() / words)
+            together = math.ceil(mask.bit_count() / math.ceil(bytes_ / instruction["width"]))
             if together > 1:
+                bytes_ *= together
                 lines = [
                     (line, {sector: touched[sector]})
                     for line, touched in lines
@@ -498,6 +499,7 @@ class PlainSm:
                 "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
                 "lines": lines,
+                "lanes": mask.bit_count() / bytes_,
                 "issued": now,
                 "marks": dict(self.waited),
                 "sent": None,
@@ -600,7 +602,7 @@ class PlainSm:
                 return "noc"
             l1.invalidate(line, wanted)
             fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
-            self.send(line, touched, kind, entry["evict_first"], fetch, now)
+            self.send(line, touched, kind, entry["evict_first"], fetch, now, entry["lanes"])
             return None
         if kind == "store":
             return self.store(entry, line, touched, is_local, now)
@@ -709,7 +711,7 @@ class PlainSm:
             "before": self.time_before_miss(entry, now),
         }
 
-    def send(self, line, sectors, kind, evict_first, fetch, now):
+    def send(self, line, sectors, kind, evict_first, fetch, now, lanes=0):
         machine = self.machine
         for l2_line, part in parts_of(line, sectors, self.l1.per_line, machine.l2.per_line):
             machine.packets += 1
@@ -721,6 +723,7 @@ class PlainSm:
                     "line": l2_line,
                     "slice": machine.l2.place(l2_line)[0],
                     "sectors": part,
+                    "lanes": lanes * sum(mask.bit_count() for mask in part.values()),
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,

@@ -52,8 +52,9 @@ class Slice:
             if packet["left"] == 0:
                 self.finish(packet)
 
-    def use_port(self, sectors, now):
-        cycles = self.config["l2_slice_request_cycles"]
+    def use_port(self, sectors, lanes, now):
+        turns = max(1, self.config["l2_atomic_lane_turns"] * lanes)
+        cycles = self.config["l2_slice_request_cycles"] * turns
         if self.config["l2_slice_bytes_per_cycle"]:
             count = 32 * len(sectors)
             cycles = max(cycles, count / self.config["l2_slice_bytes_per_cycle"])
@@ -143,7 +144,8 @@ class Slice:
             mshr["targets"].append(packet)
             packet["left"] += 1
         waits = fetched or joined
-        self.use_port((written_back[1] if written_back else ()) if waits else wanted, now)
+        moved = (written_back[1] if written_back else ()) if waits else wanted
+        self.use_port(moved, packet["lanes"], now)
         if fetched:
             packet["left"] += 1
             self.fetch(packet["line"], fetched, [packet])
@@ -178,9 +180,8 @@ class Slice:
             l2_write_sector_hits=len(hits),
         )
         passes = fetch or forward
-        self.use_port(
-            (written_back[1] if written_back else ()) if passes else packet["sectors"], now
-        )
+        moved = (written_back[1] if written_back else ()) if passes else packet["sectors"]
+        self.use_port(moved, 0, now)
         answers = packet["fetch"] is not None
         packet["left"] = int(answers and bool(passes))
         self.write_to_dram(line, forward, packet if answers else None)

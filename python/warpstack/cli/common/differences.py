@@ -271,7 +271,7 @@ def _busy(known: _Kernel) -> dict[str, float]:
         "DRAM": dram * gpu.clock_ghz / (gpu.dram_bandwidth_gbs * cycles),
         "L2": totals["noc_request_packets"] * gpu.l2_slice_request_cycles / per_slice,
     }
-    requests = np.array(known.memory._core.slice_requests)
+    requests = np.array(known.memory._core.slice_turns)
     if requests.sum() > 0:
         # Of those that come to a channel as large a part misses as elsewhere.
         channels = requests.reshape(gpu.dram_channels or gpu.l2_slices, -1).sum(axis=1)
