@@ -45,11 +45,6 @@ constexpr Kernels i8_f32_kernels{Family::gemm_i8, "ws_gemm_i8_f32", 64, 256, 256
 constexpr int small_tile = 32;
 constexpr std::uint32_t max_grid_z = 65535;
 
-void check_ld(const char* name, int ld, int rows) {
-  require(ld >= std::max(1, rows), std::string(name) + " = " + std::to_string(ld) +
-                                       " is less than max(1, " + std::to_string(rows) + ")");
-}
-
 template <typename T>
 void multiply(const Context& context, const Kernels& kernels, const Product& p,
               const Scalar<T>& alpha, const Scalar<T>& beta, bool c_is_f32) {

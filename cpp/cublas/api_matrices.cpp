@@ -1,7 +1,5 @@
 // BLAS level 2, and what is no product of level 3, in f32 and f64.
 
-#include <algorithm>
-
 #include "cublas/context.h"
 #include "cublas/kernels.h"
 
@@ -17,18 +15,7 @@ std::uint64_t pieces(long long n, long long size) {
   return static_cast<std::uint64_t>((n + size - 1) / size);
 }
 
-/// Throws Failure unless columns of `rows` elements fit `ld` apart.
-void check_ld(const char* name, int ld, int rows) {
-  require(ld >= std::max(1, rows), std::string(name) + " = " + std::to_string(ld) +
-                                       " is less than max(1, " + std::to_string(rows) + ")");
-}
-
 void check_sizes(int m, int n) { require(m >= 0 && n >= 0, "a size is negative"); }
-
-template <typename T>
-T* start_of(T* vector, int n, int step) {
-  return step < 0 ? vector - static_cast<long long>(n - 1) * step : vector;
-}
 
 template <typename T>
 Status gemv(const char* function, Context* handle, int operation, int m, int n, const T* alpha,

@@ -7,7 +7,6 @@
 #include "cublas/runtime_calls.h"
 
 using namespace warpstack::cublas;
-using warpstack::cudart::Error;
 using warpstack::cudart::MemcpyKind;
 
 namespace {
@@ -16,12 +15,6 @@ constexpr std::uint32_t vector_threads = 256;
 
 std::uint64_t blocks_for(long long n, long long most) {
   return static_cast<std::uint64_t>(std::min((n + vector_threads - 1) / vector_threads, most));
-}
-
-/// Where element 0 lies: with a negative increment, at the other end.
-template <typename T>
-T* start_of(T* vector, int n, int step) {
-  return step < 0 ? vector - static_cast<long long>(n - 1) * step : vector;
 }
 
 template <typename T>

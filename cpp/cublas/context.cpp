@@ -1,5 +1,6 @@
 #include "cublas/context.h"
 
+#include <algorithm>
 #include <cmath>
 #include <new>
 #include <set>
@@ -127,6 +128,11 @@ Scalar<float> half_scalar_of(const Context& context, const void* pointer, const 
 
 void check_result(const Context& context, const void* pointer) {
   check_mode(context, pointer, "the result");
+}
+
+void check_ld(const char* name, int ld, int rows) {
+  require(ld >= std::max(1, rows), std::string(name) + " = " + std::to_string(ld) +
+                                       " is less than max(1, " + std::to_string(rows) + ")");
 }
 
 bool transposes(int operation, const char* name) {

@@ -92,6 +92,15 @@ Scalar<float> half_scalar_of(const Context& context, const void* pointer, const 
 /// Throws Failure unless a result may be written to this pointer in the pointer mode.
 void check_result(const Context& context, const void* pointer);
 
+/// Throws Failure unless columns of `rows` elements fit, `ld` apart.
+void check_ld(const char* name, int ld, int rows);
+
+/// Where element 0 of a vector of n lies: with a negative increment, at the other end.
+template <typename T>
+T* start_of(T* vector, int n, int step) {
+  return step < 0 ? vector - static_cast<long long>(n - 1) * step : vector;
+}
+
 /// Whether op() transposes; throws Failure for what is not an operation on real matrices.
 bool transposes(int operation, const char* name);
 
