@@ -74,7 +74,8 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
     Raises
     ------
     InputError
-        If the program calls a library without a stand-in, or the driver where there is none.
+        If the program calls a library without a stand-in, or the driver where there is none, or if it
+        contains the CUDA runtime rather than load it.
 
     Warns
     -----
@@ -85,9 +86,11 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
     if found is None:
         return
     missing: dict[str, str] = {}  # files and what to say of them
-    driver = relocatable = False
+    sections: set[bytes] = set()
+    driver = runtime = False
     for path, linked in _linked_files(Path(found), stand_ins):
-        relocatable = relocatable or b"__nv_relfatbin" in linked.sections
+        sections |= linked.sections
+        runtime = runtime or any(name.startswith("libcudart.so") for name in linked.needed)
         for name in linked.needed:
             if (stand_ins / name).exists():
                 continue
@@ -104,6 +107,13 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
             f"{printable(program)}: the program needs {_joined(missing.values())}, for which warpstack "
             "has no stand-in and which does not run without a GPU; build it without, or trace the part "
             "that does not need it"
+        )
+    relocatable = b"__nv_relfatbin" in sections
+    if (relocatable or b".nv_fatbin" in sections) and not runtime:
+        raise InputError(
+            f"{printable(program)}: the CUDA runtime is linked into the program, as nvcc does unless told "
+            "otherwise, and not loaded as a library; build it with nvcc -cudart shared (and -gencode "
+            "arch=compute_75,code=compute_75)"
         )
     if driver:
         text = "calls NVIDIA's driver (libcuda), whose functions fail without a GPU"

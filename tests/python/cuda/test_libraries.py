@@ -126,13 +126,24 @@ def test_the_driver(link, tmp_path, monkeypatch):
             check(program, tmp_path)
 
 
+def with_section(folder, name):
+    """Return a source that puts device code of a kind into a program."""
+    source = folder / f"{name.strip('.')}.s"
+    text = f'.section {name},"a"\n.long 0\n.section .note.GNU-stack,"",@progbits\n'
+    source.write_text(text)
+    return str(source)
+
+
+def test_a_runtime_within_the_program(link, tmp_path):
+    source = with_section(tmp_path, ".nv_fatbin")
+    with pytest.raises(ws.InputError, match=r"the CUDA runtime is linked into.*-cudart shared"):
+        check(link("static", {}, source), tmp_path)
+    check(link("shared", {"libcudart.so.12": "cudaMalloc"}, source), tmp_path)
+
+
 def test_relocatable_device_code(link, tmp_path):
-    folder = Path(link("plain", {})).parent
-    source = folder / "section.s"
-    source.write_text(
-        '.section __nv_relfatbin,"a"\n.long 0\n.section .note.GNU-stack,"",@progbits\n'
-    )
-    program = link("relocatable", {}, str(source))
+    source = with_section(tmp_path, "__nv_relfatbin")
+    program = link("relocatable", {"libcudart.so.12": "cudaMalloc"}, source)
     with pytest.warns(
         ws.TraceWarning, match=r"relocatable device code \(-rdc=true\).*--machine-code"
     ):
