@@ -1,6 +1,6 @@
-// A library under the name and the symbol version of one of NVIDIA's libcublas, with nothing in it:
-// its functions come from libwarpstack_cublas, which needs to know only this. (The dynamic linker
-// takes unversioned definitions for versioned references.)
+// A library under the name and the symbol version of one of NVIDIA's libcublas or libcublasLt, with
+// nothing in it: its functions come from libwarpstack_cublas, which needs to know only this. (The
+// dynamic linker takes unversioned definitions for versioned references.)
 
 extern "C" void warpstack_cublas_set_abi(int version);
 

@@ -45,6 +45,11 @@ std::array<int, 3> library_version() {
   }
 }
 
+std::uint32_t version_number() {
+  const auto [major, minor, patch] = library_version();
+  return static_cast<std::uint32_t>(major * 10000 + minor * 100 + patch);
+}
+
 constexpr int device_alignment = 256;
 
 }  // namespace
@@ -67,8 +72,7 @@ CUBLAS_EXPORT Status cublasGetVersion_v2(Context* handle, int* version) {
   return call(__func__, [&] {
     if (handle != nullptr) context_of(handle);
     require(version != nullptr, "nowhere to put the version");
-    const auto [major, minor, patch] = library_version();
-    *version = major * 10000 + minor * 100 + patch;
+    *version = static_cast<int>(version_number());
   });
 }
 
@@ -197,4 +201,31 @@ CUBLAS_EXPORT Status cublasGetLoggerCallback(LogCallback* callback) {
     require(callback != nullptr, "nowhere to put the callback");
     *callback = log_callback;
   });
+}
+
+// --- cuBLASLt -----------------------------------------------------------------------------------
+// Handles and versions, so that programs that make a handle in their set-up run as far as they
+// need no product of it.
+
+CUBLAS_EXPORT Status cublasLtCreate(Context** handle) {
+  return call(__func__, [&] {
+    require(handle != nullptr, "nowhere to put the handle");
+    *handle = add_context();
+  });
+}
+
+CUBLAS_EXPORT Status cublasLtDestroy(Context* handle) {
+  return call(__func__, handle, [&](Context&) { remove_context(handle); });
+}
+
+CUBLAS_EXPORT std::size_t cublasLtGetVersion() { return version_number(); }
+CUBLAS_EXPORT std::size_t cublasLtGetCudartVersion() { return cublasGetCudartVersion(); }
+CUBLAS_EXPORT Status cublasLtGetProperty(int property, int* value) {
+  return cublasGetProperty(property, value);
+}
+CUBLAS_EXPORT const char* cublasLtGetStatusName(Status status) {
+  return cublasGetStatusName(status);
+}
+CUBLAS_EXPORT const char* cublasLtGetStatusString(Status status) {
+  return cublasGetStatusString(status);
 }

@@ -20,3 +20,4 @@ Status unsupported(const char* function) {
 #define UNSUPPORTED(function) \
   CUBLAS_EXPORT Status function() { return unsupported(#function); }
 #include "cublas/unsupported.inc"
+#include "cublas/unsupported_lt.inc"

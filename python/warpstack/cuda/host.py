@@ -137,8 +137,8 @@ def trace_program(
     Warns
     -----
     TraceWarning
-        If the program calls the driver, or is built with relocatable device code and its PTX is to
-        run.
+        If the program calls cuBLASLt or the driver, or is built with relocatable device code and its
+        PTX is to run.
     """
     words = [str(word) for word in command]
     if not words:

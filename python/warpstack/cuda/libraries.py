@@ -40,6 +40,9 @@ _GPU_LIBRARIES = tuple(
         ("libnvjpeg", "nvjpeg", "nvJPEG"),
     )
 )
+#: Of cuBLASLt, the stand-in has only what programs call in their set-up.
+_LT_LIBRARY = re.compile(r"libcublasLt\.so(\..*)?")
+_LT_LACKS = re.compile(rb"cublasLt(?!Create$|Destroy$|Get)")
 _DRIVER = re.compile(r"libcuda\.so(\..*)?")
 _DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 #: Files listed in others are followed this far.
@@ -80,19 +83,22 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
     Warns
     -----
     TraceWarning
-        If it is built with relocatable device code, whose PTX is not linked, or calls the driver.
+        If it calls cuBLASLt or the driver, or is built with relocatable device code, whose PTX is not
+        linked.
     """
     found = shutil.which(program)
     if found is None:
         return
     missing: dict[str, str] = {}  # files and what to say of them
     sections: set[bytes] = set()
-    driver = runtime = False
+    driver = runtime = products = False
     for path, linked in _linked_files(Path(found), stand_ins):
         sections |= linked.sections
         runtime = runtime or any(name.startswith("libcudart.so") for name in linked.needed)
         for name in linked.needed:
             if (stand_ins / name).exists():
+                if _LT_LIBRARY.fullmatch(name):
+                    products = products or any(map(_LT_LACKS.match, linked.undefined))
                 continue
             if _DRIVER.fullmatch(name):
                 driver = True
@@ -115,6 +121,9 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
             "otherwise, and not loaded as a library; build it with nvcc -cudart shared (and -gencode "
             "arch=compute_75,code=compute_75)"
         )
+    if products:
+        text = "calls cuBLASLt, of which only handles are supported: its products are refused"
+        warn(f"{printable(program)}: the program {text}", TraceWarning)
     if driver:
         text = "calls NVIDIA's driver (libcuda), whose functions fail without a GPU"
         warn(f"{printable(program)}: the program {text}", TraceWarning)

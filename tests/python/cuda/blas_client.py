@@ -504,6 +504,18 @@ def fault(blas):
     )
 
 
+def lt(blas):
+    """cuBLASLt has handles, and no products."""
+    library = ctypes.CDLL(f"libcublasLt.so.{sys.argv[1]}")
+    library.cublasLtGetVersion.restype = ctypes.c_size_t
+    assert str(library.cublasLtGetVersion() // 10000) == sys.argv[1]
+    handle = ctypes.c_void_p()
+    blas.check(library.cublasLtCreate(ctypes.byref(handle)))
+    blas.check(library.cublasLtMatmul(handle), NOT_SUPPORTED)
+    blas.check(library.cublasLtDestroy(handle))
+    blas.check(library.cublasLtDestroy(handle), NOT_INITIALIZED)
+
+
 def legacy(blas):
     lib = blas.lib
     for name in ("cublasSdot", "cublasSnrm2", "cublasSasum"):

@@ -94,6 +94,11 @@ def test_what_is_lacking_is_named():
     assert "incy = 0" in said
 
 
+@pytest.mark.parametrize("version", ["11", "12", "13"])
+def test_cublaslt_has_handles(version):
+    assert "error: cublasLtMatmul: not supported" in run_client("lt", version)
+
+
 def test_a_kernel_beyond_its_matrix():
     assert re.search(
         r"error: cudaLaunchKernel: .*ws_gemm_f32_nn_32x32.* out-of-bounds", run_client("fault")

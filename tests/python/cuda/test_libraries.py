@@ -91,6 +91,15 @@ def test_a_stand_in_is_enough(link, tmp_path):
     check(program, tmp_path)
 
 
+def test_products_of_cublaslt(link, tmp_path):
+    (tmp_path / "libcublasLt.so.12").touch()
+    check(link("set-up", {"libcublasLt.so.12": "cublasLtCreate"}), tmp_path)
+    (tmp_path / "libcublasLt.so.11").touch()
+    program = link("product", {"libcublasLt.so.11": "cublasLtMatmul"})
+    with pytest.warns(ws.TraceWarning, match="cuBLASLt, of which only handles are supported"):
+        check(program, tmp_path)
+
+
 def test_what_is_linked_but_not_called_may_stay(link, tmp_path):
     check(link("idle", {"libcurand.so.10": None}), tmp_path)
 
