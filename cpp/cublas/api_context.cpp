@@ -57,13 +57,17 @@ constexpr int device_alignment = 256;
 CUBLAS_EXPORT Status cublasCreate_v2(Context** handle) {
   return call(__func__, [&] {
     require(handle != nullptr, "nowhere to put the handle");
+    // Not when it is first needed: a stream may be captured then.
+    void* scratch = nullptr;
+    require_success(cudaMalloc(&scratch, scratch_bytes), Status::not_initialized);
     *handle = add_context();
+    (*handle)->scratch = scratch;
   });
 }
 
 CUBLAS_EXPORT Status cublasDestroy_v2(Context* handle) {
   return call(__func__, handle, [&](Context& context) {
-    if (context.scratch != nullptr) cudaFree(context.scratch);
+    cudaFree(context.scratch);
     remove_context(handle);
   });
 }

@@ -50,13 +50,9 @@ void run_elementwise(const Context& context, const char* kernel,
 /// A reduction: a partial result of each block, then of these in one block. The result goes where
 /// the pointer mode says.
 template <typename T, typename Result>
-void reduce(Context& context, const char* first, const char* last, VectorArguments<T> arguments,
-            Result* result) {
+void reduce(const Context& context, const char* first, const char* last,
+            VectorArguments<T> arguments, Result* result) {
   const bool on_device = context.pointer_mode == PointerMode::device;
-  if (context.scratch == nullptr) {
-    require_success(cudaMalloc(&context.scratch, partials_bytes + sizeof(double)),
-                    Status::alloc_failed);
-  }
   void* const held = static_cast<std::byte*>(context.scratch) + partials_bytes;
   arguments.partials = context.scratch;
   arguments.result = on_device ? static_cast<void*>(result) : held;

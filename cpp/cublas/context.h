@@ -34,13 +34,14 @@ struct Context {
   int atomics_mode = 0;
   int math_mode = 0;
   int sm_count_target = 0;
-  void* scratch = nullptr;  ///< device memory for reductions, made when it is first needed
+  void* scratch = nullptr;  ///< device memory for reductions
 };
 
 /// Blocks of a reduction, at most.
 inline constexpr long long max_partials = 240;
 /// Bytes of the partials of a reduction, which begin the scratch memory; its result follows.
 inline constexpr std::size_t partials_bytes = max_partials * sizeof(NormPartial<double>);
+inline constexpr std::size_t scratch_bytes = partials_bytes + sizeof(double);
 
 /// Major version of the cuBLAS that the program was linked with: 11, 12 or 13.
 int abi_version();

@@ -20,7 +20,6 @@ warpstack::cudart::Error cudaMemcpy2DAsync(void* target, std::size_t target_pitc
                                            warpstack::cudart::StreamHandle stream);
 warpstack::cudart::Error cudaPointerGetAttributes(warpstack::cudart::PointerAttributes* attributes,
                                                   const void* pointer);
-warpstack::cudart::Error cudaDeviceSynchronize();
 warpstack::cudart::Error cudaLaunchKernel(const void* stub, warpstack::cudart::Dim3 grid,
                                           warpstack::cudart::Dim3 block, void** arguments,
                                           std::size_t shared_bytes,
