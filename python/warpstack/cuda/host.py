@@ -24,6 +24,7 @@ from warpstack._util.files import temporary_folder
 from warpstack._util.progress import progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
+from warpstack.cuda.libraries import check_libraries
 from warpstack.cuda.machine_code import target_number
 from warpstack.cuda.toolchain import assemble
 from warpstack.errors import InputError, not_one_of
@@ -128,9 +129,16 @@ def trace_program(
     Raises
     ------
     InputError
-        If the program cannot be started, loads no shared libcudart or launches nothing to trace, or
-        if the output exists or cannot be written; nothing is written then. What happens inside the
-        program is not raised: `Run.problem` reports it.
+        If the program cannot be started, calls a library that does not run without a GPU, loads no
+        shared libcudart or launches nothing to trace, or if the output exists or cannot be written;
+        nothing is written then. What happens inside the program is not raised: `Run.problem` reports
+        it.
+
+    Warns
+    -----
+    TraceWarning
+        If the program calls cuBLASLt or the driver, or is built with relocatable device code and its
+        PTX is to run.
     """
     words = [str(word) for word in command]
     if not words:
@@ -143,6 +151,7 @@ def trace_program(
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
     elif stop_at_limit:
         raise InputError("trace: stop_at_limit needs a limit: give limit_launches, too")
+    check_libraries(words[0], _stand_ins(), machine_code=target is not None)
     name = Path(words[0]).name
     with (
         parquet.writer(place, name, overwrite=overwrite) as folder,
@@ -247,15 +256,20 @@ def _spool() -> Iterator[Path]:
         yield folder
 
 
-def _environment(spool: Path) -> dict[str, str]:
+def _stand_ins() -> Path:
+    """Return the folder of the libraries that programs load instead of NVIDIA's."""
     libraries = Path(_core.__file__).parent / "lib"
     if not (libraries / "libwarpstack_cudart.so").is_file():
         raise InputError(
             "this warpstack was built without its stand-in for libcudart, which needs Linux; "
             "install it on Linux to trace programs"
         )
+    return libraries
+
+
+def _environment(spool: Path) -> dict[str, str]:
     environment = dict(os.environ)
-    paths = [str(libraries), environment.get("LD_LIBRARY_PATH", "")]
+    paths = [str(_stand_ins()), environment.get("LD_LIBRARY_PATH", "")]
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
     environment["WARPSTACK_CUDART_READER"] = str(os.getpid())

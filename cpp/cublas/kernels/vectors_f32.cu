@@ -1,0 +1,3 @@
+#include "vectors.cuh"
+
+WARPSTACK_VECTOR_KERNELS(f32, float)
