@@ -208,7 +208,8 @@ def test_command_line(tmp_path, capfd):
     assert len(ws.load(tmp_path / "x")) == 2
 
 
-def test_interrupt_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_program_leaves_what_was_traced(number, tmp_path):
     command = [sys.executable, "-m", "warpstack", "trace", "-o", str(tmp_path / "out"), "--"]
     spool = tmp_path / "temporary"
     spool.mkdir()
@@ -223,12 +224,37 @@ def test_interrupt_leaves_nothing(tmp_path):
     )
     while process.stdout.readline().strip() != b"ready":
         pass
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to the program, too
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as Ctrl-C does: to the program, too
+    else:
+        process.send_signal(number)
     _, err = process.communicate(timeout=50)
-    assert process.returncode in (130, -signal.SIGINT)
-    assert b"warpstack: error: interrupted" in err
-    assert [p.name for p in tmp_path.iterdir()] == ["temporary"]
+    if number == signal.SIGINT:
+        assert process.returncode in (130, -signal.SIGINT)
+        assert b"warpstack: error: interrupted" in err
+        assert b"out: the traces of 2 launches are kept" in err
+    else:
+        assert process.returncode == -signal.SIGTERM
+    assert [k.launch_id for k in ws.load(tmp_path / "out")] == [1, 2]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "temporary"]
     assert not list(spool.iterdir())
+
+
+def test_a_timeout_keeps_what_was_traced(tmp_path):
+    result = host.trace_program(client("wait"), tmp_path / "out", timeout_s=5)
+    assert result.status == -signal.SIGTERM
+    assert result.problem() == "the timeout of 5 s is over; the program was ended by SIGTERM"
+    assert len(ws.load(tmp_path / "out")) == 2
+    with pytest.raises(ws.InputError, match="timeout_s = 0: expected a number of seconds above 0"):
+        host.trace_program(client("axpy"), tmp_path / "no", timeout_s=0)
+
+
+def test_step_limit(tmp_path, capfd):
+    with pytest.raises(ws.InputError, match="3 warp instructions; raise step_limit"):
+        host.trace_program(client("axpy"), tmp_path / "out", step_limit=3)
+    assert capfd.readouterr().out == "cudaErrorLaunchTimeout\n"
+    with pytest.raises(ws.InputError, match="step_limit = 0"):
+        host.trace_program(client("axpy"), tmp_path / "out", step_limit=0)
 
 
 @pytest.mark.slow
