@@ -438,13 +438,23 @@ void Runtime::run(const Launch& launch) {
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
   options.note = [](const simt::Note& found) { say("note", found.text()); };
+  std::uint64_t done = 0;
+  const auto show = [&](std::uint64_t blocks_done, std::uint64_t) {
+    done = blocks_done;
+    const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+    spool_.show_progress(ticket.launch, entry.name, done, blocks);
+  };
+  options.progress = show;
+  options.interrupt = [&] { show(done, 0); };  // within a long block, too
   simt::LaunchResult result;
   try {
     result = module.launch(entry.name, launch.parameters, options);
   } catch (const InputError& error) {
+    spool_.end_progress();
     sticky_ = fault_code(error.what());
     throw Failure(sticky_, error.what(), true);
   }
+  spool_.end_progress();
   pass_time(std::max(result.warp_instructions, call_time));
   if (result.trace) {
     try {

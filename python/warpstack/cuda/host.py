@@ -13,6 +13,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
-from warpstack._util.progress import progress_bar
+from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.machine_code import target_number
@@ -32,12 +33,14 @@ from warpstack.cuda.toolchain import assemble
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
-from warpstack.traces.trace import KernelTrace
+from warpstack.traces.trace import KernelTrace, short_name
 
 __all__ = ["Run", "trace_program"]
 
 #: Seconds between two looks for new traces.
 _POLL_SECONDS = 0.05
+#: Seconds after which a launch that goes on is told of where there is no bar; then twice as many.
+_PATIENCE_SECONDS = 10.0
 #: Seconds that an interrupted program has to end by itself.
 _GRACE_SECONDS = 5.0
 
@@ -182,12 +185,14 @@ def trace_program(
             "STEP_LIMIT": "" if step_limit is None else str(step_limit),
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
+        launch = _LongLaunch(spool, bar, tell=progress)
         with _process(words, environment) as process:
             traced = instructions = 0
 
             def look() -> None:
                 nonlocal traced, instructions
                 _answer(spool, machine_code or "")
+                launch.look()
                 for trace in _arrived(spool):
                     bar.set_description(f"tracing {trace.short_name}")
                     folder.add(trace)
@@ -213,6 +218,39 @@ def trace_program(
     if stop.signal is not None:
         raise KeyboardInterrupt(f"the traces of {traced} launches are kept")
     return run
+
+
+class _LongLaunch:
+    """Says how far a launch is that takes long: in the bar, or else after seconds in a line."""
+
+    def __init__(self, spool: Path, bar: Progress, *, tell: bool) -> None:
+        self._file = spool / "progress"
+        self._bar = bar
+        self._tell = tell and not sys.stderr.isatty()
+        self._number = -1
+        self._begin = self._next = 0.0
+        self._first = 0
+
+    def look(self) -> None:
+        try:
+            number, done, blocks, name = self._file.read_text(encoding="utf-8").split(" ", 3)
+        except (OSError, ValueError):
+            return
+        now = time.monotonic()
+        if int(number) != self._number:
+            self._number, self._first = int(number), int(done)
+            self._begin, self._next = now, now + _PATIENCE_SECONDS
+        seconds = now - self._begin
+        text = f"{int(done):,} of {int(blocks):,} blocks"
+        if int(done) > self._first and seconds > 1:
+            rate = (int(done) - self._first) / seconds
+            text += f", about {(int(blocks) - int(done)) / rate:,.0f} s left"
+        kernel = printable(short_name(name))
+        self._bar.set_description(f"launch {number}, {kernel}: {text}")
+        if self._tell and now >= self._next:
+            self._next = now + seconds
+            line = f"launch {number} ({kernel}) goes on: {text}"
+            print(f"warpstack: note: {line}", file=sys.stderr, flush=True)
 
 
 @dataclass

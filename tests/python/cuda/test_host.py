@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from strategies import kernels
 from warpstack import _core, host
 from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
+from warpstack.cuda import host as cuda_host
 
 HERE = Path(__file__).parent
 CLIENT = HERE / "host_client.py"
@@ -247,6 +249,27 @@ def test_a_timeout_keeps_what_was_traced(tmp_path):
     assert len(ws.load(tmp_path / "out")) == 2
     with pytest.raises(ws.InputError, match="timeout_s = 0: expected a number of seconds above 0"):
         host.trace_program(client("axpy"), tmp_path / "no", timeout_s=0)
+
+
+def test_a_long_launch_is_told_of(tmp_path, capsys, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(cuda_host.time, "monotonic", lambda: now)
+    shown = []
+    bar = SimpleNamespace(set_description=shown.append)
+    launch = cuda_host._LongLaunch(tmp_path, bar, tell=True)
+    launch.look()  # nothing takes long
+    for seconds, done in ((0, 500), (5, 1000), (10, 1500), (15, 2000), (20, 2500)):
+        now = 100.0 + seconds
+        (tmp_path / "progress").write_text(f"7 {done} 5500 _Z3addPi")
+        launch.look()
+    assert shown[0] == "launch 7, add: 500 of 5,500 blocks"
+    # 500 blocks in 5 s, of which 4,500 are left
+    assert shown[1] == "launch 7, add: 1,000 of 5,500 blocks, about 45 s left"
+    # After 10 s and after twice that.
+    assert capsys.readouterr().err.splitlines() == [
+        "warpstack: note: launch 7 (add) goes on: 1,500 of 5,500 blocks, about 40 s left",
+        "warpstack: note: launch 7 (add) goes on: 2,500 of 5,500 blocks, about 30 s left",
+    ]
 
 
 def test_step_limit(tmp_path, capfd):
