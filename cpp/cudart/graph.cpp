@@ -227,7 +227,11 @@ Graph::Graph() : number(next_number()) { existing().insert(this); }
 Graph::~Graph() {
   existing().erase(this);
   for (const auto& node : nodes) existing().erase(node.get());
-  for (const auto& [object, count] : objects) release(object, count);
+  for (const auto& [object, count] : objects) {
+    // The program may have given up more references than were its own.
+    const auto found = cudart::objects().find(object);
+    if (found != cudart::objects().end()) release(object, std::min(count, object->references));
+  }
 }
 
 Node* Graph::add(Work work, std::vector<Edge> dependencies) {

@@ -178,3 +178,11 @@ def test_memory_pools(run):
         "cudaErrorInvalidDevice",
         "cudaErrorInvalidValue",
     ]
+
+
+@pytest.mark.slow
+def test_wrong_arguments(program, tmp_path, capfd):
+    result = host.trace_program([program, "wrong"], tmp_path / "out")
+    assert capfd.readouterr().out.splitlines() == ["103 calls, 0 allowed"]
+    assert (result.status, len(result.errors)) == (0, 1)
+    assert "(extra) are not supported; pass kernelParams" in result.errors[0]

@@ -467,6 +467,126 @@ static int refused() {
   return 0;
 }
 
+/// Every function refuses handles and pointers that are not there.
+static int wrong() {
+  int calls = 0, allowed = 0;
+#define WRONG(call)                                                   \
+  do {                                                                \
+    ++calls;                                                          \
+    if ((call) == cudaSuccess) std::printf("%s\n", #call), ++allowed; \
+  } while (0)
+  const cudaStream_t stream = new_stream();
+  cudaGraph_t graph, none = nullptr, gone;
+  cudaGraphNode_t node = nullptr, empty, child;
+  cudaGraphExec_t exec = nullptr;
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphCreate(&gone, 0));
+  CHECK(cudaGraphAddEmptyNode(&empty, graph, nullptr, 0));
+  CHECK(cudaGraphDestroy(gone));
+  char text[256] = {};
+  void* pointer = text;
+  std::size_t count = 1;
+  unsigned number = 0;
+  cudaKernelNodeParams kernel{};
+  cudaMemcpy3DParms copy{};
+  cudaMemsetParams fill{};
+  cudaHostNodeParams call{};
+  cudaMemAllocNodeParams memory{};
+  cudaEvent_t event = nullptr;
+  cudaUserObject_t object = nullptr;
+  cudaStreamCaptureStatus status;
+  const auto to_device = cudaMemcpyHostToDevice;
+  for (const cudaGraph_t bad : {none, gone}) {
+    WRONG(cudaGraphDestroy(bad));
+    WRONG(cudaGraphClone(&none, bad));
+    WRONG(cudaGraphGetNodes(bad, nullptr, &count));
+    WRONG(cudaGraphGetRootNodes(bad, nullptr, &count));
+    WRONG(cudaGraphInstantiateWithFlags(&exec, bad, 0));
+    WRONG(cudaGraphAddKernelNode(&node, bad, nullptr, 0, &kernel));
+    WRONG(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, bad));
+    WRONG(cudaGraphNodeFindInClone(&node, empty, bad));
+    WRONG(cudaGraphDebugDotPrint(bad, "/dev/null", 0));
+    WRONG(cudaGraphRetainUserObject(bad, object, 1, 0));
+  }
+  WRONG(cudaGraphCreate(nullptr, 0));
+  WRONG(cudaGraphCreate(&none, 1));
+  WRONG(cudaGraphClone(nullptr, graph));
+  WRONG(cudaGraphGetNodes(graph, nullptr, nullptr));
+  WRONG(cudaGraphDebugDotPrint(graph, "/nowhere/file", 0));
+  WRONG(cudaGraphNodeGetType(nullptr, nullptr));
+  WRONG(cudaGraphDestroyNode(nullptr));
+  WRONG(cudaGraphAddEmptyNode(&node, graph, nullptr, 1));
+  WRONG(cudaGraphAddEmptyNode(&node, graph, &node, 1));
+  WRONG(cudaGraphAddEmptyNode(nullptr, graph, nullptr, 0));
+  WRONG(cudaGraphAddKernelNode(&node, graph, nullptr, 0, nullptr));
+  WRONG(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+  kernel.func = reinterpret_cast<void*>(add);
+  kernel.gridDim = kernel.blockDim = dim3(1);
+  WRONG(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+  kernel.extra = &pointer;
+  WRONG(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+  WRONG(cudaGraphAddMemcpyNode(&node, graph, nullptr, 0, nullptr));
+  WRONG(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, nullptr, text, 8, to_device));
+  WRONG(cudaGraphAddMemcpyNodeToSymbol(&node, graph, nullptr, 0, bias, text, 8, 0, to_device));
+  WRONG(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill));
+  WRONG(cudaGraphAddHostNode(&node, graph, nullptr, 0, &call));
+  WRONG(cudaGraphAddEventRecordNode(&node, graph, nullptr, 0, event));
+  WRONG(cudaGraphAddEventWaitNode(&node, graph, nullptr, 0, event));
+  WRONG(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &memory));
+  WRONG(cudaGraphAddMemFreeNode(&node, graph, nullptr, 0, text));
+  WRONG(cudaGraphAddChildGraphNode(&child, graph, nullptr, 0, graph));
+  for (const cudaGraphNode_t bad : {node, empty}) {  // none, and one of another type
+    WRONG(cudaGraphKernelNodeGetParams(bad, &kernel));
+    WRONG(cudaGraphKernelNodeSetParams(bad, &kernel));
+    WRONG(cudaGraphKernelNodeCopyAttributes(bad, bad));
+    WRONG(cudaGraphMemcpyNodeGetParams(bad, &copy));
+    WRONG(cudaGraphMemcpyNodeSetParams(bad, &copy));
+    WRONG(cudaGraphMemsetNodeGetParams(bad, &fill));
+    WRONG(cudaGraphMemsetNodeSetParams(bad, &fill));
+    WRONG(cudaGraphHostNodeGetParams(bad, &call));
+    WRONG(cudaGraphHostNodeSetParams(bad, &call));
+    WRONG(cudaGraphChildGraphNodeGetGraph(bad, &none));
+    WRONG(cudaGraphEventRecordNodeGetEvent(bad, &event));
+    WRONG(cudaGraphEventWaitNodeSetEvent(bad, event));
+    WRONG(cudaGraphMemAllocNodeGetParams(bad, &memory));
+    WRONG(cudaGraphMemFreeNodeGetParams(bad, &pointer));
+    WRONG(cudaGraphNodeGetEnabled(exec, bad, &number));
+    WRONG(cudaGraphExecKernelNodeSetParams(exec, bad, &kernel));
+    WRONG(cudaGraphExecHostNodeSetParams(exec, bad, &call));
+  }
+  WRONG(cudaGraphLaunch(exec, stream));
+  WRONG(cudaGraphUpload(exec, stream));
+  WRONG(cudaGraphExecDestroy(exec));
+  WRONG(cudaGraphInstantiateWithFlags(nullptr, graph, 0));
+  WRONG(cudaGraphInstantiateWithFlags(&exec, graph, 1 << 20));
+  CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+  WRONG(cudaGraphLaunch(exec, reinterpret_cast<cudaStream_t>(0x77)));
+  WRONG(cudaUserObjectCreate(&object, nullptr, nullptr, 1, cudaUserObjectNoDestructorSync));
+  WRONG(cudaUserObjectRelease(object, 1));
+  WRONG(cudaGraphReleaseUserObject(graph, object, 1));
+  WRONG(cudaStreamBeginCapture(stream, static_cast<cudaStreamCaptureMode>(9)));
+  WRONG(cudaStreamBeginCapture(reinterpret_cast<cudaStream_t>(0x77), cudaStreamCaptureModeGlobal));
+  WRONG(cudaStreamEndCapture(stream, nullptr));
+  WRONG(cudaStreamIsCapturing(stream, nullptr));
+  WRONG(cudaStreamIsCapturing(reinterpret_cast<cudaStream_t>(0x77), &status));
+  WRONG(cudaThreadExchangeStreamCaptureMode(nullptr));
+  WRONG(cudaMemPoolCreate(nullptr, nullptr));
+  WRONG(cudaMemPoolTrimTo(nullptr, 0));
+  WRONG(cudaMemPoolGetAttribute(nullptr, cudaMemPoolAttrUsedMemHigh, &count));
+  WRONG(cudaDeviceSetMemPool(0, nullptr));
+  WRONG(cudaDeviceGetMemPool(nullptr, 0));
+  WRONG(cudaDeviceGetGraphMemAttribute(1, cudaGraphMemAttrUsedMemHigh, &count));
+  WRONG(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &count));
+  WRONG(cudaDeviceGraphMemTrim(1));
+  WRONG(cudaMallocAsync(&pointer, 64, reinterpret_cast<cudaStream_t>(0x77)));
+  WRONG(cudaFreeAsync(text, stream));
+  cudaGetLastError();
+  add<<<1, n>>>(zeros(), 1);  // the device is as it was
+  CHECK(cudaGetLastError());
+  std::printf("%d calls, %d allowed\n", calls, allowed);
+  return 0;
+}
+
 static int pools() {
   const cudaStream_t stream = new_stream();
   cudaMemPool_t standard, current, own;
@@ -546,9 +666,9 @@ int main(int argc, char** argv) {
     int (*run)();
   };
   const Program programs[] = {
-      {"capture", capture},   {"fork", fork},         {"nodes", nodes},
-      {"update", update},     {"children", children}, {"memory_nodes", memory_nodes},
-      {"refused", refused},   {"pools", pools},
+      {"capture", capture}, {"fork", fork},         {"nodes", nodes},
+      {"update", update},   {"children", children}, {"memory_nodes", memory_nodes},
+      {"refused", refused}, {"pools", pools},       {"wrong", wrong},
   };
   for (const Program& program : programs) {
     if (argc > 1 && std::strcmp(argv[1], program.name) == 0) return program.run();
