@@ -1,6 +1,8 @@
 #include "cudart/graph.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
