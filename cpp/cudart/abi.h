@@ -26,6 +26,8 @@ enum class Error : int {
   no_kernel_image_for_device = 209,
   invalid_ptx = 218,
   invalid_resource_handle = 400,
+  illegal_state = 401,
+  lossy_query = 402,
   symbol_not_found = 500,
   not_ready = 600,
   illegal_address = 700,
@@ -38,6 +40,16 @@ enum class Error : int {
   launch_failure = 719,
   cooperative_launch_too_large = 720,
   not_supported = 801,
+  capture_unsupported = 900,
+  capture_invalidated = 901,
+  capture_merge = 902,
+  capture_unmatched = 903,
+  capture_unjoined = 904,
+  capture_isolation = 905,
+  capture_implicit = 906,
+  captured_event = 907,
+  capture_wrong_thread = 908,
+  graph_update_failure = 910,
 };
 
 struct Dim3 {
@@ -248,7 +260,9 @@ struct DeviceProperties12 {
   int max_access_policy_window;
   std::size_t reserved_shared_memory_per_block;
   int host_register_supported;
-  int rest[75];  ///< features that the device lacks
+  int before_pools[3];  ///< features that the device lacks
+  int memory_pools_supported;
+  int rest[71];  ///< features that the device lacks
 };
 
 /// cudaDeviceProp of CUDA 13: without the clocks, modes and ratios of before.
@@ -326,7 +340,9 @@ struct DeviceProperties13 {
   int max_access_policy_window;
   std::size_t reserved_shared_memory_per_block;
   int host_register_supported;
-  int rest[75];  ///< features that the device lacks
+  int before_pools[3];  ///< features that the device lacks
+  int memory_pools_supported;
+  int rest[71];  ///< features that the device lacks
 };
 
 }  // namespace warpstack::cudart

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "cudart/abi_version.h"
+#include "cudart/capture.h"
 #include "cudart/error_names.h"
+#include "cudart/memory_pool.h"
 #include "cudart/runtime.h"
 
 using namespace warpstack::cudart;
@@ -71,6 +73,7 @@ Properties describe(const DeviceDescription& device) {
   p.direct_managed_access_from_host = 1;
   p.max_blocks_per_sm = static_cast<int>(device.blocks_per_sm);
   p.host_register_supported = 1;
+  p.memory_pools_supported = 1;
   if constexpr (requires { p.clock_khz; }) {
     p.clock_khz = static_cast<int>(device.clock_khz);
     p.device_overlap = 1;
@@ -192,6 +195,8 @@ std::optional<int> attribute(const DeviceDescription& device, int number) {
       return p.direct_managed_access_from_host;
     case 106:
       return p.max_blocks_per_sm;
+    case 115:
+      return p.memory_pools_supported;
     default:
       return 0;
   }
@@ -295,7 +300,10 @@ CUDART_EXPORT Error cudaDeviceGetAttribute(int* value, int number, int device) {
 }
 
 CUDART_EXPORT Error cudaDeviceSynchronize() {
-  return call(__func__, [](Runtime&) {});
+  return call(__func__, [](Runtime& runtime) {
+    refuse_device_while_capturing(runtime);
+    runtime.pools().synchronize();
+  });
 }
 CUDART_ALIAS(cudaThreadSynchronize, cudaDeviceSynchronize);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cudart/abi_version.h"
+#include "cudart/graph.h"
 #include "cudart/runtime.h"
 #include "memory/occupancy.h"
 
@@ -219,11 +220,12 @@ CUDART_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
 /// Everything before has happened already, so that the function runs at once.
 CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
+  bool captured = false;
   const Error error = call(__func__, [&](Runtime& runtime) {
-    runtime.stream(stream);
     require(function != nullptr, "there is no function to call");
+    captured = capture(runtime, stream, HostWork{{function, data}});
   });
-  if (error == Error::success) function(data);
+  if (error == Error::success && !captured) function(data);
   return error;
 }
 CUDART_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
@@ -235,7 +237,7 @@ CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
   const Error sticky = Runtime::get().sticky();
   const Error error =
       sticky != Error::success ? Error::success : call(__func__, [&](Runtime& runtime) {
-        runtime.stream(stream);
+        refuse_callback_while_capturing(runtime, stream);
         require(flags == 0, "no flags are defined");
       });
   if (error != Error::success) return error;

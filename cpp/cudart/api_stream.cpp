@@ -1,6 +1,8 @@
 // Streams and events. Every call has done its work when it returns, so that there is nothing to
 // wait for: one order of execution that the program allows.
 
+#include "cudart/capture.h"
+#include "cudart/memory_pool.h"
 #include "cudart/runtime.h"
 
 using namespace warpstack::cudart;
@@ -8,7 +10,10 @@ using namespace warpstack::cudart;
 namespace {
 
 Error synchronize(const char* function, StreamHandle handle) {
-  return call(function, [&](Runtime& runtime) { runtime.stream(handle); });
+  return call(function, [&](Runtime& runtime) {
+    refuse_stream_while_capturing(runtime, handle);
+    runtime.pools().synchronize();
+  });
 }
 
 }  // namespace
@@ -32,7 +37,10 @@ CUDART_EXPORT Error cudaStreamCreateWithFlags(StreamHandle* stream, unsigned fla
 }
 
 CUDART_EXPORT Error cudaStreamDestroy(StreamHandle stream) {
-  return call(__func__, [&](Runtime& runtime) { runtime.remove_stream(stream); });
+  return call(__func__, [&](Runtime& runtime) {
+    forget_stream(runtime, stream);
+    runtime.remove_stream(stream);
+  });
 }
 
 CUDART_EXPORT Error cudaStreamSynchronize(StreamHandle stream) {
@@ -43,11 +51,8 @@ CUDART_ALIAS(cudaStreamSynchronize_ptsz, cudaStreamSynchronize);
 CUDART_EXPORT Error cudaStreamQuery(StreamHandle stream) { return synchronize(__func__, stream); }
 CUDART_ALIAS(cudaStreamQuery_ptsz, cudaStreamQuery);
 
-CUDART_EXPORT Error cudaStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
-  return call(__func__, [&](Runtime& runtime) {
-    runtime.stream(stream);
-    runtime.event(event);
-  });
+CUDART_EXPORT Error cudaStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned flags) {
+  return call(__func__, [&](Runtime& runtime) { wait_in_capture(runtime, stream, event, flags); });
 }
 CUDART_ALIAS(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent);
 
@@ -84,34 +89,6 @@ CUDART_EXPORT Error cudaStreamGetDevice(StreamHandle stream, int* device) {
 }
 CUDART_ALIAS(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
 
-/// No stream is ever recorded into a graph.
-CUDART_EXPORT Error cudaStreamIsCapturing(StreamHandle stream, int* status) {
-  return call(__func__, [&](Runtime& runtime) {
-    require(status != nullptr, "nowhere to put the status");
-    runtime.stream(stream);
-    *status = 0;
-  });
-}
-CUDART_ALIAS(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
-
-/// The first output of every version of this function is the status.
-CUDART_EXPORT Error cudaStreamGetCaptureInfo(StreamHandle stream, int* status) {
-  return call(__func__, [&](Runtime& runtime) {
-    require(status != nullptr, "nowhere to put the status");
-    runtime.stream(stream);
-    *status = 0;
-  });
-}
-CUDART_ALIAS(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo);
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v2, cudaStreamGetCaptureInfo);
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo);
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo);
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo);
-
-CUDART_EXPORT Error cudaThreadExchangeStreamCaptureMode(int* mode) {
-  return call(__func__, [&](Runtime&) { require(mode != nullptr, "no mode"); });
-}
-
 // --- events -------------------------------------------------------------------------------------
 
 CUDART_EXPORT Error cudaEventCreate(EventHandle* event) {
@@ -125,25 +102,29 @@ CUDART_EXPORT Error cudaEventCreateWithFlags(EventHandle* event, unsigned) {
   return cudaEventCreate(event);
 }
 
-CUDART_EXPORT Error cudaEventRecord(EventHandle event, StreamHandle stream) {
+CUDART_EXPORT Error cudaEventRecordWithFlags(EventHandle event, StreamHandle stream,
+                                             unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
-    runtime.stream(stream);
-    runtime.event(event) = {runtime.now(), true};
+    if (record_in_capture(runtime, event, stream, flags)) return;
+    runtime.event(event) = {runtime.now(), true, 0, {}};
   });
-}
-CUDART_ALIAS(cudaEventRecord_ptsz, cudaEventRecord);
-
-CUDART_EXPORT Error cudaEventRecordWithFlags(EventHandle event, StreamHandle stream, unsigned) {
-  return cudaEventRecord(event, stream);
 }
 CUDART_ALIAS(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags);
 
+CUDART_EXPORT Error cudaEventRecord(EventHandle event, StreamHandle stream) {
+  return cudaEventRecordWithFlags(event, stream, 0);
+}
+CUDART_ALIAS(cudaEventRecord_ptsz, cudaEventRecord);
+
 CUDART_EXPORT Error cudaEventSynchronize(EventHandle event) {
-  return call(__func__, [&](Runtime& runtime) { runtime.event(event); });
+  return call(__func__, [&](Runtime& runtime) {
+    refuse_event_while_capturing(runtime, event);
+    runtime.pools().synchronize();
+  });
 }
 
 CUDART_EXPORT Error cudaEventQuery(EventHandle event) {
-  return call(__func__, [&](Runtime& runtime) { runtime.event(event); });
+  return call(__func__, [&](Runtime& runtime) { refuse_event_while_capturing(runtime, event); });
 }
 
 CUDART_EXPORT Error cudaEventElapsedTime(float* milliseconds, EventHandle start, EventHandle end) {
@@ -151,6 +132,8 @@ CUDART_EXPORT Error cudaEventElapsedTime(float* milliseconds, EventHandle start,
     require(milliseconds != nullptr, "nowhere to put the time");
     const Runtime::Event first = runtime.event(start);
     const Runtime::Event last = runtime.event(end);
+    require(first.capture == 0 && last.capture == 0,
+            "an event was last recorded by a stream that captures", Error::captured_event);
     require(first.recorded && last.recorded, "an event was never recorded",
             Error::invalid_resource_handle);
     const auto nanoseconds = static_cast<double>(last.time) - static_cast<double>(first.time);

@@ -9,7 +9,9 @@
 
 #include "common/text.h"
 #include "cudart/fat_binary.h"
+#include "cudart/graph.h"
 #include "cudart/host_memory.h"
+#include "cudart/memory_pool.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -72,11 +74,15 @@ Runtime& Runtime::get() {
 }
 
 Runtime::Runtime()
-    : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))) {
+    : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))),
+      graphs_(std::make_unique<GraphState>()),
+      pools_(std::make_unique<MemoryPools>()) {
   if (const auto target = environment_number("WARPSTACK_CUDART_MACHINE_CODE")) {
     machine_code_ = static_cast<std::uint32_t>(*target);
   }
 }
+
+Runtime::~Runtime() = default;
 
 simt::Device& Runtime::device() {
   if (device_ == nullptr) {
@@ -212,8 +218,10 @@ void Runtime::free(std::uint64_t address) {
     require(allocation->name.empty() && !is_array,
             "this memory is a device variable's or an array's, which cudaFree does not free");
   }
+  if (graphs_->memory.free(address)) return;
   memory().free(address);
   shared_allocations_.erase(address);
+  pools_->freed(address);
 }
 
 bool Runtime::on_device(std::uint64_t address) {
@@ -395,11 +403,22 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   }
 }
 
-void Runtime::launch(const void* stub, const Call& call, void** arguments) {
+Runtime::Launch Runtime::prepare(const void* stub, const Call& call, void** arguments) {
   KernelEntry& entry = kernel(stub);
-  ProgramModule& module = load(*entry.module);
+  const ProgramModule& module = load(*entry.module);
   check_launch(entry, call);
-  const std::vector<std::byte> parameters = parameter_buffer(module, entry, arguments);
+  return {stub, call, parameter_buffer(module, entry, arguments)};
+}
+
+void Runtime::launch(const void* stub, const Call& call, void** arguments) {
+  Launch prepared = prepare(stub, call, arguments);
+  if (!capture(*this, call.stream, KernelWork{prepared, {}, {}})) run(prepared);
+}
+
+void Runtime::run(const Launch& launch) {
+  const Call& call = launch.call;
+  KernelEntry& entry = kernel(launch.stub);
+  ProgramModule& module = load(*entry.module);
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
   simt::LaunchOptions options;
   options.grid = {call.grid.x, call.grid.y, call.grid.z};
@@ -419,13 +438,23 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
   options.note = [](const simt::Note& found) { say("note", found.text()); };
+  std::uint64_t done = 0;
+  const auto show = [&](std::uint64_t blocks_done, std::uint64_t) {
+    done = blocks_done;
+    const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+    spool_.show_progress(ticket.launch, entry.name, done, blocks);
+  };
+  options.progress = show;
+  options.interrupt = [&] { show(done, 0); };  // within a long block, too
   simt::LaunchResult result;
   try {
-    result = module.launch(entry.name, parameters, options);
+    result = module.launch(entry.name, launch.parameters, options);
   } catch (const InputError& error) {
+    spool_.end_progress();
     sticky_ = fault_code(error.what());
     throw Failure(sticky_, error.what(), true);
   }
+  spool_.end_progress();
   pass_time(std::max(result.warp_instructions, call_time));
   if (result.trace) {
     try {
@@ -487,6 +516,8 @@ void Runtime::reset() {
     module->loaded.reset();
     if (module->container != nullptr) module->failure.clear();
   }
+  graphs_ = std::make_unique<GraphState>();
+  pools_ = std::make_unique<MemoryPools>();
   shared_allocations_.clear();
   arrays_.clear();
   streams_.clear();

@@ -22,6 +22,10 @@
 
 namespace warpstack::cudart {
 
+struct GraphState;
+class MemoryPools;
+struct Node;
+
 /// What makes an API function return an error code.
 class Failure : public std::runtime_error {
  public:
@@ -139,6 +143,15 @@ class Runtime {
     StreamHandle stream = 0;
     bool cooperative = false;
   };
+  /// A launch that can run, with the values of its arguments.
+  struct Launch {
+    const void* stub = nullptr;
+    Call call;
+    std::vector<std::byte> parameters;
+  };
+  Launch prepare(const void* stub, const Call& call, void** arguments);
+  void run(const Launch& launch);
+  /// Runs the kernel, or makes it a node of the graph that the stream captures.
   void launch(const void* stub, const Call& call, void** arguments);
   /// The kernel made ready to run, or Failure. An error is reported once.
   const simt::KernelProgram& program(KernelEntry& kernel);
@@ -163,10 +176,17 @@ class Runtime {
   struct Event {
     std::uint64_t time = 0;
     bool recorded = false;
+    /// The capture in which it was last recorded (0: outside of any), and the nodes before it.
+    std::uint64_t capture = 0;
+    std::vector<Node*> captured;
   };
   EventHandle add_event();
   Event& event(EventHandle handle);
   void remove_event(EventHandle handle);
+
+  // --- graphs and memory pools ---
+  [[nodiscard]] GraphState& graphs() { return *graphs_; }
+  [[nodiscard]] MemoryPools& pools() { return *pools_; }
 
   /// Textures of `texture<>` variables, by the address of the host variable.
   std::map<const void*, VariableEntry> texture_references;
@@ -176,6 +196,7 @@ class Runtime {
 
  private:
   Runtime();
+  ~Runtime();
 
   /// Reads a module in the form that the user has chosen.
   std::unique_ptr<ProgramModule> read(const FatModule& module);
@@ -195,6 +216,8 @@ class Runtime {
   std::map<const Array*, std::unique_ptr<Array>> arrays_;
   std::map<StreamHandle, Stream> streams_;
   std::map<EventHandle, Event> events_;
+  std::unique_ptr<GraphState> graphs_;
+  std::unique_ptr<MemoryPools> pools_;
   std::uintptr_t next_handle_ = 0x1000;
   std::uint64_t next_stream_ = 1;
   std::uint64_t now_ = 0;

@@ -143,6 +143,25 @@ Spool::Ticket Spool::next_launch(const std::string& kernel) {
   return ticket;
 }
 
+void Spool::show_progress(std::uint64_t launch, const std::string& kernel, std::uint64_t done,
+                          std::uint64_t blocks) {
+  if (folder_.empty()) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (launch != shown_launch_) {
+    shown_launch_ = launch;
+    next_look_ = now + std::chrono::seconds(1);
+  }
+  if (now < next_look_) return;
+  next_look_ = now + std::chrono::milliseconds(500);
+  is_shown_ = true;
+  std::ofstream(file("progress.part")) << launch << ' ' << done << ' ' << blocks << ' ' << kernel;
+  std::rename(file("progress.part").c_str(), file("progress").c_str());
+}
+
+void Spool::end_progress() {
+  if (std::exchange(is_shown_, false)) ::unlink(file("progress").c_str());
+}
+
 bool Spool::is_enough() const {
   if (folder_.empty() || !limit_ || environment("WARPSTACK_CUDART_STOP").empty()) return false;
   const LockedFile state(file("state"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@ namespace warpstack::cudart {
 ///     attached            exists once a program has loaded the stand-in
 ///     state               two 64-bit numbers: launches so far, traced launches so far
 ///     kernel-N.wstrace    trace of launch N (see trace_file.h); its reader deletes it
+///     progress            of a launch that takes longer than a second: its number, blocks done,
+///     blocks
+///                         of the grid and the kernel's mangled name
 ///     errors              one line per error that makes the traces or the results incomplete
 ///     module-P-N.cubin    machine code of process P (.ptx: PTX to assemble) behind a line with its
 ///                         name for messages; the reader answers with module-P-N.sass, its listing,
@@ -40,6 +44,11 @@ class Spool {
   };
   /// Counts a launch of the kernel with this mangled name.
   Ticket next_launch(const std::string& kernel);
+  /// Says now and then how far a launch is, from a second after its first call on; and that it is
+  /// no longer under way.
+  void show_progress(std::uint64_t launch, const std::string& kernel, std::uint64_t done,
+                     std::uint64_t blocks);
+  void end_progress();
   /// Whether as many launches as are wanted have been traced and the program is to end then
   /// (WARPSTACK_CUDART_STOP).
   [[nodiscard]] bool is_enough() const;
@@ -65,6 +74,9 @@ class Spool {
   std::optional<std::uint64_t> limit_;
   std::shared_ptr<trace::StorageBudget> storage_;
   std::uint64_t local_launches_ = 0;  ///< without a folder
+  std::uint64_t shown_launch_ = 0;
+  bool is_shown_ = false;
+  std::chrono::steady_clock::time_point next_look_;
 };
 
 /// The value of an environment variable; empty without one.

@@ -56,6 +56,18 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         help="end the program once the launches of --limit-launches are traced",
     )
     parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="end the program after this time; what was traced until then is kept",
+    )
+    parser.add_argument(
+        "--step-limit",
+        type=int,
+        metavar="N",
+        help="warp instructions after which a launch counts as endless (default: 10,000,000,000)",
+    )
+    parser.add_argument(
         "--device-memory",
         type=float,
         metavar="MIB",
@@ -101,23 +113,30 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _trace_program(arguments: argparse.Namespace) -> None:
-    traced = ws.host.trace_program(
-        arguments.command,
-        arguments.output,
-        gpu=read_gpu(arguments),
-        kernel=arguments.kernel,
-        limit_launches=arguments.limit_launches,
-        device_memory_mib=arguments.device_memory,
-        allow_uninitialized=arguments.allow_uninitialized,
-        on_fault=arguments.on_fault,
-        check_races=arguments.check_races,
-        overwrite=arguments.overwrite,
-        progress=True,
-        machine_code=arguments.machine_code,
-        stop_at_limit=arguments.stop_at_limit,
-    )
-    # Standard output is the program's.
     output = printable(arguments.output)
+    try:
+        traced = ws.host.trace_program(
+            arguments.command,
+            arguments.output,
+            gpu=read_gpu(arguments),
+            kernel=arguments.kernel,
+            limit_launches=arguments.limit_launches,
+            device_memory_mib=arguments.device_memory,
+            allow_uninitialized=arguments.allow_uninitialized,
+            on_fault=arguments.on_fault,
+            check_races=arguments.check_races,
+            overwrite=arguments.overwrite,
+            progress=True,
+            machine_code=arguments.machine_code,
+            stop_at_limit=arguments.stop_at_limit,
+            step_limit=arguments.step_limit,
+            timeout_s=arguments.timeout,
+        )
+    except KeyboardInterrupt as error:
+        if error.args:
+            say("note", f"{output}: {error}")
+        raise
+    # Standard output is the program's.
     what = (
         f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
     )

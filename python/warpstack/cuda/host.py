@@ -13,15 +13,19 @@ import re
 import signal
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
-from warpstack._util.progress import progress_bar
+from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.libraries import check_libraries
@@ -30,12 +34,14 @@ from warpstack.cuda.toolchain import assemble
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
-from warpstack.traces.trace import KernelTrace
+from warpstack.traces.trace import KernelTrace, short_name
 
 __all__ = ["Run", "trace_program"]
 
 #: Seconds between two looks for new traces.
 _POLL_SECONDS = 0.05
+#: Seconds after which a launch that goes on is told of where there is no bar; then twice as many.
+_PATIENCE_SECONDS = 10.0
 #: Seconds that an interrupted program has to end by itself.
 _GRACE_SECONDS = 5.0
 
@@ -82,6 +88,8 @@ def trace_program(
     progress: bool = False,
     machine_code: str | None = None,
     stop_at_limit: bool = False,
+    step_limit: int | None = None,
+    timeout_s: float | None = None,
 ) -> Run:
     """Run a CUDA program without a GPU and save the traces of its launches.
 
@@ -125,9 +133,18 @@ def trace_program(
     stop_at_limit
         End the program as soon as `limit_launches` launches are traced, with status 0, rather than let
         it run to its end untraced. Its other processes end with their next launch.
+    step_limit
+        Warp instructions after which a launch counts as endless and fails with
+        cudaErrorLaunchTimeout; 10,000,000,000 by default.
+    timeout_s
+        Seconds after which the program is ended. What was traced until then is kept, and
+        `Run.errors` says so.
 
     Raises
     ------
+    KeyboardInterrupt
+        After Ctrl-C, once the program has ended and what was traced until then is saved. SIGTERM does
+        the same and then ends this process, unless it has a handler of its own.
     InputError
         If the program cannot be started, calls a library that does not run without a GPU, loads no
         shared libcudart or launches nothing to trace, or if the output exists or cannot be written;
@@ -151,9 +168,15 @@ def trace_program(
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
     elif stop_at_limit:
         raise InputError("trace: stop_at_limit needs a limit: give limit_launches, too")
+    if step_limit is not None:
+        step_limit = as_integer("step_limit", step_limit, 1, 2**63)
+    if timeout_s is not None and not 0 < timeout_s < threading.TIMEOUT_MAX:
+        raise InputError(f"trace: timeout_s = {timeout_s:g}: expected a number of seconds above 0")
     check_libraries(words[0], _stand_ins(), machine_code=target is not None)
     name = Path(words[0]).name
+    end = None if timeout_s is None else time.monotonic() + timeout_s
     with (
+        _stop_signals() as stop,
         parquet.writer(place, name, overwrite=overwrite) as folder,
         _spool() as spool,
         progress_bar(progress, limit_launches, f"tracing {printable(name)}", "launch") as bar,
@@ -168,24 +191,28 @@ def trace_program(
             "ON_FAULT": on_fault,
             "CHECK_RACES": "1" if check_races else "",
             "MACHINE_CODE": "" if target is None else str(target),
+            "STEP_LIMIT": "" if step_limit is None else str(step_limit),
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
+        launch = _LongLaunch(spool, bar, tell=progress)
         with _process(words, environment) as process:
             traced = instructions = 0
-            ended = False
-            while True:
+
+            def look() -> None:
+                nonlocal traced, instructions
                 _answer(spool, machine_code or "")
+                launch.look()
                 for trace in _arrived(spool):
                     bar.set_description(f"tracing {trace.short_name}")
                     folder.add(trace)
                     traced += 1
                     instructions += trace.num_instructions
                     bar.update(1)
-                if ended:
-                    break
-                # One more look after the end, for what came in between.
-                ended = _ended(process)
+
+            timed_out = _follow(process, look, end, stop)
         launches, errors = _counted(spool)
+        if timed_out:
+            errors = (f"the timeout of {timeout_s:g} s is over", *errors)
         run = Run(
             launches=launches,
             traced=traced,
@@ -193,9 +220,97 @@ def trace_program(
             status=process.returncode,
             errors=errors,
         )
+        if traced == 0 and stop.signal is not None:
+            raise KeyboardInterrupt
         if traced == 0:
             raise InputError(_why_nothing(run, spool, words[0], kernel))
+    if stop.signal is not None:
+        raise KeyboardInterrupt(f"the traces of {traced} launches are kept")
     return run
+
+
+class _LongLaunch:
+    """Says how far a launch is that takes long: in the bar, or else after seconds in a line."""
+
+    def __init__(self, spool: Path, bar: Progress, *, tell: bool) -> None:
+        self._file = spool / "progress"
+        self._bar = bar
+        self._tell = tell and not sys.stderr.isatty()
+        self._number = -1
+        self._begin = self._next = 0.0
+        self._first = 0
+
+    def look(self) -> None:
+        try:
+            number, done, blocks, name = self._file.read_text(encoding="utf-8").split(" ", 3)
+        except (OSError, ValueError):
+            return
+        now = time.monotonic()
+        if int(number) != self._number:
+            self._number, self._first = int(number), int(done)
+            self._begin, self._next = now, now + _PATIENCE_SECONDS
+        seconds = now - self._begin
+        text = f"{int(done):,} of {int(blocks):,} blocks"
+        if int(done) > self._first and seconds > 1:
+            rate = (int(done) - self._first) / seconds
+            text += f", about {(int(blocks) - int(done)) / rate:,.0f} s left"
+        kernel = printable(short_name(name))
+        self._bar.set_description(f"launch {number}, {kernel}: {text}")
+        if self._tell and now >= self._next:
+            self._next = now + seconds
+            line = f"launch {number} ({kernel}) goes on: {text}"
+            print(f"warpstack: note: {line}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Stop:
+    """A signal that asks to stop."""
+
+    signal: int | None = None
+
+
+def _follow(
+    process: subprocess.Popen[bytes], look: Callable[[], None], end: float | None, stop: _Stop
+) -> bool:
+    """Call `look` again and again until the program has ended; return whether it was ended at `end`."""
+    timed_out = False
+    while True:
+        look()
+        if process.poll() is None:
+            timed_out = end is not None and time.monotonic() >= end
+            if timed_out or stop.signal is not None:
+                _end(process)
+        if _ended(process):
+            look()  # at what came in between
+            return timed_out
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[_Stop]:
+    """Notice Ctrl-C and SIGTERM, where they have no handlers, instead of being torn from the work.
+
+    The second one does not wait. SIGTERM ends this process when the work is left.
+    """
+    stop = _Stop()
+    replaced: dict[signal.Signals, Any] = {}
+
+    def notice(received: int, _: object) -> None:
+        if stop.signal is not None:
+            raise KeyboardInterrupt
+        stop.signal = received
+
+    if threading.current_thread() is threading.main_thread():
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        for number, handler in usual.items():
+            if signal.getsignal(number) is handler:
+                replaced[number] = signal.signal(number, notice)
+    try:
+        yield stop
+    finally:
+        for number, before in replaced.items():
+            signal.signal(number, before)
+        if stop.signal == signal.SIGTERM:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _runnable_target(machine_code: str) -> int:
@@ -319,13 +434,17 @@ def _process(
     try:
         yield process
     except BaseException:
-        process.terminate()
-        try:
-            process.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        _end(process)
         raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

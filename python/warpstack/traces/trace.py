@@ -387,6 +387,7 @@ class App:
                     "registers_per_thread": kernel.registers_per_thread,
                     "shared_memory_bytes": kernel.shared_memory_bytes,
                     "instructions": kernel.num_instructions,
+                    "thread_instructions": kernel.num_thread_instructions,
                     "memory_instructions": kernel.num_memory_instructions,
                     "dpki": kernel.dpki(),
                     "digest": kernel.digest,

@@ -106,7 +106,7 @@ class Program:
         assert self.lib.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(4 * count)) == 0
         return pointer
 
-    def launch(self, blocks, threads, *arguments):
+    def launch(self, blocks, threads, *arguments, stream=None):
         pointers = (ctypes.c_void_p * len(arguments))(
             *(ctypes.cast(ctypes.byref(a), ctypes.c_void_p).value for a in arguments)
         )
@@ -114,7 +114,7 @@ class Program:
         launch = self.lib.cudaLaunchKernel
         launch.argtypes = (ctypes.c_void_p, Dim3, Dim3, ctypes.c_void_p, ctypes.c_size_t,
                            ctypes.c_void_p)  # fmt: skip
-        return launch(ctypes.addressof(self.stub), grid, block, pointers, 0, None)
+        return launch(ctypes.addressof(self.stub), grid, block, pointers, 0, stream)
 
 
 def plain():
@@ -193,9 +193,103 @@ def properties(library):
     )
 
 
+def graph(library):
+    """Use the functions of graphs whose arguments differ between versions of CUDA."""
+    data = plain()
+    program = Program(library, ctypes.create_string_buffer(data, len(data)))
+    lib = program.lib
+    version = ctypes.c_int()
+    assert lib.cudaRuntimeGetVersion(ctypes.byref(version)) == 0
+    major = version.value // 1000
+    ref, size = ctypes.byref, ctypes.c_size_t
+    n = 64
+    x, y = program.allocate(n), program.allocate(n)
+    ones = (ctypes.c_float * n)(*[1.0] * n)
+    for array in (x, y):
+        assert lib.cudaMemcpy(array, ones, size(4 * n), 1) == 0
+
+    def capture(a, launches=2):
+        """Return a graph of launches, and what is known of the capture after the first one."""
+        made = ctypes.c_void_p()
+        assert lib.cudaStreamBeginCapture(stream, 0) == 0
+        status, number, count = ctypes.c_int(), ctypes.c_ulonglong(), size(99)
+        into, nodes, edges = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        for i in range(launches):
+            arguments = x, y, ctypes.c_float(a), ctypes.c_int(n)
+            assert program.launch(1, n, *arguments, stream=stream) == 0
+            if i > 0:
+                continue
+            first = ref(status), ref(number)
+            if major == 11:
+                assert lib.cudaStreamGetCaptureInfo(stream, *first) == 0
+            graph_, nodes_, edges_, count_ = ref(into), ref(nodes), ref(edges), ref(count)
+            if major == 13:
+                assert lib.cudaStreamGetCaptureInfo(
+                    stream, *first, graph_, nodes_, edges_, count_) == 0  # fmt: skip
+            else:
+                assert lib.cudaStreamGetCaptureInfo_v2(
+                    stream, *first, graph_, nodes_, count_) == 0  # fmt: skip
+        assert lib.cudaStreamEndCapture(stream, ref(made)) == 0
+        assert into.value == made.value
+        return made, (status.value, count.value)
+
+    stream = ctypes.c_void_p()
+    assert lib.cudaStreamCreate(ref(stream)) == 0
+    graph, known = capture(1)
+    print(*known)
+
+    no_data = (None,) if major == 13 else ()
+    count = size(0)
+    assert lib.cudaGraphGetEdges(graph, None, None, *no_data, ref(count)) == 0
+    sources, targets = (ctypes.c_void_p * 4)(), (ctypes.c_void_p * 4)(*[7] * 4)
+    room = size(4)
+    assert lib.cudaGraphGetEdges(graph, sources, targets, *no_data, ref(room)) == 0
+    print(count.value, room.value, targets[1])
+    first, second = ctypes.c_void_p(sources[0]), ctypes.c_void_p(targets[0])
+    counts = []
+    for node in (first, second):
+        for function in (lib.cudaGraphNodeGetDependencies, lib.cudaGraphNodeGetDependentNodes):
+            assert function(node, None, *no_data, ref(count)) == 0
+            counts.append(count.value)
+    print(*counts)
+    edge = (graph, ref(first), ref(second), *no_data, size(1))
+    assert lib.cudaGraphRemoveDependencies(*edge) == 0
+    print(program.name(lib.cudaGraphRemoveDependencies(*edge)))
+    assert lib.cudaGraphAddDependencies(*edge) == 0
+
+    ready = ctypes.c_void_p()
+    if major == 11:
+        text, bad = ctypes.create_string_buffer(b"x" * 9, 9), ctypes.c_void_p(5)
+        assert lib.cudaGraphInstantiate(ref(ready), graph, ref(bad), text, size(9)) == 0
+    else:
+        assert lib.cudaGraphInstantiate(ref(ready), graph, ctypes.c_ulonglong(0)) == 0
+    assert lib.cudaGraphLaunch(ready, stream) == 0
+
+    result = (ctypes.c_int * 6)(*[9] * 6)  # the result and the node, of 8 bytes each, and another
+    for launches in (2, 1):
+        other, _ = capture(10, launches)
+        if major == 11:
+            bad = ctypes.c_void_p(5)
+            error = lib.cudaGraphExecUpdate(ready, other, ref(bad), result)
+        else:
+            error = lib.cudaGraphExecUpdate(ready, other, result)
+        print(program.name(error), result[0])
+    assert lib.cudaGraphLaunch(ready, stream) == 0
+    assert lib.cudaMemcpy(ones, y, size(4 * n), 2) == 0
+    print(ones[n - 1])
+    if major >= 12:
+        parameters = (ctypes.c_byte * 256)()
+        parameters[0] = 5  # an empty node
+        node, added = ctypes.c_void_p(), lib.cudaGraphAddNode
+        assert added(ref(node), graph, ref(second), *no_data, size(1), parameters) == 0
+        assert lib.cudaGraphNodeGetDependencies(node, None, *no_data, ref(count)) == 0
+        assert count.value == 1
+
+
 if __name__ == "__main__":
     {
         "axpy": axpy,
+        "graph": graph,
         "wait": wait,
         "machine_code": machine_code,
         "file": file,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from strategies import kernels
 from warpstack import _core, host
 from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
+from warpstack.cuda import host as cuda_host
 
 HERE = Path(__file__).parent
 CLIENT = HERE / "host_client.py"
@@ -208,7 +210,8 @@ def test_command_line(tmp_path, capfd):
     assert len(ws.load(tmp_path / "x")) == 2
 
 
-def test_interrupt_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_program_leaves_what_was_traced(number, tmp_path):
     command = [sys.executable, "-m", "warpstack", "trace", "-o", str(tmp_path / "out"), "--"]
     spool = tmp_path / "temporary"
     spool.mkdir()
@@ -223,12 +226,58 @@ def test_interrupt_leaves_nothing(tmp_path):
     )
     while process.stdout.readline().strip() != b"ready":
         pass
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to the program, too
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as Ctrl-C does: to the program, too
+    else:
+        process.send_signal(number)
     _, err = process.communicate(timeout=50)
-    assert process.returncode in (130, -signal.SIGINT)
-    assert b"warpstack: error: interrupted" in err
-    assert [p.name for p in tmp_path.iterdir()] == ["temporary"]
+    if number == signal.SIGINT:
+        assert process.returncode in (130, -signal.SIGINT)
+        assert b"warpstack: error: interrupted" in err
+        assert b"out: the traces of 2 launches are kept" in err
+    else:
+        assert process.returncode == -signal.SIGTERM
+    assert [k.launch_id for k in ws.load(tmp_path / "out")] == [1, 2]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "temporary"]
     assert not list(spool.iterdir())
+
+
+def test_a_timeout_keeps_what_was_traced(tmp_path):
+    result = host.trace_program(client("wait"), tmp_path / "out", timeout_s=5)
+    assert result.status == -signal.SIGTERM
+    assert result.problem() == "the timeout of 5 s is over; the program was ended by SIGTERM"
+    assert len(ws.load(tmp_path / "out")) == 2
+    with pytest.raises(ws.InputError, match="timeout_s = 0: expected a number of seconds above 0"):
+        host.trace_program(client("axpy"), tmp_path / "no", timeout_s=0)
+
+
+def test_a_long_launch_is_told_of(tmp_path, capsys, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(cuda_host.time, "monotonic", lambda: now)
+    shown = []
+    bar = SimpleNamespace(set_description=shown.append)
+    launch = cuda_host._LongLaunch(tmp_path, bar, tell=True)
+    launch.look()  # nothing takes long
+    for seconds, done in ((0, 500), (5, 1000), (10, 1500), (15, 2000), (20, 2500)):
+        now = 100.0 + seconds
+        (tmp_path / "progress").write_text(f"7 {done} 5500 _Z3addPi")
+        launch.look()
+    assert shown[0] == "launch 7, add: 500 of 5,500 blocks"
+    # 500 blocks in 5 s, of which 4,500 are left
+    assert shown[1] == "launch 7, add: 1,000 of 5,500 blocks, about 45 s left"
+    # After 10 s and after twice that.
+    assert capsys.readouterr().err.splitlines() == [
+        "warpstack: note: launch 7 (add) goes on: 1,500 of 5,500 blocks, about 40 s left",
+        "warpstack: note: launch 7 (add) goes on: 2,500 of 5,500 blocks, about 30 s left",
+    ]
+
+
+def test_step_limit(tmp_path, capfd):
+    with pytest.raises(ws.InputError, match="3 warp instructions; raise step_limit"):
+        host.trace_program(client("axpy"), tmp_path / "out", step_limit=3)
+    assert capfd.readouterr().out == "cudaErrorLaunchTimeout\n"
+    with pytest.raises(ws.InputError, match="step_limit = 0"):
+        host.trace_program(client("axpy"), tmp_path / "out", step_limit=0)
 
 
 @pytest.mark.slow
@@ -374,11 +423,11 @@ def test_pitched_memory_and_volumes(run):
 
 
 def test_unsupported_functions(run, capfd):
-    with pytest.raises(ws.InputError, match=r"no kernel; cudaGraphCreate: not supported"):
+    with pytest.raises(ws.InputError, match=r"no kernel; cudaIpcGetMemHandle: not supported"):
         run("unsupported")
     out, err = capfd.readouterr()
     assert out == "cudaErrorNotSupported\n"
-    assert err.count("cudaGraphCreate") == 1
+    assert err.count("cudaIpcGetMemHandle") == 1
 
 
 @pytest.fixture

@@ -292,8 +292,8 @@ static int boxes() {
 }
 
 static int unsupported() {
-  cudaGraph_t graph;
-  std::printf("%s\n", cudaGetErrorName(cudaGraphCreate(&graph, 0)));
+  cudaIpcMemHandle_t handle;
+  std::printf("%s\n", cudaGetErrorName(cudaIpcGetMemHandle(&handle, nullptr)));
   return 0;
 }
 
