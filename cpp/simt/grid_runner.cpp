@@ -35,7 +35,7 @@ constexpr std::uint64_t watched_quiet_turns = 256;
 /// Rounds of a loop in the same state, for each path of the warp, that count as a proof.
 constexpr std::uint32_t circles_of_proof = 64;
 /// Warp instructions without news of any block after which a launch is given up without one.
-constexpr std::uint64_t most_circling = std::uint64_t{1} << 26;
+constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
 /// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
 constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
 
