@@ -8,7 +8,6 @@
 #include "cudart/abi_version.h"
 #include "cudart/graph.h"
 #include "cudart/runtime.h"
-#include "memory/occupancy.h"
 
 using namespace warpstack::cudart;
 
@@ -20,36 +19,13 @@ std::vector<Runtime::Call>& configurations() {
   return stack;
 }
 
-int blocks_per_sm(Runtime& runtime, const void* stub, int threads, std::size_t dynamic_bytes) {
-  KernelEntry& entry = runtime.kernel(stub);
-  const DeviceDescription& device = runtime.description();
-  const auto& program = runtime.program(entry);
-  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
-  warpstack::trace::KernelHeader header;
-  header.name = entry.name;
-  header.block = {static_cast<std::uint64_t>(threads), 1, 1};
-  if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
-  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
-  header.registers_per_thread = program.registers_per_thread;
-  warpstack::gpu::SmLimits limits;
-  limits.warps = device.warps_per_sm;
-  limits.threads = device.threads_per_sm;
-  limits.blocks = device.blocks_per_sm;
-  limits.registers = device.registers_per_sm;
-  limits.shared_memory_bytes = std::max<std::uint64_t>(
-      device.shared_bytes_per_sm,
-      entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
-  if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
-  return static_cast<int>(warpstack::memory::occupancy(header, limits).blocks_per_sm);
-}
-
 /// All blocks of a cooperative launch are resident at once.
 void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, void** arguments) {
   const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
   const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
-  const int resident =
-      blocks_per_sm(runtime, stub, static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
-                    call.dynamic_shared_bytes);
+  const int resident = runtime.blocks_per_sm(
+      runtime.kernel(stub), static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
+      call.dynamic_shared_bytes);
   const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
   const std::uint64_t most = std::min(held, warpstack::simt::max_resident_blocks);
   if (resident > 0 && blocks > most) {
@@ -307,7 +283,7 @@ CUDART_EXPORT Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, c
                                                                   std::size_t dynamic_bytes) {
   return call(__func__, [&](Runtime& runtime) {
     require(blocks != nullptr, "nowhere to put the number");
-    *blocks = blocks_per_sm(runtime, stub, threads, dynamic_bytes);
+    *blocks = runtime.blocks_per_sm(runtime.kernel(stub), threads, dynamic_bytes);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "cudart/graph.h"
 #include "cudart/host_memory.h"
 #include "cudart/memory_pool.h"
+#include "memory/occupancy.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -403,6 +404,28 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   }
 }
 
+int Runtime::blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes) {
+  const DeviceDescription& device = description();
+  const simt::KernelProgram& program = this->program(entry);
+  if (threads <= 0 || static_cast<std::uint32_t>(threads) > program.max_threads) return 0;
+  trace::KernelHeader header;
+  header.name = entry.name;
+  header.block = {static_cast<std::uint64_t>(threads), 1, 1};
+  if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
+  header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
+  header.registers_per_thread = program.registers_per_thread;
+  gpu::SmLimits limits;
+  limits.warps = device.warps_per_sm;
+  limits.threads = device.threads_per_sm;
+  limits.blocks = device.blocks_per_sm;
+  limits.registers = device.registers_per_sm;
+  limits.shared_memory_bytes = std::max<std::uint64_t>(
+      device.shared_bytes_per_sm,
+      entry.max_dynamic_shared_bytes > 0 ? DeviceDescription::shared_bytes_per_block_optin : 0);
+  if (header.shared_memory_bytes > *limits.shared_memory_bytes) return 0;
+  return static_cast<int>(memory::occupancy(header, limits).blocks_per_sm);
+}
+
 Runtime::Launch Runtime::prepare(const void* stub, const Call& call, void** arguments) {
   KernelEntry& entry = kernel(stub);
   const ProgramModule& module = load(*entry.module);
@@ -426,6 +449,11 @@ void Runtime::run(const Launch& launch) {
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
   options.trace = ticket.traced;
   options.cooperative = call.cooperative;
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  options.resident_blocks =
+      static_cast<std::uint64_t>(
+          std::max(blocks_per_sm(entry, static_cast<int>(threads), call.dynamic_shared_bytes), 1)) *
+      description().num_sms;
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
   if (environment("WARPSTACK_CUDART_ON_FAULT") == "continue") {
     options.on_fault = simt::OnFault::proceed;
@@ -455,7 +483,7 @@ void Runtime::run(const Launch& launch) {
     throw Failure(sticky_, error.what(), true);
   }
   spool_.end_progress();
-  pass_time(std::max(result.warp_instructions, call_time));
+  pass_time(std::max(result.time, call_time));
   if (result.trace) {
     try {
       spool_.write(*result.trace);

@@ -153,13 +153,16 @@ class Runtime {
   void run(const Launch& launch);
   /// Runs the kernel, or makes it a node of the graph that the stream captures.
   void launch(const void* stub, const Call& call, void** arguments);
+  /// Blocks of a kernel that an SM holds at once; 0 where it holds none.
+  int blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes);
   /// The kernel made ready to run, or Failure. An error is reported once.
   const simt::KernelProgram& program(KernelEntry& kernel);
   /// What a fault left behind: every call returns it from then on, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 
   // --- streams and events ---
-  /// Nanoseconds of simulated time: one per executed warp instruction, a microsecond per call that
+  /// Nanoseconds of simulated time: one per executed warp instruction and what kernels
+  /// sleep and wait for their clocks, a microsecond per call that
   /// occupies the device. It is the same in every run and does not measure
   /// performance.
   [[nodiscard]] std::uint64_t now() const { return now_; }

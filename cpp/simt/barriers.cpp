@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <vector>
 
 #include "simt/registers.h"
 
@@ -28,6 +29,8 @@ void Barriers::arrive(Warp& warp, const Step& step, const std::byte* registers,
   if (barrier.kind != BarrierKind::arrive) {
     warp.state = Warp::State::waiting;
     warp.turns = 0;
+    warp.pauses = 0;
+    if (warp.watch != nullptr) warp.watch->meet();
     warp.barrier_kind = barrier.kind;
     warp.barrier_result = barrier.result;
   }
@@ -66,6 +69,8 @@ void Barriers::arrive_parted(Warp& warp) {
   if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
   warp.state = Warp::State::waiting;
   warp.turns = 0;
+  warp.pauses = 0;
+  if (warp.watch != nullptr) warp.watch->meet();
   warp.is_parted = true;
   release();
 }
@@ -109,7 +114,9 @@ void Barriers::arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask
     if ((other.members & mask) != 0) awaited = true;
     if (&warp.step_of(other) == &step) here |= other.mask;
   }
-  const bool may_diverge = program_.barriers[step.detail].may_diverge;
+  // Lanes leave a loop at different times, and wait behind it for those that go round.
+  if (is_in_loop(*warp.frames.back().function, step)) warp.may_part = true;
+  const bool may_diverge = program_.barriers[step.detail].may_diverge || warp.may_part;
   if (!may_diverge && !awaited && here != warp.live) {
     faults_.diagnose(warp, step, lane, "divergent barrier", [&] {
       const auto absent = static_cast<std::uint32_t>(std::countr_zero(warp.live & ~mask));
@@ -127,6 +134,31 @@ void Barriers::arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask
         "wait");
   }
   warp.park(mask, none);
+}
+
+bool Barriers::is_in_loop(const ProgramFunction& function, const Step& step) {
+  const auto [known, is_new] = in_loops_.try_emplace(&step, false);
+  if (!is_new) return known->second;
+  const auto start = static_cast<std::uint32_t>(&step - function.steps.data());
+  std::vector<bool> seen(function.steps.size());
+  std::vector<std::uint32_t> ahead{start + 1};
+  while (!ahead.empty() && !known->second) {
+    const std::uint32_t pc = ahead.back();
+    ahead.pop_back();
+    if (pc >= seen.size() || seen[pc]) continue;
+    seen[pc] = true;
+    const Step& next = function.steps[pc];
+    const bool ends = next.action == Action::exit || next.action == Action::function_return;
+    if (next.action == Action::branch) ahead.push_back(next.jump);
+    if (next.action == Action::indexed_branch) {
+      const auto& targets = program_.indexed_branches[next.detail].targets;
+      ahead.insert(ahead.end(), targets.begin(), targets.end());
+    }
+    const bool goes_on = !ends && next.action != Action::branch;
+    if (goes_on || next.guard != none) ahead.push_back(pc + 1);
+    known->second = seen[start];
+  }
+  return known->second;
 }
 
 BarrierState& Barriers::state_of(const Step& step, const std::byte* registers, std::uint32_t lane) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 
 #include "simt/execution.h"
 #include "simt/faults.h"
@@ -27,6 +28,8 @@ class Barriers {
   /// Part of a warp is at a barrier: it waits there for the rest, since Volta's barriers count
   /// threads.
   void arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask);
+  /// Whether a way leads from a step back to it.
+  bool is_in_loop(const ProgramFunction& function, const Step& step);
   BarrierState& state_of(const Step& step, const std::byte* registers, std::uint32_t lane);
   /// Checks a barrier and adds the predicates of lanes that have come.
   void join(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
@@ -37,6 +40,7 @@ class Barriers {
   const KernelProgram& program_;
   Block& block_;
   Faults& faults_;
+  std::unordered_map<const Step*, bool> in_loops_;  ///< divergent barriers
 };
 
 }  // namespace warpstack::simt

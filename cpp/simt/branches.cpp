@@ -14,16 +14,23 @@ namespace {
 /// Compare-and-swap or exchange operations that a warp repeats without any divergence before lanes
 /// that wait for the spinning ones go ahead of them.
 constexpr std::uint32_t spin_patience = 256;
+/// The same for pauses in which other blocks have had their turns.
+constexpr std::uint32_t pauses_in_a_row = 32;
 
 }  // namespace
 
 void Branches::branch(Warp& warp, const Step& step, std::uint32_t taken) {
   PathEntry& path = warp.paths.back();
-  if (warp.may_wait && taken != 0 && step.jump <= path.pc) {
-    // Round a loop that may wait for another block, which goes on now.
-    warp.may_wait = false;
-    warp.turns = 0;
-    warp.state = Warp::State::paused;
+  if ((warp.may_wait || warp.watch != nullptr) && taken != 0 && step.jump <= path.pc) {
+    if (warp.watch != nullptr) warp.watch->circle(warp, step.jump);
+    if (warp.may_wait) {
+      // Round a loop that may wait for another block, which goes on now.
+      warp.may_wait = false;
+      warp.turns = 0;
+      warp.state = Warp::State::paused;
+      // Or for lanes of this warp.
+      if (++warp.pauses % pauses_in_a_row == 0) warp.spins = spin_patience + 1;
+    }
   }
   if (taken == path.mask) {
     if (step.jump <= path.pc && warp.spins > spin_patience) {

@@ -11,6 +11,7 @@
 #include "simt/program.h"
 #include "simt/race_check.h"
 #include "simt/warp.h"
+#include "simt/watch.h"
 #include "simt/written_bytes.h"
 
 namespace warpstack::simt {
@@ -68,6 +69,12 @@ struct Execution {
             thread / options.block[0] / options.block[1]};
   }
 
+  /// What clocks show: an executed warp instruction takes one tick.
+  [[nodiscard]] std::uint64_t time() const { return warp_instructions + skipped_time; }
+  void skip_time_to(std::uint64_t later) {
+    if (later > time()) skipped_time = later - warp_instructions;
+  }
+
   Device& device;
   const KernelProgram& program;
   const LaunchOptions& options;
@@ -78,6 +85,9 @@ struct Execution {
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
+  std::uint64_t skipped_time = 0;  ///< in which warps only slept or watched the clock
+  bool in_turns = false;           ///< several blocks are there and wait for each other
+  Sightings sightings;             ///< of warps that are watched
   RaceBudget race_budget;
   std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
   std::vector<std::byte> first_frame;                  ///< of a warp that begins

@@ -83,6 +83,7 @@ LaunchResult launch(Device& device, const KernelProgram& program,
   tell();
   result.warp_instructions = execution.warp_instructions;
   result.thread_instructions = execution.thread_instructions;
+  result.time = execution.time();
   return result;
 }
 

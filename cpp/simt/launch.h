@@ -28,6 +28,9 @@ struct LaunchOptions {
   bool trace = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.
   bool cooperative = false;
+  /// Blocks of a plain launch that the GPU holds at once, which may wait for each other; 0: as many
+  /// as the largest GPUs hold.
+  std::uint64_t resident_blocks = 0;
   /// Warp instructions after which the launch is abandoned as endless.
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
@@ -56,6 +59,8 @@ struct LaunchResult {
   std::optional<KernelTrace> trace;
   std::uint64_t warp_instructions = 0;    ///< executed ones, also those the trace folds
   std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
+  std::uint64_t time =
+      0;  ///< what clocks showed at the end: a tick per warp instruction, and waits
 };
 
 /// Blocks that a cooperative launch may have here; no GPU holds more at once.
@@ -65,10 +70,11 @@ inline constexpr std::uint64_t max_resident_blocks = 8192;
 /// otherwise.
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
 
-/// Runs a kernel to its end, block after block; those of a cooperative launch take turns at places
-/// where they may wait for each other. `parameters` is the parameter buffer; `bound_textures` are
-/// the handles that texture references are bound to, by number. Memory of the device changes as the
-/// kernel writes it.
+/// Runs a kernel to its end, block after block. Where one only waits for memory to change, as many
+/// others take turns with it as are resident at once; those of a cooperative launch take turns from
+/// the beginning, at places where they may wait for each other. `parameters` is the parameter
+/// buffer; `bound_textures` are the handles that texture references are bound to, by number. Memory
+/// of the device changes as the kernel writes it.
 ///
 /// Throws InputError: impossible launch (too many threads or too much shared memory, wrong
 /// parameter size), or a fault of the kernel (out-of-bounds, misaligned or uninitialised access,

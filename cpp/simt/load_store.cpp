@@ -71,6 +71,18 @@ void for_width(std::uint32_t bytes, F f) {
   }
 }
 
+/// Who follows the accesses of a warp to memory that others see, too: as a rule nobody.
+Watch* watch_of(const Warp& warp, const MemoryAccess& access) {
+  return access.space == AddressSpace::local ? nullptr : warp.watch.get();
+}
+
+template <class F>
+void for_lanes(const LaneAddresses& lanes, F f) {
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    f(lanes.address[std::countr_zero(rest)]);
+  }
+}
+
 /// Loads or stores when one range of host memory serves all lanes.
 void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
                    HostRange range, bool is_load) {
@@ -90,6 +102,7 @@ void move_elements(std::byte* registers, const MemoryAccess& access, const LaneA
 void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   const MemoryAccess& access = program_.memory[step.detail];
   LaneAddresses& lanes = addresses_;
+  warp.clock = nullptr;  // it does more than watch the clock
   read_addresses(registers, access, mask, lanes);
   if (step.action == Action::async_copy) {
     copy_async(warp, step, access, registers, lanes);
@@ -109,8 +122,17 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     }
     const bool notes_changes = races_.is_on() && !is_load;
     if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
+    Watch* const watch = watch_of(warp, access);
+    if (watch != nullptr) watch->begin_access(step.detail, mask);
     if (range) {
+      if (watch != nullptr) {
+        for_lanes(lanes,
+                  [&](std::uint64_t address) { watch->before(address, range.at(address), bytes); });
+      }
       move_elements(registers, access, lanes, range, is_load);
+      if (watch != nullptr) {
+        for_lanes(lanes, [&](std::uint64_t address) { watch->after(range.at(address), bytes); });
+      }
     } else {
       spaces_.check_alignment(warp, step, lanes, bytes);
       LaneAddresses one;
@@ -121,8 +143,13 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
         std::byte* const place =
             spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                             lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
+        if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
         move_elements(registers, access, one, {place, 0}, is_load);
+        if (watch != nullptr) watch->after(place, bytes);
       }
+    }
+    if (watch != nullptr) {
+      watch->end_access(step, is_load && access.strong && access.space != AddressSpace::shared);
     }
     if (notes_changes) races_.find_changes(access.space, lanes, bytes);
   }
@@ -134,7 +161,7 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
                                  : RaceKind::store,
                  &access);
   }
-  if (access.strong && step.action == Action::load) warp.may_wait = options_.cooperative;
+  if (access.strong && step.action == Action::load) warp.may_wait = execution_.in_turns;
   if (access.constant) {
     recorder_.record(warp, step, mask);
   } else {
@@ -145,6 +172,8 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
 void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
                        std::byte* registers, const LaneAddresses& lanes) {
   const std::uint32_t register_bytes = access.bytes;
+  Watch* const watch = watch_of(warp, access);
+  if (watch != nullptr) watch->begin_access(step.detail, lanes.mask);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     std::byte* const place =
@@ -152,19 +181,25 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
                         lanes.address[lane], access.bytes, {.writes = true});
     std::uint64_t old = 0;
     std::memcpy(&old, place, access.bytes);
+    if (watch != nullptr) watch->before(lanes.address[lane], place, access.bytes);
     const std::uint64_t b = read_lane(registers, access.operand_b, register_bytes, lane);
     const std::uint64_t c =
         access.operand_c == none ? 0 : read_lane(registers, access.operand_c, register_bytes, lane);
     const std::uint64_t value = access.atomic(old, b, c);
     std::memcpy(place, &value, access.bytes);
+    if (watch != nullptr) watch->after(place, access.bytes);
     if (access.result != none) write_lane(registers, access.result, register_bytes, lane, old);
   }
+  if (watch != nullptr) {
+    watch->end_access(step, access.result != none && access.space != AddressSpace::shared);
+  }
   if (access.takes_locks) ++warp.spins;
-  if (access.result != none) warp.may_wait = options_.cooperative;
+  if (access.result != none) warp.may_wait = execution_.in_turns;
 }
 
 void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& access,
                            std::byte* registers, const LaneAddresses& to) {
+  if (warp.watch != nullptr) warp.watch->work();
   LaneAddresses from;
   read_addresses(registers, access.second_address, access.second_is_64_bits, access.second_offset,
                  to.mask, from);

@@ -25,8 +25,8 @@ void query_address(const Step& step, std::byte* registers, std::uint32_t mask);
 class LoadStore {
  public:
   LoadStore(Execution& execution, Recorder& recorder, AddressSpaces& spaces, RaceMonitor& races)
-      : program_(execution.program),
-        options_(execution.options),
+      : execution_(execution),
+        program_(execution.program),
         recorder_(recorder),
         spaces_(spaces),
         races_(races) {}
@@ -39,8 +39,8 @@ class LoadStore {
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
                   const LaneAddresses& to);
 
+  const Execution& execution_;
   const KernelProgram& program_;
-  const LaunchOptions& options_;
   Recorder& recorder_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;

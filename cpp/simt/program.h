@@ -19,6 +19,7 @@ namespace warpstack::simt {
 enum class Action : std::uint8_t {
   lanes,    ///< Step::function
   nothing,  ///< prefetches, cache hints
+  sleep,    ///< nanosleep: for as many ticks as the first source says
   fence,
   special,           ///< reads a special register
   local_address,     ///< address of a local variable

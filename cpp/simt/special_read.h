@@ -8,7 +8,7 @@
 namespace warpstack::simt {
 
 /// Reads a special register.
-void read_special(const Execution& execution, const Warp& warp, const Step& step,
-                  std::byte* registers, std::uint32_t mask);
+void read_special(Execution& execution, Warp& warp, const Step& step, std::byte* registers,
+                  std::uint32_t mask);
 
 }  // namespace warpstack::simt

@@ -52,6 +52,7 @@ void Warp::rotate() {
   const std::size_t bottom = frames.back().first_path;
   const std::size_t size = paths.size();
   if (size - bottom < 2) return;
+  may_part = true;
   const PathEntry top = paths[size - 1];
   std::size_t siblings = size - 1;
   while (siblings > bottom && paths[siblings - 1].reconvergence == top.reconvergence &&

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "common/lazy_bytes.h"
 #include "simt/program.h"
+#include "simt/watch.h"
 #include "simt/written_bytes.h"
 #include "trace/trace_builder.h"
 
@@ -44,7 +46,7 @@ struct Frame {
 /// The state of a warp: its registers, the functions that it is in, and the stack of paths on which
 /// its lanes have come apart. The top path runs.
 struct Warp {
-  enum class State : std::uint8_t { ready, paused, waiting, done };
+  enum class State : std::uint8_t { ready, paused, asleep, waiting, done };
 
   std::uint32_t number = 0;  ///< in its block
   State state = State::ready;
@@ -56,7 +58,17 @@ struct Warp {
   std::uint32_t turns = 0;    ///< since the warp last waited, or since lanes last went ahead
   bool is_parted = false;     ///< its lanes came to the barrier on several paths
   bool out_of_order = false;  ///< lanes have gone ahead of others that wait for them
-  bool may_wait = false;      ///< for another block: it has looked at what that one may change
+  /// Its lanes may come to barriers of the block in parts: they leave a loop around one at
+  /// different times, or have gone ahead of others that spin.
+  bool may_part = false;
+  bool may_wait = false;          ///< for another block: it has looked at what that one may change
+  std::unique_ptr<Watch> watch;   ///< null as a rule
+  std::uint32_t pauses = 0;       ///< in which it made room for other blocks, since a barrier
+  std::uint64_t wake = 0;         ///< the time until which it is asleep
+  const Step* clock = nullptr;    ///< where it has last read the time
+  std::uint32_t clock_turn = 0;   ///< `turns` then
+  std::uint32_t clock_reads = 0;  ///< there, one after the other, with next to nothing in between
+  std::uint64_t clock_begin = 0;  ///< the time at the first of these
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;

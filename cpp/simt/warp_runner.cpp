@@ -1,5 +1,6 @@
 #include "simt/warp_runner.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "common/error.h"
@@ -12,6 +13,8 @@ namespace {
 
 /// Warp instructions between looks at the step limit and for an interruption.
 constexpr std::uint64_t check_interval = std::uint64_t{1} << 18;
+/// nanosleep takes at most a millisecond (PTX ISA, Section 9.7.12.17).
+constexpr std::uint32_t longest_sleep = 1'000'000;
 
 }  // namespace
 
@@ -154,6 +157,9 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
   switch (step.action) {
     case Action::nothing:
       break;
+    case Action::sleep:
+      sleep(warp, step, registers, mask);
+      break;
     case Action::fence:
       if (block_.races != nullptr) block_.races->fence(warp.number);
       break;
@@ -207,6 +213,7 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
     case Action::surface_load:
     case Action::surface_store:
     case Action::texture_query:
+      if (warp.watch != nullptr) warp.watch->work();
       textures_.access(warp, step, registers, mask);
       break;
     case Action::active_mask:
@@ -220,15 +227,29 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
       break;
     case Action::matrix_load:
     case Action::matrix_store:
+      if (warp.watch != nullptr) warp.watch->work();
       matrices_.access_matrices(warp, step, registers, mask);
       break;
     case Action::fragment_load:
     case Action::fragment_store:
+      if (warp.watch != nullptr) warp.watch->work();
       matrices_.access_fragment(warp, step, registers, mask);
       break;
     default:
       break;
   }
+}
+
+void WarpRunner::sleep(Warp& warp, const Step& step, const std::byte* registers,
+                       std::uint32_t mask) {
+  std::uint32_t longest = 0;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    longest =
+        std::max(longest, lane_u32(registers, step.operands.source[0], std::countr_zero(rest)));
+  }
+  if (longest == 0) return;
+  warp.wake = execution_.time() + std::min(longest, longest_sleep);
+  warp.state = Warp::State::asleep;
 }
 
 void WarpRunner::set_mask(std::uint32_t mask, std::uint32_t live) {

@@ -41,6 +41,8 @@ class WarpRunner {
   /// All actions but arithmetic. Moves the warp on.
   void act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// The warp does not run before the longest of its lanes' times is over.
+  void sleep(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
   void set_mask(std::uint32_t mask, std::uint32_t live);
   [[noreturn]] void report_step_limit(const Warp& warp) const;
 

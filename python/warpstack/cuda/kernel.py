@@ -203,7 +203,8 @@ class Kernel(Handle):
             one of them a write, without a barrier between them are a fault that names both lines.
         cooperative
             All blocks are resident at once and take turns, so that the kernel may synchronize its
-            grid (`cudaLaunchCooperativeKernel`).
+            grid (`cudaLaunchCooperativeKernel`). Those of a plain launch run one after the other
+            until one only waits for others.
         registers_per_thread
             What the trace says, for occupancy; by default `Kernel.registers_per_thread`.
         progress

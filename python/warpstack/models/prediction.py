@@ -320,18 +320,16 @@ def evaluate_all(
     )
     shape = (len(gpus), len(profiles))
     results = {name: values.reshape(shape) for name, values in core.items()}
-    ipc = results.pop("warp_instructions") / results["cycles"]
-    given = [profile.num_instructions for profile in profiles]
-    for k, instructions in enumerate(given):
-        if instructions is not None:
-            results["cycles"][:, k] = instructions / ipc[:, k]
+    instructions = results.pop("warp_instructions")
     for k, profile in enumerate(profiles):
+        if profile.num_instructions is not None:
+            ipc = instructions[:, k] / results["cycles"][:, k]
+            results["cycles"][:, k] = profile.num_instructions / ipc
+            instructions[:, k] = profile.num_instructions
         before = {name: column[:, k] for name, column in results.items()}
-        after = _limited(before, profile, gpus)
-        ipc[:, k] *= before["cycles"] / after["cycles"]
-        for name, column in after.items():
+        for name, column in _limited(before, profile, gpus).items():
             results[name][:, k] = column
-    return {**results, "ipc": ipc}
+    return {**results, "ipc": instructions / results["cycles"]}
 
 
 def _evaluate_all_registered(

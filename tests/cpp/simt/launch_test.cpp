@@ -276,6 +276,57 @@ TEST_F(Launch, AtomicsOfAllBlocksAddUp) {
   EXPECT_EQ(output(98), expected);
 }
 
+/// Block 0 waits until block 1 has stored a one.
+HandWritten waiting_kernel(std::uint64_t flag_address) {
+  HandWritten kernel;
+  const std::uint32_t flag = kernel.constant(flag_address, 8);
+  const std::uint32_t zero = kernel.constant(0);
+  const std::uint32_t one = kernel.constant(1);
+  const std::uint32_t block = kernel.slot();
+  const std::uint32_t value = kernel.slot();
+  const std::uint32_t holds = kernel.slot();
+  kernel.special(Special::ctaid, block);
+  kernel.lanes({.operation = Operation::setp, .type = Type::u32, .comparison = Comparison::ne},
+               holds, {block, zero});
+  Step& to_store = kernel.step(Action::branch);
+  to_store.guard = holds;
+  to_store.jump = 7;
+  kernel.access(Action::load, AddressSpace::global, flag, true, value);
+  kernel.program().memory.back().strong = true;
+  kernel.lanes({.operation = Operation::setp, .type = Type::u32, .comparison = Comparison::eq},
+               holds, {value, zero});
+  Step& again = kernel.step(Action::branch);
+  again.guard = holds;
+  again.jump = 3;
+  kernel.step(Action::exit);
+  kernel.access(Action::store, AddressSpace::global, flag, true, one);
+  kernel.step(Action::exit);
+  return kernel;
+}
+
+TEST_F(Launch, ABlockThatSpinsLetsOthersRun) {
+  options_.check_uninitialized = false;
+  options_.grid = {2, 1, 1};
+  options_.block = {64, 1, 1};
+  HandWritten kernel = waiting_kernel(out_);
+  run(kernel);
+  EXPECT_EQ(output(1), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(Launch, ABlockThatSpinsForOneThatCannotBeginIsADeadlock) {
+  options_.check_uninitialized = false;
+  options_.grid = {2, 1, 1};
+  options_.block = {64, 1, 1};
+  options_.resident_blocks = 1;
+  HandWritten kernel = waiting_kernel(out_);
+  const std::string fault = fault_of(kernel);
+  EXPECT_TRUE(fault.starts_with(
+      "kernel by_hand: deadlock: the block that is resident waits for memory that nobody changes, "
+      "and 1 begins only when another ends (this GPU holds 1): block (0, 0, 0): warp 0 reads 0x"))
+      << fault;
+  EXPECT_TRUE(fault.ends_with(" again and again (step 3, op), and so does 1 more warp")) << fault;
+}
+
 TEST_F(Launch, ImpossibleLaunchesAreErrors) {
   HandWritten kernel = loop_kernel(out_);
   kernel.program().max_threads = 64;

@@ -464,6 +464,35 @@ def test_grid_synchronization_of_a_plain_launch(cooperative):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scenario", "lines"),
+    [
+        ("barrier", ["0"]),
+        ("ticket", ["20 20 190"]),
+        ("queue", ["4950"]),
+        ("clocks", ["1 1"]),
+        ("loop", ["0"]),
+        ("room", ["cudaSuccess"]),
+        ("crowd", ["cudaErrorLaunchFailure"]),
+    ],
+)
+def test_blocks_of_plain_launches_that_wait(scenario, lines, build, tmp_path, capfd):
+    """Two SMs hold four blocks of 1024 threads, but not five."""
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
+    command = [build("waiting", *PTX_ONLY), scenario]
+    if scenario == "crowd":
+        with pytest.raises(ws.InputError, match="none of 1 launches"):
+            host.trace_program(command, tmp_path / "out", gpu=gpu)
+        out, err = capfd.readouterr()
+        assert "deadlock: all 4 blocks that are resident wait for memory that nobody changes" in err
+        assert "and 1 begins only when another ends (this GPU holds 4)" in err
+    else:
+        result = host.trace_program(command, tmp_path / "out", gpu=gpu)
+        out, _ = capfd.readouterr()
+        assert not result.problem()
+    assert out.splitlines() == lines
+
+
 def test_launch_bounds(cooperative):
     _, out, err = cooperative("launch_bounds")
     assert out == ["cudaErrorLaunchOutOfResources", "cudaSuccess"]

@@ -84,6 +84,12 @@ void ret(Emitter& e, Modifiers& modifiers) {
 
 void exit(Emitter& e, Modifiers&) { e.emit(Action::exit, {}, {}); }
 
+void nanosleep(Emitter& e, Modifiers& modifiers) {
+  modifiers.take("u32");
+  const std::uint32_t ticks = e.in(0, Type::u32);
+  e.emit(Action::sleep, {}, {ticks}).operands.source[0] = ticks;
+}
+
 void trap(Emitter& e, Modifiers&) { e.emit(Action::trap, {}, {}); }
 
 }  // namespace warpstack::ptx::families

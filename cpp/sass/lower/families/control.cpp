@@ -297,6 +297,14 @@ void nothing(Lowerer& to, Form& form) {
   for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
 }
 
+void nanosleep(Lowerer& to, Form& form) {
+  form.take("WARP");
+  if (form.peek().is_predicate()) to.skip(form);
+  const Slot ticks = to.word(form.next());
+  to.row_follows();
+  to.emit(Action::sleep).operands.source[0] = ticks;
+}
+
 }  // namespace
 
 Family control_family(std::string_view base) {
@@ -315,8 +323,8 @@ Family control_family(std::string_view base) {
   if (base == "B2R") return b2r;
   if (base == "BPT") return trap;
   if (base == "NOP" || base == "ENDCOLLECTIVE") return nothing<0>;
-  if (base == "YIELD") return nothing<1>;      // a predicate
-  if (base == "NANOSLEEP") return nothing<2>;  // a predicate, for how long
+  if (base == "YIELD") return nothing<1>;  // a predicate
+  if (base == "NANOSLEEP") return nanosleep;
   return nullptr;
 }
 
