@@ -36,8 +36,8 @@ Properties describe(const DeviceDescription& device) {
   std::copy_n(threads, 3, p.max_threads_dim);
   std::copy_n(blocks, 3, p.max_grid_size);
   p.total_constant_memory = 64 << 10;
-  p.major = DeviceDescription::capability / 10;
-  p.minor = DeviceDescription::capability % 10;
+  p.major = static_cast<int>(device.capability / 10);
+  p.minor = static_cast<int>(device.capability % 10);
   p.texture_alignment = 512;
   p.texture_pitch_alignment = 32;
   p.num_sms = static_cast<int>(device.num_sms);

@@ -245,7 +245,7 @@ CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const 
     attributes->ptx_version = std::atoi(digits.c_str());
     attributes->binary_version = module.is_machine_code()
                                      ? attributes->ptx_version
-                                     : static_cast<int>(DeviceDescription::capability);
+                                     : static_cast<int>(DeviceDescription::newest_target);
     const std::uint64_t bound = entry.max_dynamic_shared_bytes > 0
                                     ? entry.max_dynamic_shared_bytes
                                     : DeviceDescription::shared_bytes_per_block;

@@ -18,9 +18,10 @@ struct DeviceDescription {
   std::uint32_t registers_per_sm = 65536;
   std::uint32_t shared_bytes_per_sm = 96 << 10;
   std::uint32_t l2_bytes = 4 << 20;
+  std::uint32_t capability = newest_target;  ///< 10 major + minor
 
-  /// Compute capability: PTX of up to this target is preferred.
-  static constexpr std::uint32_t capability = 90;
+  /// PTX of up to this target is preferred, on any description.
+  static constexpr std::uint32_t newest_target = 90;
   static constexpr std::uint32_t shared_bytes_per_block = 48 << 10;
   /// What a launch may ask for after cudaFuncSetAttribute, on any description: the program was
   /// written for a GPU that has it.

@@ -123,7 +123,7 @@ std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
                                                                    fat_binary_header_bytes);
   const std::span<const std::byte> container(module.container, fat_binary_bytes(header));
   if (!machine_code_) {
-    return load_ptx(best_ptx(container, DeviceDescription::capability), module.name, device());
+    return load_ptx(best_ptx(container, DeviceDescription::newest_target), module.name, device());
   }
   return load_machine_code(spool_.listing(image_for(container, *machine_code_), module.name),
                            module.name, device());

@@ -224,6 +224,8 @@ def _l2_hit(run: Measurements) -> float:
 def _memory_latencies(run: Measurements) -> Iterator[tuple[str, Estimate]]:
     l2 = _l2_hit(run)
     if l2:
+        if l2 < 1:
+            raise run.problem("chase.cg", f"{l2:.4g} cycles per load: each takes some cycles")
         yield (
             "l2_latency",
             Estimate(round(l2, 1), "chain of dependent loads (ld.cg) that L2 serves"),

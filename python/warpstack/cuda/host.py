@@ -407,6 +407,8 @@ def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
             "shared_bytes_per_sm": gpu.shared_memory_kib_per_sm * 1024,
             "l2_bytes": gpu.l2_size_kib * 1024,
         }
+        if gpu.compute_capability > 0:
+            values["capability"] = round(10 * gpu.compute_capability)
     if memory_mib is not None:
         if not 1 <= memory_mib <= 2**30:
             raise InputError(f"device memory of {memory_mib:g} MiB is outside 1 to {2**30}")

@@ -83,6 +83,12 @@ class GpuValues:
         default=0,
         stages=Stage.LAUNCH | _TIMING,
     )
+    compute_capability: float = number(
+        "compute capability that CUDA programs see, major.minor; 0: 9.0",
+        at_most=99.9,
+        default=0,
+        stages=Stage(0),
+    )
     issue_width: float = number(
         "warp instructions per cycle per SM",
         at_least=1e-3,

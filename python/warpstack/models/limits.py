@@ -29,7 +29,8 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
     """Return the cycles for which the busiest unit of the fullest SM works, on each GPU.
 
     Each scheduler has a unit for each class of operations, which takes an instruction every
-    ``*_interval`` cycles; warps spread evenly over the schedulers. 0 for a hand-made profile.
+    ``*_interval`` cycles. The warps of the blocks that an SM has at one time take the schedulers in
+    turn, so that one that is left over has a unit for itself. 0 for a hand-made profile.
     """
     launch = profile.launch
     if launch is None:
@@ -48,7 +49,11 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
                 counts.get(name, 0) * interval
                 for name, interval in zip(_INTERVALS, intervals, strict=True)
             )
-            cycles = slowest * blocks / schedulers
+            warps = launch.warps_per_block
+            full, rest = divmod(blocks, launch.blocks_per_sm)
+            of_one_scheduler = full * math.ceil(launch.blocks_per_sm * warps / schedulers)
+            of_one_scheduler += math.ceil(rest * warps / schedulers)
+            cycles = slowest / warps * of_one_scheduler if warps > 0 else 0.0
             found[values] = cycles
         result[number] = cycles
     return result
@@ -63,7 +68,7 @@ def with_block_starts(
     A launch takes no less than three chains do: the starts of all blocks and the run of the last
     one; the blocks that follow each other in one place of an SM, each ``block_replacement_ns``
     after the end of the one before; and the starts of all warps of an SM, ``warp_start_cycles``
-    apart. A block alone runs as long as the representative warp.
+    apart. A block alone runs as long as the representative warp, or as its warps take to issue.
 
     Parameters
     ----------
@@ -81,18 +86,20 @@ def with_block_starts(
     interval, replacement, warp_start = starts.T
     replacement = np.ceil(replacement * np.array([gpu.clock_ghz for gpu in gpus]))
     instructions, stalled = profile.issued_and_stalled
-    alone = instructions / np.array([gpu.issue_width for gpu in gpus]) + stalled
+    width = np.array([gpu.issue_width for gpu in gpus])
+    alone = instructions * np.array([gpu.num_schedulers for gpu in gpus]) / width + stalled
     blocks = launch.num_blocks
     sms = np.minimum([gpu.num_sms for gpu in gpus], blocks)
     places = np.minimum(sms * launch.blocks_per_sm, blocks)
-    of_block = alone + (launch.warps_per_block - 1) * warp_start
+    warps = launch.warps_per_block
+    of_block = np.maximum(alone + (warps - 1) * warp_start, warps * instructions / width)
     in_one_place = np.ceil(blocks / places)
-    of_one_sm = np.ceil(blocks / sms) * launch.warps_per_block
+    of_one_sm = np.ceil(blocks / sms) * warps
     chains = (
-        sms * interval + cycles,
-        blocks * interval + of_block,
-        places * interval + in_one_place * (of_block + replacement) - replacement,
-        of_one_sm * warp_start + alone,
+        (sms - 1) * interval + cycles,
+        (blocks - 1) * interval + of_block,
+        (places - 1) * interval + in_one_place * (of_block + replacement) - replacement,
+        (of_one_sm - 1) * warp_start + alone,
     )
     waits = (interval > 0) | (replacement > 0) | (warp_start > 0)
     return np.where(waits, np.max(chains, axis=0), cycles)

@@ -409,7 +409,7 @@ def test_device_queries(run, capfd):
         run("device", gpu=gpu, device_memory_mib=64)
     assert capfd.readouterr().out.splitlines() == [
         f"1 0 warpstack {gpu.title}".replace("=", " "),
-        f"17 17 9 32 {48 * 1024}",
+        f"17 17 6 32 {48 * 1024}",
         f"{gpu.threads_per_sm} {gpu.registers_per_sm} {gpu.l2_size_kib * 1024:.0f} 64",
         "1 1 1",
         f"1 {64 << 20}",

@@ -11,7 +11,7 @@ from warpstack.hardware.stages import fields_of
 
 #: What the shipped descriptions have from measurements of the cards.
 MEASURED = {
-    *("latency_counts", "scheduler", "atomic_requests"),
+    *("compute_capability", "latency_counts", "scheduler", "atomic_requests"),
     *("l1_latency", "l2_latency", "dram_latency", "shared_memory_latency"),
     *(f"{name}_latency" for name in ("integer", "fp32", "fp16", "fp64", "sfu", "uniform")),
     *(f"{name}_latency" for name in ("barrier", "shuffle", "constant")),

@@ -111,6 +111,7 @@ class TestValues:
             "l2_slice_bytes_per_cycle": 32,  # the last number of dl2
             "atomic_requests": "per_lane",
             "l2_atomic_lane_turns": 0,
+            "compute_capability": 0,
             "store_acknowledgement": "awaited",
             "kernel_end": "last_warp",
             "noc_control_bytes": 8,

@@ -14,8 +14,8 @@ from warpstack.timing.simulation import simulator_config
 
 
 def test_the_simulation_reads_every_field():
-    """But for what comes on top of its cycles, and for how others count latencies."""
-    besides = fields_of(Stage.LAUNCH) | {"latency_counts"}
+    """But for what comes on top of its cycles, how others count latencies, and what programs see."""
+    besides = fields_of(Stage.LAUNCH) | {"latency_counts", "compute_capability"}
     assert fields_of(Stage.TIMING) | besides == set(ws.Gpu.fields())
 
 

@@ -68,8 +68,9 @@ class TestModels:
     def test_no_less_than_the_chains(self):
         """10 blocks of 2 warps of 8 instructions on 2 SMs with 2 places each; 1 GHz.
 
-        Alone a warp takes 8 cycles, a block 8 + 3. A place has 3 blocks, the last of which follows
-        two pauses of 50: 4 x 7 + 3 x 11 + 2 x 50. With an interval of 40 the last of ten starts at 400.
+        Alone a warp takes 8 cycles, a block the 16 in which it issues. A place has 3 blocks, the last
+        of which follows two pauses of 50: 3 x 7 + 3 x 16 + 2 x 50. With an interval of 40 the last of
+        ten starts at 360.
         """
         gpu = machine(num_sms=2, blocks_per_sm=2, warp_start_cycles=3, block_replacement_ns=50)
         kernel = grid(10, warps=2, instructions=8)
@@ -77,12 +78,12 @@ class TestModels:
         def cycles(**changes):
             return ws.predict(kernel, gpu.replace(**changes), "mdm")["cycles"].iloc[0]
 
-        assert cycles(block_interval_cycles=7) == pytest.approx(4 * 7 + 3 * 11 + 2 * 50)
-        assert cycles(block_interval_cycles=40) == pytest.approx(10 * 40 + 11)
+        assert cycles(block_interval_cycles=7) == pytest.approx(3 * 7 + 3 * 16 + 2 * 50)
+        assert cycles(block_interval_cycles=40) == pytest.approx(9 * 40 + 16)
         # 80 instructions of an SM; the second SM starts after the first.
         assert cycles(warp_start_cycles=0, block_replacement_ns=0) == pytest.approx(80)
         none = {"warp_start_cycles": 0, "block_replacement_ns": 0, "block_interval_cycles": 1}
-        assert cycles(**none) == pytest.approx(80 + 2)
+        assert cycles(**none) == pytest.approx(80 + 1)
 
     @pytest.mark.parametrize("model", ["gpumech", "mdm", "mwp_cwp", "closed_network"])
     def test_empty_blocks_take_what_the_simulation_says(self, model):
@@ -240,3 +241,26 @@ def test_the_busiest_unit_bounds_every_model(opcode, unit):
         assert row["cpi_dep"] == pytest.approx(row["cpi"] - row["cpi_base"])
     faster = gpu.replace(**{f"{unit}_interval": 1})
     assert ws.predict(kernel, faster, "mdm")["cycles"].iloc[0] < 2000
+
+
+@pytest.mark.parametrize(("warps", "of_one"), [(1, 1), (5, 2), (8, 2)])
+def test_a_warp_has_the_unit_of_its_scheduler_alone(warps, of_one):
+    # Four schedulers: the fifth warp shares one with the first.
+    k = ws.patterns.KernelBuilder("units", grid=1, block=32 * warps)
+    for i in range(100):
+        k.emit("DFMA", dst=6 + 2 * (i % 40), src=(6 + 2 * (i % 40), 2, 4))
+    kernel = k.build()
+    gpu = plain_pascal(num_sms=1, issue_width=4, schedulers_per_sm=4, fp64_interval=64)
+    assert ws.simulate(kernel, gpu).cycles == pytest.approx(of_one * 100 * 64, rel=0.02)
+    for model in ("mdm", "closed_network"):
+        cycles = ws.predict(kernel, gpu, model)["cycles"].iloc[0]
+        assert cycles == pytest.approx(of_one * 100 * 64)
+
+
+def test_large_empty_blocks_take_a_place_for_as_long_as_they_issue():
+    # 500 blocks on one SM with two places: 250 times 32 cycles and 100 until the next one starts.
+    gpu = machine(num_sms=1, blocks_per_sm=2, block_replacement_ns=100)
+    kernel = grid(500, warps=32)
+    predicted = ws.predict(kernel, gpu, "mdm")["cycles"].iloc[0]
+    assert predicted == pytest.approx(250 * (32 + 100) - 100)
+    assert predicted == pytest.approx(ws.simulate(kernel, gpu).cycles, rel=0.02)
