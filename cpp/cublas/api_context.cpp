@@ -59,7 +59,15 @@ CUBLAS_EXPORT Status cublasCreate_v2(Context** handle) {
     require(handle != nullptr, "nowhere to put the handle");
     // Not when it is first needed: a stream may be captured then.
     void* scratch = nullptr;
-    require_success(cudaMalloc(&scratch, scratch_bytes), Status::not_initialized);
+    const auto error = cudaMalloc(&scratch, scratch_bytes);
+    require_success(error == warpstack::cudart::Error::memory_allocation
+                        ? error
+                        : warpstack::cudart::Error::success,
+                    Status::alloc_failed);
+    if (error != warpstack::cudart::Error::success) {
+      throw Failure(Status::not_initialized,
+                    std::string("the device has failed before: ") + cudaGetErrorName(error));
+    }
     *handle = add_context();
     (*handle)->scratch = scratch;
   });

@@ -47,12 +47,24 @@ void run_elementwise(const Context& context, const char* kernel,
                context.stream);
 }
 
+/// A result in host memory is waited for, which a stream that captures does not allow.
+void check_waiting(const Context& context) {
+  int capturing = 0;
+  require_success(cudaStreamIsCapturing(context.stream, &capturing), Status::mapping_error);
+  if (capturing == 0) return;
+  cudaStreamSynchronize(context.stream);  // the capture is invalid, as with CUDA
+  throw Failure(Status::mapping_error,
+                "the stream captures, and a result in host memory would have to be waited for; "
+                "CUBLAS_POINTER_MODE_DEVICE leaves it on the device");
+}
+
 /// A reduction: a partial result of each block, then of these in one block. The result goes where
 /// the pointer mode says.
 template <typename T, typename Result>
 void reduce(const Context& context, const char* first, const char* last,
             VectorArguments<T> arguments, Result* result) {
   const bool on_device = context.pointer_mode == PointerMode::device;
+  if (!on_device) check_waiting(context);
   void* const held = static_cast<std::byte*>(context.scratch) + partials_bytes;
   arguments.partials = context.scratch;
   arguments.result = on_device ? static_cast<void*>(result) : held;

@@ -13,6 +13,9 @@ warpstack::cudart::Error cudaFree(void* pointer);
 warpstack::cudart::Error cudaMemset(void* pointer, int value, std::size_t bytes);
 warpstack::cudart::Error cudaMemcpy(void* target, const void* source, std::size_t bytes,
                                     warpstack::cudart::MemcpyKind kind);
+warpstack::cudart::Error cudaStreamIsCapturing(warpstack::cudart::StreamHandle stream, int* status);
+warpstack::cudart::Error cudaStreamSynchronize(warpstack::cudart::StreamHandle stream);
+const char* cudaGetErrorName(warpstack::cudart::Error error);
 warpstack::cudart::Error cudaMemcpy2DAsync(void* target, std::size_t target_pitch,
                                            const void* source, std::size_t source_pitch,
                                            std::size_t width, std::size_t height,

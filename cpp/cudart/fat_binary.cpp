@@ -232,9 +232,11 @@ std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_tar
     if (best == nullptr || order(entry) > order(*best)) best = &entry;
   }
   if (best == nullptr) {
-    throw InputError("the program has no PTX" + listed(" but machine code for sm_", machine_code) +
-                     "; run that (--machine-code), or build the program with nvcc -gencode "
-                     "arch=compute_75,code=compute_75 (and -cudart shared)");
+    throw InputError(
+        "the program has no PTX" + listed(" but machine code for sm_", machine_code) +
+        "; run that (--machine-code), or build the program with nvcc -gencode "
+        "arch=compute_75,code=compute_75 (and -cudart shared), without -rdc=true, whose "
+        "PTX nobody has linked");
   }
   return unpack(*best);
 }

@@ -454,6 +454,7 @@ void Runtime::run(const Launch& launch) {
       static_cast<std::uint64_t>(
           std::max(blocks_per_sm(entry, static_cast<int>(threads), call.dynamic_shared_bytes), 1)) *
       description().num_sms;
+  options.without_check = "trace with --allow-uninitialized";
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
   if (environment("WARPSTACK_CUDART_ON_FAULT") == "continue") {
     options.on_fault = simt::OnFault::proceed;

@@ -17,7 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <sstream>
+#include <unordered_set>
 #include <utility>
 
 #include "common/error.h"
@@ -79,13 +81,24 @@ std::optional<std::uint64_t> environment_number(const char* name) {
   return value;
 }
 
-void say(std::string_view kind, std::string_view message) {
+bool say(std::string_view kind, std::string_view message) {
+  // A program that does the same in a loop is told once; of very many different lines, each time.
+  constexpr std::size_t most = 10'000;
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const said = new std::unordered_set<std::string>;
+  {
+    const std::scoped_lock lock(*mutex);
+    std::string both = std::string(kind) + ' ' + std::string(message);
+    if (said->contains(both)) return false;
+    if (said->size() < most) said->insert(std::move(both));
+  }
   std::string line = "warpstack: ";
   line.append(kind).append(": ").append(message);
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
   std::fflush(stdout);  // what the program printed before comes before
   std::fwrite(line.data(), 1, line.size(), stderr);
+  return true;
 }
 
 struct Spool::Pattern {
@@ -231,7 +244,7 @@ void Spool::write(const trace::KernelTrace& trace) {
 }
 
 void report(std::string_view message) {
-  say("error", message);
+  if (!say("error", message)) return;
   const std::string folder = environment(folder_variable);
   if (folder.empty()) return;
   const int errors =

@@ -84,10 +84,10 @@ std::string environment(const char* name);
 /// The same as a number. Throws InputError when it is not one.
 std::optional<std::uint64_t> environment_number(const char* name);
 
-/// Prints one line on standard error.
-void say(std::string_view kind, std::string_view message);
+/// Prints one line on standard error, unless it stands there already; whether it did.
+bool say(std::string_view kind, std::string_view message);
 
-/// Prints an error and hands it to `warpstack trace`.
+/// Prints an error and hands it to `warpstack trace`, once.
 void report(std::string_view message);
 
 }  // namespace warpstack::cudart

@@ -95,7 +95,7 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
         faults_.diagnose(warp, step, lane, "uninitialised", [&] {
           return access_text(step, "", address, bytes) +
                  ", which nobody has written: " + memory_.describe(address) +
-                 " (copy data there first, or launch with check_uninitialized off)";
+                 " (copy data there first, or " + std::string(options_.without_check) + ")";
         });
         break;
       }
@@ -214,7 +214,7 @@ void AddressSpaces::check_written(Warp& warp, const Step& step, std::uint32_t la
       return access_text(step, "", address, bytes) + " of " +
              (is_shared ? "shared memory" : "local memory") + ", which nobody has written" +
              (is_shared ? ": " + describe_shared(program_, address) : "") +
-             " (write it first, or launch with check_uninitialized off)";
+             " (write it first, or " + std::string(options_.without_check) + ")";
     };
     if (is_shared) {
       faults_.diagnose(warp, step, lane, "uninitialised", what);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "common/interrupt.h"
@@ -35,6 +36,8 @@ struct LaunchOptions {
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that nobody wrote is an error.
   bool check_uninitialized = true;
+  /// How a user turns this check off.
+  std::string_view without_check = "launch with check_uninitialized off";
   /// What happens at out-of-bounds and uninitialised accesses, divergent barriers and wrong member
   /// masks.
   OnFault on_fault = OnFault::stop;

@@ -504,6 +504,43 @@ def fault(blas):
     )
 
 
+def capture(blas):
+    """A result in host memory cannot be waited for while a stream captures."""
+    x = blas.upload(np.arange(1, 5, dtype=np.float32))
+    cuda, stream, graph = blas.cuda, ctypes.c_void_p(), ctypes.c_void_p()
+    assert cuda.cudaStreamCreateWithFlags(ctypes.byref(stream), 1) == 0  # does not block
+    blas.call("cublasSetStream_v2", stream)
+    found, place = ctypes.c_float(-7), ctypes.c_int(-7)
+    for relaxed in (1, 2):
+        for name, held in (("cublasSasum_v2", found), ("cublasIsamax_v2", place)):
+            assert cuda.cudaStreamBeginCapture(stream, relaxed) == 0
+            blas.call(name, 4, x, 1, ctypes.byref(held), expected=MAPPING_ERROR)
+            assert held.value == -7
+            assert cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 901  # invalidated
+    cuda.cudaGetLastError()
+    held = blas.upload(np.zeros(1, np.float32))
+    blas.mode(DEVICE)
+    assert cuda.cudaStreamBeginCapture(stream, 2) == 0
+    blas.call("cublasSasum_v2", 4, x, 1, held)
+    assert cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 0
+    executable = ctypes.c_void_p()
+    assert (
+        cuda.cudaGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+        == 0
+    )
+    assert blas.download(held, np.zeros(1, np.float32))[0] == 0
+    assert cuda.cudaGraphLaunch(executable, stream) == 0
+    assert blas.download(held, np.zeros(1, np.float32))[0] == 10
+
+
+def again(blas):
+    """The same mistake a thousand times, and a handle after a fault."""
+    for _ in range(1000):
+        blas.call("cublasCgemm_v2", expected=NOT_SUPPORTED)
+    fault(blas)
+    blas.check(blas.lib.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())), NOT_INITIALIZED)
+
+
 def lt(blas):
     """cuBLASLt has handles, and no products."""
     library = ctypes.CDLL(f"libcublasLt.so.{sys.argv[1]}")

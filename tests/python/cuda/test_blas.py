@@ -94,6 +94,16 @@ def test_what_is_lacking_is_named():
     assert "incy = 0" in said
 
 
+def test_a_result_on_the_host_is_refused_while_a_stream_captures():
+    assert "cublasSasum: the stream captures, and a result in host memory" in run_client("capture")
+
+
+def test_each_thing_is_said_once():
+    said = run_client("again")
+    assert said.count("cublasCgemm: not supported") == 1
+    assert "cublasCreate: the device has failed before: cudaError" in said
+
+
 @pytest.mark.parametrize("version", ["11", "12", "13"])
 def test_cublaslt_has_handles(version):
     assert "error: cublasLtMatmul: not supported" in run_client("lt", version)
