@@ -87,7 +87,7 @@ def with_block_starts(
     replacement = np.ceil(replacement * np.array([gpu.clock_ghz for gpu in gpus]))
     instructions, stalled = profile.issued_and_stalled
     width = np.array([gpu.issue_width for gpu in gpus])
-    alone = instructions * np.array([gpu.num_schedulers for gpu in gpus]) / width + stalled
+    alone = instructions / width + stalled
     blocks = launch.num_blocks
     sms = np.minimum([gpu.num_sms for gpu in gpus], blocks)
     places = np.minimum(sms * launch.blocks_per_sm, blocks)
