@@ -302,7 +302,7 @@ def _l2_knee(run: Measurements) -> Bracket | None:
     l2, dram = _l2_bandwidth(run), _dram_bandwidth(run)
     if not points or math.isnan(launch) or l2 <= dram or not dram:
         return None
-    per_byte = {size: (time - launch) / size for size, time in points[()].items()}
+    per_byte = {size: (time - launch) / size for size, time in points[()].items() if size}
     return _first_beyond(per_byte, (1 / l2 + 1 / dram) / 2)
 
 

@@ -1,6 +1,7 @@
 """From the output of a card whose numbers are known to its description, and the command."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -89,6 +90,14 @@ def test_the_base_is_that_of_the_compute_capability(file, tmp_path):
     file.write_text(file.read_text().replace("device.capability 8.6", "device.capability 3.5"))
     with pytest.raises(ws.InputError, match=r"no description is known for .* '3\.5'; give base="):
         ws.calibrate(file)
+
+
+def test_a_stream_of_nothing_has_no_time_per_byte(file):
+    lines = file.read_text()
+    damaged = re.sub(r"(stream\.again footprint)=\d+", r"\1=0", lines, count=1)
+    assert damaged != lines
+    file.write_text(damaged)
+    ws.calibrate(file)
 
 
 # --- what cannot be seen ------------------------------------------------------------------------
