@@ -116,6 +116,7 @@ def test_errors_of_points_are_told(folder, capsys):
         ("gpu:", f"workers: {'9' * 5000}\ngpu:", "is not a whole number of at least 1"),
         ("gpu:", "workers: 0\ngpu:", "workers = '0' is not a whole number of at least 1"),
         ("gpu:", "output: all.xls\ngpu:", "does not end in .csv or .parquet"),
+        ("gpu:", 'output: "all\\nxls"\ngpu:', r"all\nxls does not end in .csv or .parquet"),
         ("gpu:", "points: []\ngpu:", "axes and points are two designs"),
         ("gpu:", "gpu: x\ngpu:", "gpu is given twice"),
     ],
