@@ -115,7 +115,9 @@ class SweepFile:
 
         output = place("output")
         if output is not None and output.suffix not in _OUTPUTS:
-            raise InputError(f"output: {printable(output.name)} does not end in {' or '.join(_OUTPUTS)}")
+            raise InputError(
+                f"output: {printable(output.name)} does not end in {' or '.join(_OUTPUTS)}"
+            )
         if "kernels" not in entries:
             raise InputError("there are no kernels; add lines `kernels:` and `NAME: {trace: PATH}`")
         cache = _text(entries, "cache")
