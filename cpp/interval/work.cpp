@@ -491,8 +491,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     launch.instructions += scale * block.instructions;
   }
   launch.span = scale * alone.last();
-  if (in_places > resident)
+  if (in_places > resident) {
     launch.replacements = static_cast<double>(in_places - resident) / longest;
+  }
   std::ranges::stable_sort(changes, {}, &Change::time);
   const double most_on_sm = most_warps * blocks_per_sm;
   Populations populations(most_on_sm, most_on_sm * num_sms, launch.sms.size());

@@ -75,9 +75,9 @@ struct PhaseList {
   double alone_cycles = 0;  ///< per instruction of a warp alone on its SM; a mean
   double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double span = 0;          ///< cycles of the launch if no warp held another one up
-  double first_warps = 0;   ///< on the fullest SM when the launch starts
   /// Blocks that take the place of another one, for each instruction of a block's longest warp.
   double replacements = 0;
+  double first_warps = 0;  ///< on the fullest SM when the launch starts
   double first_all_warps = 0;
   /// Shares of the phases then, with the level of warps that the fullest SM does not exceed.
   std::vector<double> at_start;

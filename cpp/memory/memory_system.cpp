@@ -348,7 +348,7 @@ AtomicCosts atomic_costs_of(const trace::KernelTrace& trace, const MemoryConfig&
       requests[row] +=
           static_cast<double>(count * trace::lanes_per_word(active, touched, instruction.width));
       lanes[row] += active;
-      for (const std::uint32_t mask : touched) bytes[row] += std::popcount(mask);
+      bytes[row] += trace::count_bytes(touched);
     }
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {

@@ -85,8 +85,8 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
                  {access.row, access.l2_requests, access.l2_request_sectors, access.dram_requests,
                   access.dram_sectors, static_cast<std::uint64_t>(access.event)});
   }
-  for (const double requests : profile.slice_turns) {
-    words.push_back(std::bit_cast<std::uint64_t>(requests));
+  for (const double turns : profile.slice_turns) {
+    words.push_back(std::bit_cast<std::uint64_t>(turns));
   }
   return words;
 }
@@ -133,7 +133,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
     access.dram_sectors = reader.next32();
     access.event = static_cast<MissEvent>(reader.at_most(num_miss_events - 1));
   }
-  for (double& requests : profile.slice_turns) requests = reader.next_number();
+  for (double& turns : profile.slice_turns) turns = reader.next_number();
   return profile;
 }
 

@@ -161,8 +161,9 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
-  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty,
-           packet.lanes_per_byte * memory::count_bytes(packet.mask, packet.bytes), now);
+  const double lanes =
+      modifies ? packet.lanes_per_byte * memory::count_bytes(packet.mask, packet.bytes) : 0;
+  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, lanes, now);
   if (fetched) fetch(packet, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {

@@ -97,10 +97,7 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
     for (std::size_t i = 0; i < lines.size(); ++i) entry.bytes.push_back(grouper_.bytes(i));
   }
   if (entry.origin.is_atomic()) {
-    std::uint32_t touched = 0;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      touched += memory::count_bytes(lines[i].mask, entry.bytes[i]);
-    }
+    const std::uint32_t touched = trace::count_bytes(access.store_bytes);
     if (touched > 0) entry.origin.lanes_per_byte = static_cast<double>(lanes) / touched;
   }
   if (config_.atomic_requests == AtomicRequests::per_lane && entry.origin.is_atomic()) {

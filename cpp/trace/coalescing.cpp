@@ -119,14 +119,18 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
   return collector.count();
 }
 
-std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
-                             std::uint32_t width) {
+std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes) {
   std::uint32_t bytes = 0;
   for (const std::uint32_t mask : store_bytes) {
     bytes += static_cast<std::uint32_t>(std::popcount(mask));
   }
+  return bytes;
+}
+
+std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
+                             std::uint32_t width) {
   width = std::max(width, 1u);
-  const std::uint32_t words = std::max((bytes + width - 1) / width, 1u);
+  const std::uint32_t words = std::max((count_bytes(store_bytes) + width - 1) / width, 1u);
   return std::max((lanes + words - 1) / words, 1u);
 }
 

@@ -28,6 +28,9 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
                        std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes);
 
+/// How many bytes of their sectors such masks mark.
+std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes);
+
 /// Lanes of an atomic of `width` bytes that meet in a word: as if all touched words had as many,
 /// because traces say only how many lanes are active and, by sector, which bytes they touch.
 std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,

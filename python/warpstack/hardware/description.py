@@ -168,6 +168,11 @@ class Gpu(GpuValues):
         return self.schedulers_per_sm or min(math.ceil(self.issue_width), 1024)
 
     @property
+    def block_replacement_cycles(self) -> float:
+        """Cycles from the end of a thread block to the start of the one that takes its place."""
+        return self.block_replacement_ns * self.clock_ghz
+
+    @property
     def sustained_dram_bandwidth_gbs(self) -> float:
         """What long streams reach of the DRAM bandwidth, in GB/s."""
         return self.dram_bandwidth_gbs * self.dram_efficiency

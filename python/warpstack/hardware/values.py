@@ -405,6 +405,7 @@ class GpuValues:
         default=0,
         stages=_MODEL,
     )
+
     dram_latency: float = number(
         "what a DRAM access adds to an L2 hit", "cycles", stages=_INTERVAL | Stage.MODEL
     )

@@ -85,7 +85,7 @@ class _Source:
     kernel: KernelTrace
     memory: _core.MemoryProfile
     latencies: npt.NDArray[np.float64]
-    issue_width: float
+    warp_issue_rate: float  # of a scheduler, instructions per cycle
     num_threads: int
     awaits_stores: bool
 
@@ -349,7 +349,7 @@ class IntervalProfile:
             source.kernel._core,
             source.memory,
             source.latencies,
-            source.issue_width,
+            source.warp_issue_rate,
             source.num_threads,
             source.awaits_stores,
         )

@@ -22,7 +22,7 @@ _INTERVALS = {
 #: Fields of `Gpu` that `unit_cycles` reads.
 UNIT_FIELDS = frozenset((*_INTERVALS.values(), "schedulers_per_sm"))
 _read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values())
-_read_starts = attrgetter("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
+_read_starts = attrgetter("block_interval_cycles", "block_replacement_cycles", "warp_start_cycles")
 
 
 def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np.float64]:
@@ -84,7 +84,7 @@ def with_block_starts(
     if launch is None or not starts.any():
         return cycles
     interval, replacement, warp_start = starts.T
-    replacement = np.ceil(replacement * np.array([gpu.clock_ghz for gpu in gpus]))
+    replacement = np.ceil(replacement)
     instructions, stalled = profile.issued_and_stalled
     width = np.array([gpu.issue_width for gpu in gpus])
     alone = instructions / width + stalled

@@ -367,7 +367,7 @@ def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
     read = to_core_columns(gpus, Stage.MODEL)
     read["schedulers_per_sm"] = [gpu.num_schedulers for gpu in gpus]
     read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
-    read["block_replacement_cycles"] = [gpu.block_replacement_ns * gpu.clock_ghz for gpu in gpus]
+    read["block_replacement_cycles"] = [gpu.block_replacement_cycles for gpu in gpus]
     read["dram_turnaround_cycles"] = [_turnaround_cycles(gpu) for gpu in gpus]
     read["dram_bandwidth_gbs"] = [gpu.sustained_dram_bandwidth_gbs for gpu in gpus]
     for name in (

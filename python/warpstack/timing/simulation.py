@@ -431,7 +431,7 @@ def simulator_config(gpu: Gpu) -> dict[str, Any]:
     return {
         **read,
         "memory": memory_config(gpu),
-        "block_replacement_cycles": gpu.block_replacement_ns * gpu.clock_ghz,
+        "block_replacement_cycles": gpu.block_replacement_cycles,
         "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
         "schedulers_per_sm": gpu.num_schedulers,
         "latency": class_values(read["latency"]),
