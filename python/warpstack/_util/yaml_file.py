@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from warpstack._util.arguments import printable
 from warpstack._util.input_file import read_input
 from warpstack.errors import InputError
 
-__all__ = ["MAX_YAML_BYTES", "read_mapping"]
+__all__ = ["MAX_YAML_BYTES", "Entries", "read_entries"]
 
 #: Descriptions and plans that people write take a few KiB.
 MAX_YAML_BYTES = 2**20
@@ -41,8 +44,44 @@ class _Loader(yaml.BaseLoader):
         return mapping
 
 
-def read_mapping(path: Path, what: str, lines: str) -> dict[str, Any]:
-    """Return the entries of a YAML file, all of them text, lists or mappings of text.
+@dataclass(frozen=True)
+class Entries:
+    """What a file says, and where.
+
+    Attributes
+    ----------
+    path
+        The file, as messages name it.
+    values
+        Text, lists or mappings of text by key.
+    lines
+        The line of each key, by the keys that lead to it.
+    """
+
+    path: str
+    values: dict[str, Any]
+    lines: dict[tuple[str, ...], int]
+
+    def error(self, problem: object) -> InputError:
+        """Return the error of a problem with the file and the line of the entry that it names."""
+        line = self._line_of(str(problem))
+        return InputError(f"{self.path}{f':{line}' if line else ''}: {problem}")
+
+    def _line_of(self, problem: str) -> int:
+        """Return the line of what ``key: key: problem`` leads to, or of the first key it names."""
+        keys: tuple[str, ...] = ()
+        for part in problem.split(": "):
+            word = re.match(r"[^\s=,]*", part)
+            if word and (*keys, word[0]) in self.lines:
+                keys = (*keys, word[0])
+        if keys:
+            return self.lines[keys]
+        words = re.findall(r"[\w.-]+", problem)
+        return next((self.lines[(word,)] for word in words if (word,) in self.lines), 0)
+
+
+def read_entries(path: Path, what: str, lines: str) -> Entries:
+    """Return the entries of a YAML file that is a mapping, all of them text, lists or mappings.
 
     Parameters
     ----------
@@ -66,7 +105,14 @@ def read_mapping(path: Path, what: str, lines: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise InputError(f"{where}: cannot read the {what}: it is not UTF-8 text") from None
     try:
-        entries = yaml.load(text, Loader=_Loader)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if isinstance(node, yaml.MappingNode):
+                values: dict[str, Any] = loader.construct_document(node)
+                return Entries(where, values, dict(_lines_of(node)))
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -74,6 +120,15 @@ def read_mapping(path: Path, what: str, lines: str) -> dict[str, Any]:
         raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
     except RecursionError:
         raise InputError(f"{where}: not a {what}: nested too deeply") from None
-    if not isinstance(entries, dict):
-        raise InputError(f"{where}: not a {what}: expected lines `{lines}`")
-    return entries
+    raise InputError(f"{where}: not a {what}: expected lines `{lines}`")
+
+
+def _lines_of(
+    node: yaml.MappingNode, above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield keys with those that lead to them, and their lines."""
+    for key, value in node.value:
+        keys = (*above, key.value)
+        yield keys, key.start_mark.line + 1
+        if isinstance(value, yaml.MappingNode):
+            yield from _lines_of(value, keys)

@@ -228,5 +228,7 @@ def _whole(what: str, text: str, at_least: int) -> int:
 def _value(key: str, text: str) -> float:
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not number >= 0:
-        raise InputError(f"{key} = {shown(text)} is not a number of at least 0")
+        raise InputError(
+            f"{key} = {shown(text)} is not a number of at least 0, written without an exponent"
+        )
     return number

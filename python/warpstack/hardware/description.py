@@ -27,7 +27,7 @@ from warpstack.errors import (
 from warpstack.hardware.fields import checked_value, range_text, short, shown_name
 from warpstack.hardware.geometry import check_geometry
 from warpstack.hardware.values import GpuValues
-from warpstack.hardware.yaml_description import read_description
+from warpstack.hardware.yaml_description import Written, read_description
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
@@ -330,45 +330,48 @@ def value_of_text(field: str, text: Any) -> Any:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _base(name: Any, path: Path, readers: tuple[str, ...]) -> Gpu:
+def _base(written: Written, path: Path, readers: tuple[str, ...]) -> Gpu:
     """Return the description that the file at `path` is based on."""
+    name = written.based_on
     if not isinstance(name, str):
-        raise not_a(f"{printable(path)}: based_on", "a name or a file", name)
+        raise written.entries.error(not_a("based_on", "a name or a file", name))
     if name.endswith(_YAML_ENDINGS):
         return _read_yaml(path.parent / name, (*readers, os.path.realpath(path)))
     try:
         return gpu(path.parent / name if name.endswith(".config") else name)
     except InputError as error:
-        raise InputError(f"{printable(path)}: based_on: {error}") from None
+        raise written.entries.error(f"based_on: {error}") from None
 
 
 def _read_yaml(path: Path, readers: tuple[str, ...] = ()) -> Gpu:
     """Read a description; `readers` are the files that are based on it."""
-    where = printable(path)
     if os.path.realpath(path) in readers:
-        raise InputError(f"{where}: based_on leads back to this file")
+        raise InputError(f"{printable(path)}: based_on leads back to this file")
     written = read_description(path)
-    parent = None if written.based_on is None else _base(written.based_on, path, readers)
-    check_field_names(written.values, where)
-    values: dict[str, Any] = {"name": Path(where).stem, "description": ""}
-    values.update({field: value_of_text(field, text) for field, text in written.values.items()})
+    parent = None if written.based_on is None else _base(written, path, readers)
     try:
-        if parent is not None:
-            changed = parent.replace(**values)
-            return dataclasses.replace(
-                changed,
-                sources={**changed.sources, **written.sources},
-                confidences={**changed.confidences, **written.confidences},
-            )
-        required = [f.name for f in value_fields() if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in values]
-        if missing:
-            raise InputError(
-                f"missing fields: {', '.join(missing)}; add them or a line based_on: NAME"
-            )
-        return Gpu(**values, sources=written.sources, confidences=written.confidences)
+        return _described(written, Path(written.entries.path).stem, parent)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise written.entries.error(error) from None
+
+
+def _described(written: Written, name: str, parent: Gpu | None) -> Gpu:
+    """Return the GPU of a file, with the values of `parent` where the file has none."""
+    check_field_names(written.values, "")
+    values: dict[str, Any] = {"name": name, "description": ""}
+    values.update({field: value_of_text(field, text) for field, text in written.values.items()})
+    if parent is not None:
+        changed = parent.replace(**values)
+        return dataclasses.replace(
+            changed,
+            sources={**changed.sources, **written.sources},
+            confidences={**changed.confidences, **written.confidences},
+        )
+    required = [f.name for f in value_fields() if f.default is dataclasses.MISSING]
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise InputError(f"missing fields: {', '.join(missing)}; add them or a line based_on: NAME")
+    return Gpu(**values, sources=written.sources, confidences=written.confidences)
 
 
 def _read_gpgpusim(path: Path, name: str | None) -> Gpu:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpstack.errors import not_one_of
+from warpstack.errors import not_one_of, warn
 from warpstack.hardware.description import Gpu
 
 __all__ = ["PROFILERS", "checked_profiler", "launch_us", "profiled", "times"]
@@ -24,10 +24,20 @@ def profiled(gpu: Gpu, profiler: str) -> Gpu:
     """Return the GPU as it runs under a profiler.
 
     Nsight Compute holds the clock of the SMs at `Gpu.base_clock_ghz`, unless it is told otherwise:
-    a clock that `Gpu.replace` gave stays.
+    a clock that `Gpu.replace` gave stays. Where the description does not say which one it holds, a
+    warning does, and the GPU runs at its own.
     """
-    is_held = checked_profiler(profiler) == "ncu" and gpu.base_clock_ghz
-    if not is_held or "clock_ghz" in gpu.changes or gpu.base_clock_ghz == gpu.clock_ghz:
+    if checked_profiler(profiler) != "ncu" or "clock_ghz" in gpu.changes:
+        return gpu
+    if not gpu.base_clock_ghz:
+        warn(
+            f"GPU {gpu.name}: its description has no base_clock_ghz, the clock that Nsight Compute"
+            f" holds; times are at {gpu.clock_ghz:g} GHz (Gpu.replace(clock_ghz=...) gives another"
+            " one)",
+            UserWarning,
+        )
+        return gpu
+    if gpu.base_clock_ghz == gpu.clock_ghz:
         return gpu
     return gpu.replace(clock_ghz=gpu.base_clock_ghz)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpstack._util.arguments import printable
-from warpstack._util.yaml_file import read_mapping
-from warpstack.errors import InputError, shown
+from warpstack._util.yaml_file import Entries, read_entries
+from warpstack.errors import shown
 
 __all__ = ["Written", "description_text", "read_description"]
 
@@ -21,6 +20,8 @@ class Written:
 
     Attributes
     ----------
+    entries
+        As they stand there, with their lines.
     based_on
         The description that it changes; None where it stands alone.
     values
@@ -31,6 +32,7 @@ class Written:
         How well values are known, by field name, as the file says it.
     """
 
+    entries: Entries
     based_on: Any
     values: dict[str, Any]
     sources: dict[str, str]
@@ -47,17 +49,18 @@ def read_description(path: Path) -> Written:
     InputError
         If the file cannot be read, or an entry has another form.
     """
-    entries = read_mapping(path, "GPU description", "field: value")
-    based_on = entries.pop("based_on", None)
+    entries = read_entries(path, "GPU description", "field: value")
+    written = dict(entries.values)
+    based_on = written.pop("based_on", None)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     confidences: dict[str, Any] = {}
-    for field, entry in entries.items():
+    for field, entry in written.items():
         if isinstance(entry, dict):
             if set(entry) - {"value", "source", "confidence"} or "value" not in entry:
-                raise InputError(
-                    f"{printable(path)}: {field}: expected {{value: ..., source: ...}}, with a "
-                    f"confidence or without, got {shown(entry)}"
+                raise entries.error(
+                    f"{field}: expected {{value: ..., source: ...}}, with a confidence or without,"
+                    f" got {shown(entry)}"
                 )
             sources[field] = str(entry.get("source", ""))
             if "confidence" in entry:
@@ -67,7 +70,7 @@ def read_description(path: Path) -> Written:
     for text in ("name", "description"):
         if isinstance(values.get(text), str):
             values[text] = " ".join(values[text].split())
-    return Written(based_on, values, sources, confidences)
+    return Written(entries, based_on, values, sources, confidences)
 
 
 def description_text(gpu: Any, values: Mapping[str, Any]) -> str:

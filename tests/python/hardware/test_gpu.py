@@ -594,19 +594,30 @@ class TestFromFile:
         description = Gpu.from_file(path)
         assert (description.num_sms, description.l1_mshrs) == (56, 64)
 
+    def test_an_error_names_the_line(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text(
+            "based_on: pascal-mdm\n\n# more of them\nnum_sms: 56\nl1_ways:\n  value: 0\n"
+        )
+        with pytest.raises(InputError, match=r"mine\.yaml:5: GPU mine: l1_ways = 0 is less than 1"):
+            Gpu.from_file(path)
+
     def test_based_on_nothing_known(self, tmp_path):
         path = save(tmp_path / "mine.yaml", {"based_on": "pascal", "num_sms": 56})
-        with pytest.raises(InputError, match=r"mine\.yaml: based_on: there is no GPU 'pascal'"):
+        with pytest.raises(InputError, match=r"mine\.yaml:\d+: based_on: there is no GPU 'pascal'"):
             Gpu.from_file(path)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"num_sm": 1}, r"mine\.yaml: there is no field 'num_sm'; did you mean num_sms\?"),
-            ({"num_sms": "many"}, r"mine\.yaml: .*num_sms = 'many' is not a number"),
-            ({"num_sms": {"source": "x"}}, r"mine\.yaml: num_sms: expected \{value: "),
-            ({"num_sms": {"value": 1, "unit": "SMs"}}, r"mine\.yaml: num_sms: expected \{value: "),
-            ({"l1_size_kib": 47}, r"mine\.yaml: .*l1_size_kib = 47 is not a multiple"),
+            ({"num_sm": 1}, r"mine\.yaml:\d+: there is no field 'num_sm'; did you mean num_sms\?"),
+            ({"num_sms": "many"}, r"mine\.yaml:\d+: .*num_sms = 'many' is not a number"),
+            ({"num_sms": {"source": "x"}}, r"mine\.yaml:\d+: num_sms: expected \{value: "),
+            (
+                {"num_sms": {"value": 1, "unit": "SMs"}},
+                r"mine\.yaml:\d+: num_sms: expected \{value: ",
+            ),
+            ({"l1_size_kib": 47}, r"mine\.yaml:\d+: .*l1_size_kib = 47 is not a multiple"),
         ],
     )
     def test_wrong_entry(self, tmp_path, small, change, message):
@@ -678,7 +689,7 @@ class TestFromFile:
         path = tmp_path / "mine.yaml"
         entry = f"shared_memory_carve_outs_kib: {text}\n"
         path.write_text(f"based_on: pascal-mdm\n{entry}", encoding="utf-8")
-        with pytest.raises(InputError, match=r"mine\.yaml: .*shared_memory_carve_outs_kib"):
+        with pytest.raises(InputError, match=r"mine\.yaml:\d+: .*shared_memory_carve_outs_kib"):
             gpu(path)
 
     def test_without_carve_outs(self, tmp_path):

@@ -29,7 +29,7 @@ def test_needs_no_source(tmp_path):
 @pytest.mark.parametrize("word", ["sure", "''", "[measured]", "1"])
 def test_another_word_is_an_error(tmp_path, word):
     path = described(tmp_path, f"num_sms: {{value: 56, confidence: {word}}}")
-    message = r"mine.yaml: GPU .*: num_sms: confidence = .* is not one of measured, documented"
+    message = r"mine.yaml:\d+: GPU .*: num_sms: confidence = .* is not one of measured, documented"
     with pytest.raises(InputError, match=message):
         gpu(path)
 

@@ -154,6 +154,15 @@ class TestTime:
         swept = ws.sweep(kernel, gpu, {"clock_ghz": [1.7, 3]}, "mdm", profiler="ncu")
         assert swept["time_us"].iloc[0] == pytest.approx(table["time_us"].iloc[0])
 
+    def test_a_clock_that_is_not_known_is_told_of(self, gpu):
+        kernel = ws.patterns.stream(blocks=8)
+        unknown = plain_pascal(name="unknown", clock_ghz=2, **LAUNCHES)
+        with pytest.warns(UserWarning, match="GPU unknown: .* no base_clock_ghz.* at 2 GHz"):
+            table = ws.predict(kernel, unknown, "mdm", profiler="ncu")
+        assert table["time_us"].iloc[0] == pytest.approx(table["cycles"].iloc[0] / 2000 + 3)
+        # Nobody is warned of a clock that was given.
+        ws.predict(kernel, unknown.replace(clock_ghz=1), "mdm", profiler="ncu")
+
     def test_launches_add_up(self, gpu):
         app = ws.App([ws.patterns.stream(blocks=8), ws.patterns.gather(blocks=8)])
         table = ws.predict(app, gpu, "mdm")

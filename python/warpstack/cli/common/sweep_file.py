@@ -13,7 +13,7 @@ from typing import Any
 from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.progress import progress_bar
-from warpstack._util.yaml_file import read_mapping
+from warpstack._util.yaml_file import read_entries
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
@@ -98,11 +98,11 @@ class SweepFile:
             key for an unknown one.
         """
         file = as_path("design", path)
-        entries = read_mapping(file, "design of a sweep", "key: value")
+        entries = read_entries(file, "design of a sweep", "key: value")
         try:
-            return cls._of(file, entries)
+            return cls._of(file, entries.values)
         except InputError as error:
-            raise InputError(f"{printable(file)}: {error}") from None
+            raise entries.error(error) from None
 
     @classmethod
     def _of(cls, path: Path, entries: Mapping[str, Any]) -> SweepFile:
