@@ -397,6 +397,8 @@ class alignas(128) Sm {
       });
     } else {
       bypass_ = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+      keeps_global_ =
+          config_.l1_caches_global || instruction.cache_operator == trace::CacheOperator::read_only;
       if (timed_) {
         evict_first_ = evict_first;
         if (l1_.config().allocation == Allocation::on_miss) {
@@ -434,7 +436,7 @@ class alignas(128) Sm {
   }
 
   [[nodiscard]] bool bypasses_l1(std::uint64_t line) const {
-    return bypass_ || (line < first_local_line_ && !config_.l1_caches_global);
+    return bypass_ || (line < first_local_line_ && !keeps_global_);
   }
 
   void load(const LineAccess& access, std::uint32_t set, bool evict_first, MemoryTotals& totals) {
@@ -546,7 +548,8 @@ class alignas(128) Sm {
   ReferenceCycle end_ = 0;
   std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
   std::vector<LineAccess> resumed_;
-  bool bypass_ = false;  ///< the load being looked up passes L1
+  bool bypass_ = false;        ///< the load being looked up passes L1
+  bool keeps_global_ = false;  ///< L1 keeps what it loads from global memory
   bool evict_first_ = false;
   bool is_awaited_ = false;     ///< what leaves now, in the timed order
   ObservedAccess seen_before_;  ///< of the access that was interrupted

@@ -39,7 +39,7 @@ void Recorder::record_idle_access(Warp& warp, const Step& step) {
     for (std::uint32_t row = 0; row < step.num_rows; ++row) {
       record_access(warp, step, 0, nullptr, row);
     }
-  } else if (execution_.program.memory[step.detail].constant) {
+  } else if (!is_texel_access(step.action) && execution_.program.memory[step.detail].constant) {
     record(warp, step, 0);
   } else {
     record_access(warp, step, 0, nullptr);

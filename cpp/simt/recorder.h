@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "simt/execution.h"
@@ -14,9 +15,14 @@ namespace warpstack::simt {
          action == Action::fragment_load || action == Action::fragment_store;
 }
 
+[[nodiscard]] constexpr bool is_texel_access(Action action) {
+  return action == Action::texture || action == Action::surface_load ||
+         action == Action::surface_store;
+}
+
 [[nodiscard]] constexpr bool is_access(Action action) {
   return action == Action::load || action == Action::store || action == Action::atomic ||
-         action == Action::async_copy || is_matrix_access(action);
+         action == Action::async_copy || is_texel_access(action) || is_matrix_access(action);
 }
 
 /// Records what a launch does in its trace, if it makes one.
@@ -40,6 +46,13 @@ class Recorder {
     if (!builder_ || step.num_rows == 0) return;
     builder_->append_to(warp.columns, execution_.block.number * execution_.num_warps + warp.number,
                         rows_[step.first_row + row], mask, lanes);
+  }
+
+  /// A read of a texture that touches the words at `addresses`.
+  void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
+                     std::span<const std::uint64_t> addresses) {
+    if (!builder_ || step.num_rows == 0) return;
+    builder_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
   }
 
   /// An access without an active lane is issued all the same.

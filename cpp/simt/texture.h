@@ -30,6 +30,10 @@ struct Texture {
   bool normalized_read = false;  ///< integers become floats in [0, 1] or [-1, 1]
 };
 
+/// What stands for a texel in a trace: the aligned word that holds its first byte. A texel of more
+/// bytes lies within the same sector.
+inline constexpr std::uint32_t texel_word_bytes = 4;
+
 /// Texture and surface objects by handle. Handles are small numbers that are never reused, never 0.
 class TextureTable {
  public:

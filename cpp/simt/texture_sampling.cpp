@@ -37,7 +37,8 @@ double channel_of(const Texture& texture, const std::byte* data) {
   return 0;
 }
 
-Texel texel_at(const DeviceMemory& memory, const Texture& texture, const Position& at) {
+Texel texel_at(const DeviceMemory& memory, const Texture& texture, const Position& at,
+               TouchedWords& touched) {
   const std::uint64_t texel_bytes = std::uint64_t{texture.channels} * texture.channel_bytes;
   const std::uint64_t address = texture.address +
                                 static_cast<std::uint64_t>(at[2]) * texture.slice_bytes +
@@ -47,6 +48,7 @@ Texel texel_at(const DeviceMemory& memory, const Texture& texture, const Positio
   if (allocation == nullptr || address - allocation->address + texel_bytes > allocation->bytes) {
     throw TextureFault("the texture reaches beyond its memory: " + memory.describe(address));
   }
+  touched.push_back(address / texel_word_bytes * texel_word_bytes);
   Texel texel{};
   for (std::uint32_t c = 0; c < texture.channels; ++c) {
     texel[c] = channel_of(texture, memory.data(address + c * texture.channel_bytes));
@@ -112,7 +114,8 @@ void check_shape(const Texture& texture, std::uint32_t dimensions) {
 
 std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
                                     std::uint32_t dimensions,
-                                    const std::array<float, 3>& coordinates) {
+                                    const std::array<float, 3>& coordinates,
+                                    TouchedWords& touched) {
   check_shape(texture, dimensions);
   const bool filter = texture.linear_filter && reads_floats(texture);
   std::array<std::int64_t, 3> base{};
@@ -142,19 +145,20 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
       at[d] = *index;
     }
     if (border || share == 0) continue;
-    const Texel texel = texel_at(memory, texture, at);
+    const Texel texel = texel_at(memory, texture, at, touched);
     for (std::size_t c = 0; c < 4; ++c) sum[c] += filter ? share * texel[c] : texel[c];
   }
   return bits_of(texture, sum);
 }
 
 std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
-                                   std::uint32_t dimensions, const Position& position) {
+                                   std::uint32_t dimensions, const Position& position,
+                                   TouchedWords& touched) {
   check_shape(texture, dimensions);
   for (std::uint32_t d = 0; d < dimensions; ++d) {
     if (position[d] < 0 || static_cast<std::uint64_t>(position[d]) >= texture.size[d]) return {};
   }
-  return bits_of(texture, texel_at(memory, texture, position));
+  return bits_of(texture, texel_at(memory, texture, position, touched));
 }
 
 Texture layer_of(const Texture& texture, std::int64_t layer) {
@@ -171,7 +175,8 @@ Texture layer_of(const Texture& texture, std::int64_t layer) {
 }
 
 std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
-                                         const std::array<float, 3>& direction, std::int64_t cube) {
+                                         const std::array<float, 3>& direction, std::int64_t cube,
+                                         TouchedWords& touched) {
   if (!texture.cube) throw TextureFault("a texture that is not a cubemap is read as one");
   const auto [x, y, z] = direction;
   const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -197,7 +202,7 @@ std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Textu
   Texture side = layer_of(texture, std::clamp<std::int64_t>(cube, 0, cubes - 1) * 6 + face);
   side.normalized_coordinates = true;
   side.address_mode.fill(AddressMode::clamp);
-  return sample(memory, side, 2, {(s / m + 1) / 2, (t / m + 1) / 2, 0});
+  return sample(memory, side, 2, {(s / m + 1) / 2, (t / m + 1) / 2, 0}, touched);
 }
 
 std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32_t dimensions,

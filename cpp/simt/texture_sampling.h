@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "simt/device_memory.h"
 #include "simt/texture.h"
@@ -20,17 +21,21 @@ class TextureFault : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Addresses of the words that texels were read from; reads append to it.
+using TouchedWords = std::vector<std::uint64_t>;
+
 /// The four channels of a texture at a point, as bits (floats, or integers when the format is one
 /// and is not read as normalised floats). Filtering uses the hardware's 8-bit fractions (CUDA C++
 /// Programming Guide, "Texture Fetching"). Throws TextureFault.
 std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
                                     std::uint32_t dimensions,
-                                    const std::array<float, 3>& coordinates);
+                                    const std::array<float, 3>& coordinates, TouchedWords& touched);
 
 /// The same at integer texel positions, without filter or address mode; outside: zero.
 std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
                                    std::uint32_t dimensions,
-                                   const std::array<std::int64_t, 3>& position);
+                                   const std::array<std::int64_t, 3>& position,
+                                   TouchedWords& touched);
 
 /// A layer of a layered texture, or a face of a cube, as a texture of its own. The nearest one is
 /// taken when no layer has that number. Throws TextureFault when the texture has no layers.
@@ -40,7 +45,8 @@ Texture layer_of(const Texture& texture, std::int64_t layer);
 /// Textures"): of equal components x decides before y before z. Filters end at a face's edges.
 /// Throws TextureFault.
 std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
-                                         const std::array<float, 3>& direction, std::int64_t cube);
+                                         const std::array<float, 3>& direction, std::int64_t cube,
+                                         TouchedWords& touched);
 
 /// Address of a byte position (x in bytes, y and z in rows and slices) of a surface; nothing when
 /// it lies outside.

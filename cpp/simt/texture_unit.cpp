@@ -14,6 +14,8 @@ namespace warpstack::simt {
 
 void TextureUnit::access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   const TextureAccess& access = program_.textures[step.detail];
+  touched_.clear();
+  addresses_.mask = 0;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const Texture& texture = texture_of(warp, step, access, registers, lane);
@@ -28,6 +30,11 @@ void TextureUnit::access(Warp& warp, const Step& step, std::byte* registers, std
     } catch (const TextureFault& problem) {
       faults_.stop(warp, step, static_cast<std::uint32_t>(lane), problem.what());
     }
+  }
+  if (step.action == Action::texture) {
+    recorder_.record_texels(warp, step, mask, touched_);
+  } else if (step.action != Action::texture_query) {
+    recorder_.record_access(warp, step, mask, &addresses_);
   }
 }
 
@@ -47,7 +54,7 @@ const Texture& TextureUnit::texture_of(Warp& warp, const Step& step, const Textu
 }
 
 void TextureUnit::sample_lane(const TextureAccess& access, const Texture& texture,
-                              std::byte* registers, int lane) const {
+                              std::byte* registers, int lane) {
   const auto integer = [&](std::uint32_t i) {
     return std::int64_t{
         static_cast<std::int32_t>(lane_u32(registers, access.coordinates[i], lane))};
@@ -63,7 +70,7 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
   const std::int64_t number = access.layered ? lane_u32(registers, access.coordinates[0], lane) : 0;
   std::array<std::uint32_t, 4> texel;
   if (access.cube) {
-    texel = sample_cube(memory_, texture, coordinates, number);
+    texel = sample_cube(memory_, texture, coordinates, number, touched_);
   } else {
     // A layer is a texture of its own, made here; others are not copied.
     std::optional<Texture> layer;
@@ -71,8 +78,8 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     const Texture& plane = layer ? *layer : texture;
     const bool is_line = lines_are_planes_ && access.dimensions == 2 && plane.dimensions == 1;
     const std::uint32_t dimensions = is_line ? 1 : access.dimensions;
-    texel = access.fetch ? fetch(memory_, plane, dimensions, position)
-                         : sample(memory_, plane, dimensions, coordinates);
+    texel = access.fetch ? fetch(memory_, plane, dimensions, position, touched_)
+                         : sample(memory_, plane, dimensions, coordinates, touched_);
   }
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     write_lane(registers, access.values[e], 4, lane, texel[e]);
@@ -114,6 +121,10 @@ void TextureUnit::access_surface(Warp& warp, const Step& step, const TextureAcce
   std::byte* const place = address ? spaces_.global(warp, step, static_cast<std::uint32_t>(lane),
                                                     *address, bytes, is_load, !is_load)
                                    : nullptr;
+  if (place != nullptr) {
+    addresses_.mask |= 1u << lane;
+    addresses_.address[static_cast<std::size_t>(lane)] = *address;
+  }
   if (races_.is_on() && place != nullptr) {
     LaneAddresses one;
     one.mask = 1u << lane;

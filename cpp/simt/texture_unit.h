@@ -7,19 +7,24 @@
 #include "simt/execution.h"
 #include "simt/faults.h"
 #include "simt/race_monitor.h"
+#include "simt/recorder.h"
+#include "simt/registers.h"
+#include "simt/texture_sampling.h"
 
 namespace warpstack::simt {
 
 /// Texture and surface instructions.
 class TextureUnit {
  public:
-  TextureUnit(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races)
+  TextureUnit(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races,
+              Recorder& recorder)
       : execution_(execution),
         program_(execution.program),
         memory_(execution.device.memory),
         faults_(faults),
         spaces_(spaces),
         races_(races),
+        recorder_(recorder),
         lines_are_planes_(program_.source == "sass") {}
 
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
@@ -28,7 +33,7 @@ class TextureUnit {
   const Texture& texture_of(Warp& warp, const Step& step, const TextureAccess& access,
                             const std::byte* registers, int lane) const;
   void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
-                   int lane) const;
+                   int lane);
   void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
                       const Texture& texture, std::byte* registers, int lane);
 
@@ -38,8 +43,11 @@ class TextureUnit {
   Faults& faults_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;
+  Recorder& recorder_;
   /// Machine code samples textures of one dimension as if they had a second one.
   const bool lines_are_planes_;
+  TouchedWords touched_;     ///< by the read at hand
+  LaneAddresses addresses_;  ///< of the surface access at hand
 };
 
 }  // namespace warpstack::simt

@@ -73,6 +73,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   origin.kind = instruction.kind;
   origin.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   origin.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+  origin.read_only = instruction.cache_operator == trace::CacheOperator::read_only;
   origin.lanes_per_byte = 0;
   origin.issued = now;
   origin.mshr_mark = waited_for_mshr_;

@@ -115,7 +115,8 @@ class LoadStoreUnit {
     std::uint32_t load = no_load;
     std::uint32_t row = 0;
     trace::MemoryKind kind = trace::MemoryKind::none;
-    bool bypasses = false;  ///< L1
+    bool bypasses = false;   ///< L1
+    bool read_only = false;  ///< L1 keeps it even if it keeps no other global loads
     bool evict_first = false;
     double lanes_per_byte = 0;  ///< of an atomic
     Cycle issued = 0;
@@ -170,7 +171,8 @@ class LoadStoreUnit {
   [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
     if (origin.is_atomic()) return false;
     return origin.kind == trace::MemoryKind::store ||
-           (!origin.bypasses && (config_.memory.l1_caches_global || line >= first_local_line_));
+           (!origin.bypasses &&
+            (origin.read_only || config_.memory.l1_caches_global || line >= first_local_line_));
   }
   [[nodiscard]] bool goes_to_pipeline(const Entry& entry) const {
     return pipeline_entries_ > 0 && entry.wavefronts == 0 &&

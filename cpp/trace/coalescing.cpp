@@ -119,6 +119,13 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
   return collector.count();
 }
 
+std::uint32_t coalesce(std::span<const std::uint64_t> addresses, std::uint32_t width,
+                       std::vector<std::uint64_t>& sectors) {
+  SectorCollector collector(sectors, nullptr);
+  for (const std::uint64_t address : addresses) collector.touch(address, width);
+  return collector.count();
+}
+
 std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes) {
   std::uint32_t bytes = 0;
   for (const std::uint32_t mask : store_bytes) {

@@ -28,6 +28,10 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
                        std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes);
 
+/// The same of addresses whose lanes do not matter, more than one of a lane among them.
+std::uint32_t coalesce(std::span<const std::uint64_t> addresses, std::uint32_t width,
+                       std::vector<std::uint64_t>& sectors);
+
 /// How many bytes of their sectors such masks mark.
 std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes);
 

@@ -364,6 +364,9 @@ CacheOperator cache_operator_of(std::string_view opcode) {
     }
     if (token == "EF") result = CacheOperator::evict_first;
     if (token == "EL") result = CacheOperator::evict_last;
+    if ((token == "CONSTANT" || token == "CI") && result == CacheOperator::none) {
+      result = CacheOperator::read_only;
+    }
     return false;
   });
   return result;

@@ -22,7 +22,7 @@ enum class OpClass : std::uint8_t {
   barrier,
   shuffle,
   constant_load,
-  texture,  ///< texture and surface accesses: traces carry no addresses for them
+  texture,  ///< texture and surface accesses whose addresses the trace does not have
   memory,   ///< global, local, shared and generic accesses with addresses
   unknown,  ///< opcode not in the table; timed as `integer`
 };
@@ -57,9 +57,11 @@ enum class CacheOperator : std::uint8_t {
   bypass_l1,    ///< .STRONG.GPU, .STRONG.SYS, .BYPASS: served by L2
   evict_first,  ///< .EF
   evict_last,   ///< .EL
+  read_only,    ///< .CONSTANT, .CI, textures: kept by an L1 that keeps no other global loads, too
 };
 constexpr auto names_of(CacheOperator) {
-  return enum_names("cache operator", "none", "bypass_l1", "evict_first", "evict_last");
+  return enum_names("cache operator", "none", "bypass_l1", "evict_first", "evict_last",
+                    "read_only");
 }
 
 /// An opcode with its modifiers, read once per static instruction.

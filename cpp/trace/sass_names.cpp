@@ -196,6 +196,8 @@ std::string_view cache_modifier(CacheOperator cache_operator) {
       return ".EF";
     case CacheOperator::evict_last:
       return ".EL";
+    case CacheOperator::read_only:
+      return ".CONSTANT";
     default:
       return "";
   }

@@ -240,9 +240,17 @@ void TraceBuilder::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std:
     }
     columns.memory_static.push_back(row);
   }
-  columns.instruction.push_back(row);
-  columns.active_mask.push_back(active_mask);
-  ++row_counts_[row].issued;
+  append_plain(columns, row, active_mask);
+}
+
+void TraceBuilder::append_touched(ColumnBuffers& columns, std::uint32_t row,
+                                  std::uint32_t active_mask,
+                                  std::span<const std::uint64_t> addresses) {
+  const std::uint32_t count = coalesce(addresses, instructions_[row].width, columns.sector);
+  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
+  columns.memory_static.push_back(row);
+  count_access(row, count);
+  append_plain(columns, row, active_mask);
 }
 
 void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,

@@ -56,6 +56,10 @@ class TraceBuilder {
   void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                  std::uint32_t active_mask, const LaneAddresses* lanes);
 
+  /// The same for a load of global memory that touches `addresses`, any number of each lane.
+  void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                      std::span<const std::uint64_t> addresses);
+
   /// The same for an instruction without an access.
   void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {
     columns.instruction.push_back(row);

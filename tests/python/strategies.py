@@ -25,6 +25,7 @@ MEMORY = [
     "LDG.E.U8",
     "LDG.E.STRONG.GPU",
     "LDG.E.EF",
+    "LDG.E.CONSTANT",
     "STG.E.EF",
     "STG.E",
     "STG.E.U8",

@@ -85,7 +85,7 @@ MemoryModifiers take_space(Emitter& e, Modifiers& modifiers) {
   modifiers.take("sys");
   if (strong && !block) cache = CacheOperator::bypass_l1;
   modifiers.take("weak");
-  modifiers.take("nc");
+  if (modifiers.take("nc") && cache == CacheOperator::none) cache = CacheOperator::read_only;
   modifiers.take("ca");
   modifiers.take("lu");
   modifiers.take("wb");

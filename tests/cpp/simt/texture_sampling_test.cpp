@@ -29,10 +29,11 @@ class Sampling : public testing::Test {
   }
   static void set_mode(Texture& texture, AddressMode mode) { texture.address_mode.fill(mode); }
   float at(const Texture& texture, float x, float y = 0, float z = 0) {
-    return std::bit_cast<float>(sample(memory, texture, texture.dimensions, {x, y, z})[0]);
+    return std::bit_cast<float>(sample(memory, texture, texture.dimensions, {x, y, z}, touched)[0]);
   }
 
   DeviceMemory memory{1 << 20};
+  TouchedWords touched;
 };
 
 TEST_F(Sampling, PointTakesTheTexelThatHoldsTheCoordinate) {
@@ -90,38 +91,55 @@ TEST_F(Sampling, LinearFilterInThreeDimensions) {
 
 TEST_F(Sampling, FormatsAndNormalizedReads) {
   Texture bytes = texture<std::uint8_t>({0, 128, 255, 1}, {4, 1, 1}, 1, Texture::Format::uint);
-  EXPECT_EQ(sample(memory, bytes, 1, {2.5f})[0], 255u);
-  EXPECT_EQ(sample(memory, bytes, 1, {2.5f})[1], 0u);
+  EXPECT_EQ(sample(memory, bytes, 1, {2.5f}, touched)[0], 255u);
+  EXPECT_EQ(sample(memory, bytes, 1, {2.5f}, touched)[1], 0u);
   bytes.normalized_read = true;
   EXPECT_EQ(at(bytes, 2.5f), 1.0f);
   EXPECT_FLOAT_EQ(at(bytes, 1.5f), 128.0f / 255.0f);
   Texture shorts =
       texture<std::int16_t>({-32768, -32767, 32767, -1}, {4, 1, 1}, 1, Texture::Format::sint);
-  EXPECT_EQ(sample(memory, shorts, 1, {3.5f})[0], 0xffffffffu);
+  EXPECT_EQ(sample(memory, shorts, 1, {3.5f}, touched)[0], 0xffffffffu);
   shorts.normalized_read = true;
   EXPECT_EQ(at(shorts, 0.5f), -1.0f);
   EXPECT_EQ(at(shorts, 1.5f), -1.0f);
   EXPECT_EQ(at(shorts, 2.5f), 1.0f);
   const Texture halves =
       texture<std::uint16_t>({0x3c00, 0xc000}, {1, 1, 1}, 1, Texture::Format::floating, 2);
-  EXPECT_EQ(std::bit_cast<float>(sample(memory, halves, 1, {0.5f})[0]), 1.0f);
-  EXPECT_EQ(std::bit_cast<float>(sample(memory, halves, 1, {0.5f})[1]), -2.0f);
+  EXPECT_EQ(std::bit_cast<float>(sample(memory, halves, 1, {0.5f}, touched)[0]), 1.0f);
+  EXPECT_EQ(std::bit_cast<float>(sample(memory, halves, 1, {0.5f}, touched)[1]), -2.0f);
 }
 
 TEST_F(Sampling, FetchHasNoAddressMode) {
   Texture t = texture<float>({0, 1, 2, 3, 4, 5}, {3, 2, 1}, 2, Texture::Format::floating);
   set_mode(t, AddressMode::wrap);
-  EXPECT_EQ(fetch(memory, t, 2, {2, 1, 0})[0], std::bit_cast<std::uint32_t>(5.0f));
-  EXPECT_EQ(fetch(memory, t, 2, {3, 1, 0})[0], 0u);
-  EXPECT_EQ(fetch(memory, t, 2, {-1, 0, 0})[0], 0u);
+  EXPECT_EQ(fetch(memory, t, 2, {2, 1, 0}, touched)[0], std::bit_cast<std::uint32_t>(5.0f));
+  EXPECT_EQ(fetch(memory, t, 2, {3, 1, 0}, touched)[0], 0u);
+  EXPECT_EQ(fetch(memory, t, 2, {-1, 0, 0}, touched)[0], 0u);
+}
+
+TEST_F(Sampling, SaysWhichWordsItRead) {
+  Texture t = texture<std::uint8_t>({0, 1, 2, 3, 4, 5, 6, 7}, {8, 1, 1}, 1, Texture::Format::uint);
+  sample(memory, t, 1, {6.5f}, touched);
+  EXPECT_EQ(touched, (TouchedWords{t.address + 4}));
+  // A filter reads both neighbours, but none whose share is 0.
+  t.normalized_read = t.linear_filter = true;
+  touched.clear();
+  sample(memory, t, 1, {4.25f}, touched);
+  EXPECT_EQ(touched, (TouchedWords{t.address, t.address + 4}));
+  touched.clear();
+  sample(memory, t, 1, {4.5f}, touched);
+  EXPECT_EQ(touched, (TouchedWords{t.address + 4}));
+  touched.clear();
+  fetch(memory, t, 1, {9, 0, 0}, touched);
+  EXPECT_TRUE(touched.empty()) << "the border is no memory";
 }
 
 TEST_F(Sampling, FaultsSayWhy) {
   Texture t = texture<float>({0, 1, 2, 3}, {2, 2, 1}, 2, Texture::Format::floating);
-  EXPECT_THROW(sample(memory, t, 1, {0}), TextureFault);
-  EXPECT_THROW(fetch(memory, t, 3, {0, 0, 0}), TextureFault);
+  EXPECT_THROW(sample(memory, t, 1, {0}, touched), TextureFault);
+  EXPECT_THROW(fetch(memory, t, 3, {0, 0, 0}, touched), TextureFault);
   t.size[1] = 3;
-  EXPECT_THROW(fetch(memory, t, 2, {0, 2, 0}), TextureFault);
+  EXPECT_THROW(fetch(memory, t, 2, {0, 2, 0}, touched), TextureFault);
 }
 
 TEST_F(Sampling, SurfaceAddressesCountBytesInARow) {
@@ -150,10 +168,10 @@ TEST_F(Sampling, CubesHaveAFacePerDirection) {
   // Faces of one texel, their number.
   Texture t = texture<float>({0, 1, 2, 3, 4, 5}, {1, 1, 1}, 2, Texture::Format::floating);
   t.layers = 6;
-  EXPECT_THROW(sample_cube(memory, t, {1, 0, 0}, 0), TextureFault);
+  EXPECT_THROW(sample_cube(memory, t, {1, 0, 0}, 0, touched), TextureFault);
   t.cube = true;
   const auto face = [&](float x, float y, float z) {
-    return std::bit_cast<float>(sample_cube(memory, t, {x, y, z}, 0)[0]);
+    return std::bit_cast<float>(sample_cube(memory, t, {x, y, z}, 0, touched)[0]);
   };
   EXPECT_EQ(face(2, 1, -1), 0);
   EXPECT_EQ(face(-2, 1, 1), 1);

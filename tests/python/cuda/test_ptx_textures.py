@@ -25,7 +25,7 @@ def _wrapped(index, size, mode):
 
 
 def _sampled(texels, coordinates, mode, linear, normalized):
-    """Definition of texture fetching in the CUDA C++ Programming Guide."""
+    """Definition of texture fetching in the CUDA C++ Programming Guide: the value, and from where."""
     sizes = texels.shape[::-1]
     places = []
     for x, size in zip(coordinates, sizes, strict=True):
@@ -34,7 +34,7 @@ def _sampled(texels, coordinates, mode, linear, normalized):
         whole = int(np.floor(x))
         share = round((x - np.floor(x)) * 256) / 256 if linear else 0
         places.append([(whole, 1 - share), (whole + 1, share)] if linear else [(whole, 1)])
-    total = 0.0
+    total, touched = 0.0, set()
     for corner in itertools.product(*places):
         weight, indices = 1.0, []
         for (index, share), size in zip(corner, sizes, strict=True):
@@ -42,8 +42,26 @@ def _sampled(texels, coordinates, mode, linear, normalized):
             used = mode if normalized or mode in ("clamp", "border") else "clamp"
             indices.append(_wrapped(index, size, used))
         if weight and None not in indices:
-            total += weight * float(texels[tuple(reversed(indices))])
-    return total
+            place = tuple(reversed(indices))
+            touched.add(int(np.ravel_multi_index(place, texels.shape)))
+            total += weight * float(texels[place])
+    return total, touched
+
+
+def _accesses(trace, opcode):
+    """Return the sectors of each execution of an instruction that uses caches, in their order."""
+    table = trace.instructions
+    cached = table["space"] != "shared"
+    found = []
+    for block, (_, warps) in enumerate(trace.blocks()):
+        for warp in range(len(warps)):
+            columns = trace.warp(block, warp)
+            end = 0
+            for row, count in zip(columns["memory_static"], columns["memory_count"], strict=True):
+                end += count * cached[row]
+                if table["opcode"][row].startswith(opcode):
+                    found.append(columns["sector"][end - count : end].tolist())
+    return found
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
@@ -73,11 +91,17 @@ def test_textures(dimensions, mode):
             address_mode=mode,
             normalized_coordinates=normalized,
         )
-        module.kernel("k").launch(1, 64, device.array(used), out, texture)
-        expected = [
-            _sampled(texels, p[:dimensions], mode, linear, normalized) for p in used.tolist()
-        ]
+        trace = module.kernel("k").launch(1, 64, device.array(used), out, texture)
+        expected, touched = zip(
+            *(_sampled(texels, p[:dimensions], mode, linear, normalized) for p in used.tolist()),
+            strict=True,
+        )
         assert out.to_host() == pytest.approx(expected, rel=1e-6, abs=1e-7), (linear, normalized)
+        sectors = [
+            {(source.address + 4 * texel) // 32 for texels in lanes for texel in texels}
+            for lanes in (touched[:32], touched[32:])
+        ]
+        assert list(map(set, _accesses(trace, "tex"))) == sectors
 
 
 def test_texel_formats_and_fetch():
@@ -175,7 +199,12 @@ def test_surfaces(beyond):
         with pytest.raises(InputError, match="access outside the surface"):
             module.kernel("k").launch(1, 12, *arguments)
         return
-    module.kernel("k").launch(1, 12, *arguments)
+    trace = module.kernel("k").launch(1, 12, *arguments)
+    # Twelve threads, of which two are beyond the row of eight words at either end.
+    row_of = {
+        name: [(array.address + 32) // 32] for name, array in (("suld", source), ("sust", copy))
+    }
+    assert {name: _accesses(trace, name) for name in row_of} == {n: [s] for n, s in row_of.items()}
     row = values[1].tolist()
     ends = [row[0]] * 2, [row[-1]] * 2
     if beyond == "zero":
@@ -241,7 +270,9 @@ def test_layered_textures_and_surfaces(dimensions, linear):
     for layer in (0, 1, 2, 7, -1):
         module.kernel("k").launch(1, 32, held, out, texture, layer % 2**32)
         plane = texels[min(layer % 2**32, 2)]  # the index has no sign
-        sampled = [_sampled(plane, p[:dimensions], "clamp", linear, False) for p in points.tolist()]
+        sampled = [
+            _sampled(plane, p[:dimensions], "clamp", linear, False)[0] for p in points.tolist()
+        ]
         got = out.to_host()
         assert got[:, 0] == pytest.approx(sampled, rel=1e-6, abs=1e-7)
         place = tuple(points.astype(int)[:, :dimensions].T[::-1])

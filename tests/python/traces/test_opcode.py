@@ -83,12 +83,16 @@ def test_classes(opcode, op_class, space, kind):
     [
         ("LDG.E", "none"),
         ("LDG.E.SYS", "none"),  # what Volta calls every plain load
-        ("LDG.E.CONSTANT", "none"),
+        ("LDG.E.CONSTANT", "read_only"),
         ("LDG.E.STRONG.GPU", "bypass_l1"),
         ("LDG.E.STRONG.SYS", "bypass_l1"),
         ("LD.E.STRONG.CTA", "none"),
         ("LDGSTS.E.BYPASS.LTC128B.128", "bypass_l1"),
         ("LDG.E.EF.64", "evict_first"),
+        ("LDG.E.64.CONSTANT", "read_only"),
+        ("LDG.E.CI", "read_only"),
+        ("LDG.E.EF.CONSTANT", "evict_first"),
+        ("LDG.E.CONSTANT.STRONG.GPU", "bypass_l1"),
         ("STG.E.EL", "evict_last"),
     ],
 )

@@ -601,7 +601,8 @@ class PlainMemorySystem:
     def bypasses(self, instruction, line, l1):
         """Return whether a load goes past L1."""
         is_local = line * l1.per_line >= LOCAL
-        of_all = not (is_local or self.config["l1_caches_global"])
+        kept = self.config["l1_caches_global"] or instruction.cache_operator == "read_only"
+        of_all = not (is_local or kept)
         return instruction.cache_operator == "bypass_l1" or of_all
 
     def look_up(self, row, instruction, line, touched, l1, totals):

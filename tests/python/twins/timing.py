@@ -495,7 +495,7 @@ class PlainSm:
                 "load": load,
                 "row": row,
                 "kind": kind,
-                "bypass": operator == "bypass_l1",
+                "operator": operator,
                 "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
                 "lines": lines,
@@ -541,8 +541,9 @@ class PlainSm:
         if entry["kind"] in ("atomic", "reduction"):
             return False
         is_local = line * self.l1.per_line >= LOCAL
-        cached = is_local or self.config["memory"]["l1_caches_global"]
-        return entry["kind"] == "store" or (cached and not entry["bypass"])
+        keeps = self.config["memory"]["l1_caches_global"] or entry["operator"] == "read_only"
+        cached = (is_local or keeps) and entry["operator"] != "bypass_l1"
+        return entry["kind"] == "store" or cached
 
     def dispatch(self, now):
         entry = self.queue[0]

@@ -1,3 +1,5 @@
+#include "simt/texture.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -75,6 +77,8 @@ void surface(Emitter& e, Modifiers& modifiers, bool is_load) {
     access.values[i] = is_load ? e.out(*registers[i], width) : e.in(*registers[i], width);
     (is_load ? definitions : uses).push_back(access.values[i]);
   }
+  trace::make_texel_access(e.row(), is_load ? MemoryKind::load : MemoryKind::store,
+                           std::uint32_t{access.element_bytes} * access.elements);
   e.emit(is_load ? Action::surface_load : Action::surface_store, e.program().textures, access,
          definitions, uses);
 }
@@ -114,6 +118,7 @@ void tex(Emitter& e, Modifiers& modifiers) {
     access.values[i] = e.out(*targets[i], Type::b32);
     definitions.push_back(access.values[i]);
   }
+  trace::make_texel_access(e.row(), MemoryKind::load, simt::texel_word_bytes);
   e.emit(Action::texture, e.program().textures, access, definitions, uses);
 }
 
