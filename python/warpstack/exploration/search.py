@@ -21,16 +21,17 @@ from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
+from warpstack.hardware.profiler import profiled
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
-from warpstack.tables import PERFORMANCE, STACK
+from warpstack.tables import PERFORMANCE, STACK, TIME
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["search"]
 
 _MOST_BUDGET = 10_000_000
 #: What a result tells of a point; expressions may name these and the fields of `Gpu`.
-_RESULTS = (*PERFORMANCE, *STACK)
+_RESULTS = (*PERFORMANCE, *TIME, *STACK)
 #: Above the objective of any point that is allowed.
 _INFEASIBLE = 1e100
 #: Points of a generation for each field that varies, within the bounds below.
@@ -60,6 +61,7 @@ def search(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    profiler: str = "nsys",
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
 
@@ -77,9 +79,10 @@ def search(
         By field of `Gpu`: a list of choices, ``(low, high)``, or ``(low, high, "log")`` for equal
         ratios instead of equal differences. Fields of whole numbers take whole numbers only.
     objective
-        ``cycles``, ``ipc``, or an expression (`warpstack.expressions.Expression`) over fields of
-        `Gpu` and ``instructions``, ``cycles``, ``ipc``, ``cpi`` and its stack ``cpi_base`` to
-        ``cpi_queue``: ``cycles / clock_ghz`` is the time in nanoseconds.
+        ``cycles``, ``time_us``, ``ipc``, or an expression (`warpstack.expressions.Expression`) over
+        fields of `Gpu` and ``instructions``, ``cycles``, ``time_us``, ``launch_us``, ``ipc``,
+        ``cpi`` and its stack ``cpi_base`` to ``cpi_queue``: ``cycles / clock_ghz`` is the time in
+        nanoseconds without the launch.
     budget
         Different configurations to predict at most.
     constraint
@@ -93,7 +96,7 @@ def search(
         Seed of the search; the same arguments give the same result, with any number of workers.
     workers, cache
         As for `warpstack.sweep`.
-    selection, misses, merge_threshold, access_order, flush_l2
+    selection, misses, merge_threshold, access_order, flush_l2, profiler
         As for `warpstack.predict`.
 
     Returns
@@ -101,7 +104,8 @@ def search(
     DataFrame
         All configurations that were predicted, the best first and those that break a constraint or
         failed last: ``point`` (in the order of evaluation), a column per field of the space,
-        ``objective``, ``feasible``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, the stack, and
+        ``objective``, ``feasible``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, ``time_us``,
+        ``launch_us``, the stack, and
         ``error``. `DataFrame.attrs` holds ``method`` (``exhaustive`` or ``differential evolution``)
         and ``configurations``, the size of the space (infinite for a field without steps).
 
@@ -129,7 +133,7 @@ def search(
     texts = [constraint] if isinstance(constraint, str) else list(constraint)
     evaluation = _Evaluation(
         app_or_kernel,
-        as_gpu(gpu),
+        profiled(as_gpu(gpu), profiler),
         space,
         objective,
         texts,
@@ -144,6 +148,7 @@ def search(
             "merge_threshold": merge_threshold,
             "access_order": access_order,
             "flush_l2": flush_l2,
+            "profiler": profiler,
         },
     )
     if evaluation.configurations <= budget:

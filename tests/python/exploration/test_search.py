@@ -51,6 +51,24 @@ def test_ipc_is_maximised(kernel, pascal, everything):
     assert least.loc[0, "cycles"] == pytest.approx(everything["cycles"].max())
 
 
+def test_time_as_the_profiler_reports_it(kernel, pascal):
+    """A launch of 9 us: what is the least for events is so for Nsight Systems, 9 us later."""
+    gpu = pascal.replace(launch_us_events=9, launch_us_nsys=1)
+    space = {"clock_ghz": [1, 2], "num_sms": [14, 28]}
+    found = {
+        profiler: ws.search(kernel, gpu, space, "time_us", profiler=profiler)
+        for profiler in ("nsys", "events")
+    }
+    table = found["nsys"]
+    expected = table["cycles"] / table["clock_ghz"] / 1000 + 1
+    np.testing.assert_allclose(table["objective"], expected)
+    assert table["objective"].is_monotonic_increasing
+    np.testing.assert_allclose(found["events"]["objective"], table["objective"] + 8)
+    assert set(found["events"]["launch_us"]) == {9}
+    limited = ws.search(kernel, gpu, space, constraint=f"time_us <= {expected.iloc[1]!r}")
+    assert limited["feasible"].sum() == 2
+
+
 def test_constraints_over_results(kernel, pascal, everything):
     """What a prediction says can be constrained too; such points are listed last."""
     bound = float(everything["cycles"].median())
