@@ -65,7 +65,7 @@ def test_time_as_the_profiler_reports_it(kernel, pascal):
     assert table["objective"].is_monotonic_increasing
     np.testing.assert_allclose(found["events"]["objective"], table["objective"] + 8)
     assert set(found["events"]["launch_us"]) == {9}
-    limited = ws.search(kernel, gpu, space, constraint=f"time_us <= {expected.iloc[1]!r}")
+    limited = ws.search(kernel, gpu, space, constraint=f"time_us <= {float(expected.iloc[1])!r}")
     assert limited["feasible"].sum() == 2
 
 
