@@ -91,6 +91,7 @@ struct Operand {
   std::uint32_t index = 0;
   std::int64_t integer = 0;
   std::string name;
+  std::string selector;  ///< parts of a register that a video instruction takes: `b3210`, `h10`
   std::vector<Operand> elements;
   /// `p|q` destinations: the second predicate is the next operand of the instruction and this is
   /// set on the first.

@@ -12,6 +12,17 @@ namespace {
 constexpr int max_operand_depth = 4;  ///< `[t, {x, y}]` has two levels
 
 /// Number of a vector's element that `.x` or `.r` names.
+/// vadd4, vset2
+bool is_simd_video(std::string_view opcode) {
+  return opcode.starts_with('v') && (opcode.ends_with('2') || opcode.ends_with('4'));
+}
+
+/// b3210, h1
+bool is_selector(std::string_view word) {
+  return word.size() > 1 && (word[0] == 'b' || word[0] == 'h') &&
+         word.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 std::optional<std::uint8_t> component_named(std::string_view word) {
   if (word.size() != 1) return {};
   for (const std::string_view names : {"xyzw", "rgba"}) {
@@ -205,6 +216,11 @@ Operand Parser::parse_name() {
       Operand operand = new_operand(Operand::Kind::reg);
       operand.index = register_index(name.text, *symbol);
       if (lexer_.at(Token::Kind::directive)) {
+        if (symbol->vector == 1 && is_simd_video(function_.body.back().opcode) &&
+            is_selector(lexer_.token().text)) {
+          operand.selector = lexer_.take().text;
+          return operand;
+        }
         if (symbol->vector == 1) {
           lexer_.fail(name.line, quoted(name.text) + " is not a vector register, but ." +
                                      std::string(lexer_.token().text) + " of it is used");

@@ -101,6 +101,28 @@ def test_generic_atomics_say_whether_they_are_done(arch, operation, same):
     assert "ATOM" in opcodes
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "vadd4.s32.u32.s32.sat %r3.b20, %r0.b1476, %r1.b0033, %r2;",
+        "vsub2.u32.s32.u32.add %r3, %r0.h03, %r1.h21, %r2;",
+        "vavrg4.s32.s32.s32 %r3, %r0, %r1, %r2;",
+        "vset2.s32.u32.le %r3.h1, %r0, %r1.h10, %r2;",
+    ],
+)
+def test_video_instructions(instruction, same):
+    """What ptxas makes of them computes the same."""
+    body = (
+        at("%l0", "%a1", "%g", 12)
+        + "ld.global.u32 %r0, [%l0]; ld.global.u32 %r1, [%l0+4]; ld.global.u32 %r2, [%l0+8];"
+        + instruction
+        + OWN_WORD
+        + "st.global.u32 [%l30], %r3;"
+    )
+    values = np.random.default_rng(9).integers(0, 2**32, 3 * 64, dtype=np.uint32)
+    same("sm_80", body, np.zeros(64, np.uint32), values, block=64)
+
+
 @pytest.mark.parametrize("arch", ALL)
 def test_halved_products(arch, same):
     """FMUL.D2"""
