@@ -140,6 +140,6 @@ def _trace_program(arguments: argparse.Namespace) -> None:
     what = (
         f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
     )
-    say("note", f"{output}: {what}")
+    say("note", f"{output}: {what}" if traced.traced else f"{what}; {output} is not written")
     if traced.problem():
-        raise ws.InputError(f"{traced.problem()}; {output} has what was traced")
+        raise ws.InputError(f"{traced.problem(told=True)}; {output} has what was traced")

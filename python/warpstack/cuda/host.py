@@ -42,6 +42,8 @@ __all__ = ["Run", "trace_program"]
 _POLL_SECONDS = 0.05
 #: Seconds after which a launch that goes on is told of where there is no bar; then twice as many.
 _PATIENCE_SECONDS = 10.0
+#: What the error of an assertion in a kernel has in it.
+_ASSERTION = ": assertion `"
 #: Seconds that an interrupted program has to end by itself.
 _GRACE_SECONDS = 5.0
 
@@ -55,21 +57,36 @@ class Run:
     instructions: int  # warp instructions in the traces
     status: int  # of the program; negative: the signal that ended it
     errors: tuple[str, ...]  # what makes its results or traces incomplete
+    timeout_s: float | None = None  # after which it was ended, if it was
 
     def __post_init__(self) -> None:
         checked_fields(self)
 
-    def problem(self) -> str:
-        """Return what went wrong in one sentence; empty if nothing did."""
-        parts = []
-        if self.errors:
-            more = f" (and {len(self.errors) - 1} more errors)" if len(self.errors) > 1 else ""
-            parts.append(self.errors[0] + more)
+    @property
+    def expected(self) -> bool:
+        """Whether all that went wrong are assertions in kernels, and the program ended well all the same."""
+        return self.status == 0 and all(_ASSERTION in error for error in self.errors)
+
+    def problem(self, *, told: bool = False) -> str:
+        """Return what went wrong in one sentence; empty if nothing did, or the program expected it.
+
+        With `told`, errors are only counted: the program's standard error has them.
+        """
+        parts = [] if self.timeout_s is None else [f"the timeout of {self.timeout_s:g} s is over"]
+        if self.errors and not self.expected:
+            count = len(self.errors)
+            more = f" (and {count - 1} more errors)" if count > 1 else ""
+            above = "the error above" if count == 1 else f"the {count} errors above"
+            parts.append(above if told else self.errors[0] + more)
         if self.status < 0:
             parts.append(f"the program was ended by {_signal_name(-self.status)}")
         elif self.status > 0:
             parts.append(f"the program exited with status {self.status}")
         return "; ".join(parts)
+
+
+class _NothingTraced(Exception):
+    """No launch was traced to its end, as the program expected."""
 
 
 @checked
@@ -102,7 +119,8 @@ def trace_program(
         assemble (``nvcc -cudart shared -arch=sm_80``).
     output
         The folder to write, as `warpstack.save` does: it appears complete, when the program has
-        ended. What a failing program launched before it failed is kept.
+        ended. What a failing program launched before it failed is kept. A program that only launches
+        what is to fail, and ends well, leaves none.
     gpu
         What the program sees when it asks for its device: number of SMs, clock, sizes.
     kernel
@@ -176,6 +194,7 @@ def trace_program(
     name = Path(words[0]).name
     end = None if timeout_s is None else time.monotonic() + timeout_s
     with (
+        contextlib.suppress(_NothingTraced),
         _stop_signals() as stop,
         parquet.writer(place, name, overwrite=overwrite) as folder,
         _spool() as spool,
@@ -211,17 +230,18 @@ def trace_program(
 
             timed_out = _follow(process, look, end, stop)
         launches, errors = _counted(spool)
-        if timed_out:
-            errors = (f"the timeout of {timeout_s:g} s is over", *errors)
         run = Run(
             launches=launches,
             traced=traced,
             instructions=instructions,
             status=process.returncode,
             errors=errors,
+            timeout_s=timeout_s if timed_out else None,
         )
         if traced == 0 and stop.signal is not None:
             raise KeyboardInterrupt
+        if traced == 0 and run.errors and run.expected:
+            raise _NothingTraced  # and nothing is written
         if traced == 0:
             raise InputError(_why_nothing(run, spool, words[0], kernel))
     if stop.signal is not None:

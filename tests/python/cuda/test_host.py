@@ -370,6 +370,31 @@ def test_fault(run, tmp_path):
     assert error in result.problem()
 
 
+def test_an_assertion_that_the_program_expects(build, tmp_path, capfd):
+    """The program decides whether all went well; what is not traced is told of."""
+    program = build("asserts", *PTX_ONLY)
+    result = host.trace_program([program], tmp_path / "out")
+    assert (result.launches, result.traced, result.status) == (2, 1, 0)
+    assert result.expected
+    assert not result.problem()
+    assert [kernel.short_name for kernel in ws.load(tmp_path / "out")] == ["numbers"]
+    (error,) = result.errors
+    assert "assertion `threadIdx.x < most` failed" in error
+    out, err = capfd.readouterr()
+    assert out == "cudaErrorAssert\n"
+    assert err.count(error) == 1
+    main(["trace", "--output", str(tmp_path / "none"), "--", program, "alone"])
+    err = capfd.readouterr().err
+    assert err.splitlines()[-1] == (
+        f"warpstack: note: 0 of 1 launches, 0 warp instructions; {tmp_path / 'none'} is not written"
+    )
+    assert not (tmp_path / "none").exists()
+    # Where it fails, an error that the program's standard error has is not told again.
+    run = cuda_host.Run(2, 1, 6, 3, (error,))
+    assert run.problem(told=True) == "the error above; the program exited with status 3"
+    assert run.problem() == f"{error}; the program exited with status 3"
+
+
 def test_mistakes_of_the_host(run):
     result, _, out, err = run("mistakes")
     assert out == [
