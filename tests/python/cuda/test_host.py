@@ -390,7 +390,7 @@ def test_an_assertion_that_the_program_expects(build, tmp_path, capfd):
     )
     assert not (tmp_path / "none").exists()
     # Where it fails, an error that the program's standard error has is not told again.
-    run = cuda_host.Run(2, 1, 6, 3, (error,))
+    run = host.Run(launches=2, traced=1, instructions=6, status=3, errors=(error,))
     assert run.problem(told=True) == "the error above; the program exited with status 3"
     assert run.problem() == f"{error}; the program exited with status 3"
 
