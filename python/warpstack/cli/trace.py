@@ -40,12 +40,16 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "code) in it, and its arguments",
     )
     parser.add_argument(
+        "--kernels",
         "--kernel",
+        dest="kernel",
         metavar="REGEX",
         help="trace only kernels whose name matches (as grep -E does); the others run untraced",
     )
     parser.add_argument(
+        "--max-launches",
         "--limit-launches",
+        dest="limit_launches",
         type=int,
         metavar="N",
         help="trace the first N launches (that match); later ones run untraced",
@@ -53,7 +57,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stop-at-limit",
         action="store_true",
-        help="end the program once the launches of --limit-launches are traced",
+        help="end the program once the launches of --max-launches are traced",
     )
     parser.add_argument(
         "--timeout",
