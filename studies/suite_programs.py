@@ -246,11 +246,11 @@ def pannotia(suites: Path) -> Iterator[Program]:
     graph = suites / "pannotia" / "dataset" / "floydwarshall" / "256_16384.gr"
     parser = ["../graph_parser/parse.cpp", "../graph_parser/util.cpp"]
     programs = {
-        "bc": ("bc", ["BC.cu", *parser], []),
+        "bc": ("bc", ["BC.cu", parser[1]], []),
         "color_max": ("color", ["coloring_max.cu", *parser], ["0"]),
         "color_maxmin": ("color", ["coloring_maxmin.cu", *parser], ["0"]),
-        "fw": ("fw", ["Floyd-Warshall.cu", "parse.cpp"], []),
-        "fw_block": ("fw", ["Floyd-Warshall-Block.cu", "parse.cpp"], []),
+        "fw": ("fw", ["Floyd-Warshall.cu", "parse.cpp", parser[1]], []),
+        "fw_block": ("fw", ["Floyd-Warshall-Block.cu", "parse.cpp", parser[1]], []),
         "mis": ("mis", ["mis.cu", *parser], ["0"]),
         "pagerank": ("pagerank", ["pagerank.cu", *parser], ["0"]),
         "pagerank_spmv": ("pagerank", ["pagerank_spmv.cu", *parser], ["0"]),
