@@ -451,8 +451,8 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
                    std::to_string(std::popcount(access.mask)) + " lanes touch exactly the " +
                    std::to_string(access.count) +
                    (instruction.uses_caches() ? " sectors" : " wavefronts") +
-                   " of this access; misaligned stores may be like this, and windows that begin "
-                   "inside a sector");
+                   " of this access; misaligned stores, filtered reads of textures, and windows that "
+                   "begin inside a sector may be like this");
 }
 
 }  // namespace warpstack::trace
