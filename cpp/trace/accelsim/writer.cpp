@@ -447,12 +447,12 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
   std::string where = "thread block " + std::to_string(access.block) + ", warp " +
                       std::to_string(access.warp_number) + ", PC 0x";
   append_hex(where, instruction.pc, 4);
-  throw InputError(where + ", " + instruction.opcode + ": no addresses of " +
-                   std::to_string(std::popcount(access.mask)) + " lanes touch exactly the " +
-                   std::to_string(access.count) +
-                   (instruction.uses_caches() ? " sectors" : " wavefronts") +
-                   " of this access; misaligned stores, filtered reads of textures, and windows that "
-                   "begin inside a sector may be like this");
+  throw InputError(
+      where + ", " + instruction.opcode + ": no addresses of " +
+      std::to_string(std::popcount(access.mask)) + " lanes touch exactly the " +
+      std::to_string(access.count) + (instruction.uses_caches() ? " sectors" : " wavefronts") +
+      " of this access; misaligned stores, filtered reads of textures, and windows that "
+      "begin inside a sector may be like this");
 }
 
 }  // namespace warpstack::trace
