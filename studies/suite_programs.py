@@ -101,9 +101,9 @@ def cuda_samples(suites: Path) -> Iterator[Program]:
 
 
 def hecbench(suites: Path) -> Iterator[Program]:
-    """Yield every eighth program of https://github.com/zjin-lcf/HeCBench."""
+    """Yield every sixteenth program of https://github.com/zjin-lcf/HeCBench."""
     root = suites / "HeCBench" / "src"
-    for folder in sorted(root.glob("*-cuda"), key=lambda path: path.name.lower())[::8]:
+    for folder in sorted(root.glob("*-cuda"), key=lambda path: path.name.lower())[::16]:
         makefile = folder / "Makefile"
         if not makefile.exists():
             continue
@@ -127,10 +127,14 @@ def hecbench(suites: Path) -> Iterator[Program]:
 
 
 def polybench(suites: Path) -> Iterator[Program]:
-    """Yield the CUDA programs of https://github.com/sgrauerg/polybenchGpu, with the smallest inputs."""
+    """Yield the CUDA programs of https://github.com/sgrauerg/polybenchGpu, with inputs of 128 x 128 values."""
     root = suites / "polybenchGpu"
     for source in sorted((root / "CUDA").glob("*/*.cu")):
-        flags = ["-DMINI_DATASET", "-DPOLYBENCH_TIME", "-DRUN_ON_CPU", "-I", "../../common"]
+        # The smallest inputs of the suite have 2048 x 2048 values.
+        sizes = [f"-D{name}=128" for name in ("N", "M", "NI", "NJ", "NK", "NL", "NM", "NX", "NY")]
+        sizes += [f"-D{name}=64" for name in ("NP", "NQ", "NR")]
+        sizes += [f"-D{name}=10" for name in ("TMAX", "TSTEPS")]
+        flags = [*sizes, "-DPOLYBENCH_TIME", "-DRUN_ON_CPU", "-I", "../../common"]
         command = [*NVCC, *OLD_NAMES, *flags, "-o", "program", source.name]
         folder = str(source.parent.relative_to(root))
         wanted = r"Threshold of [\d.]+ Percent: 0\b"
