@@ -127,7 +127,7 @@ def hecbench(suites: Path) -> Iterator[Program]:
 
 
 def polybench(suites: Path) -> Iterator[Program]:
-    """Yield the CUDA programs of https://github.com/sgrauerg/polybenchGpu, with inputs of 128 x 128 values."""
+    """Yield CUDA of https://github.com/sgrauerg/polybenchGpu, with inputs of 128 x 128 values."""
     root = suites / "polybenchGpu"
     for source in sorted((root / "CUDA").glob("*/*.cu")):
         # The smallest inputs of the suite have 2048 x 2048 values.
