@@ -191,6 +191,7 @@ trace::KernelHeader header_from_dict(const py::dict& fields) {
   trace::KernelHeader header;
   header.name = fields["name"].cast<std::string>();
   header.launch_id = fields["launch_id"].cast<std::uint64_t>();
+  if (fields.contains("parent")) header.parent = fields["parent"].cast<std::uint64_t>();
   header.grid = fields["grid"].cast<trace::Dim3>();
   header.block = fields["block"].cast<trace::Dim3>();
   header.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
@@ -207,6 +208,7 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   py::dict fields;
   fields["name"] = header.name;
   fields["launch_id"] = header.launch_id;
+  fields["parent"] = header.parent;
   fields["grid"] = header.grid;
   fields["block"] = header.block;
   fields["shared_memory_bytes"] = header.shared_memory_bytes;

@@ -206,8 +206,15 @@ void check_device(int device) {
   require(device == 0, "there is one device, number 0", Error::invalid_device);
 }
 
-/// Limits by number of cudaLimit, with CUDA's usual values; the simulator has no such limits.
-std::array<std::size_t, 8> limits{1024, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0};
+std::size_t& limit_of(Runtime& runtime, int limit) {
+  constexpr int synchronization_depth = 3;
+  require(limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size(), "no such limit");
+  require(limit != synchronization_depth || runtime.description().capability < 90,
+          "cudaLimitDevRuntimeSyncDepth is one of devices below compute capability 9.0 (--gpu "
+          "chooses the device)",
+          Error::unsupported_limit);
+  return runtime.limits[static_cast<std::size_t>(limit)];
+}
 
 }  // namespace
 
@@ -316,18 +323,14 @@ CUDART_EXPORT Error cudaDeviceReset() {
 CUDART_ALIAS(cudaThreadExit, cudaDeviceReset);
 
 CUDART_EXPORT Error cudaDeviceSetLimit(int limit, std::size_t value) {
-  return call(__func__, [&](Runtime&) {
-    require(limit >= 0 && static_cast<std::size_t>(limit) < limits.size(), "no such limit");
-    limits[static_cast<std::size_t>(limit)] = value;
-  });
+  return call(__func__, [&](Runtime& runtime) { limit_of(runtime, limit) = value; });
 }
 CUDART_ALIAS(cudaThreadSetLimit, cudaDeviceSetLimit);
 
 CUDART_EXPORT Error cudaDeviceGetLimit(std::size_t* value, int limit) {
-  return call(__func__, [&](Runtime&) {
-    require(value != nullptr && limit >= 0 && static_cast<std::size_t>(limit) < limits.size(),
-            "no such limit");
-    *value = limits[static_cast<std::size_t>(limit)];
+  return call(__func__, [&](Runtime& runtime) {
+    require(value != nullptr, "nowhere to put the limit");
+    *value = limit_of(runtime, limit);
   });
 }
 CUDART_ALIAS(cudaThreadGetLimit, cudaDeviceGetLimit);

@@ -20,6 +20,8 @@ constexpr std::uint16_t container_version = 1;
 constexpr std::size_t min_entry_header_bytes = 64;
 constexpr std::uint64_t flag_lz4 = 0x2000;
 constexpr std::uint64_t flag_zstd = 0x8000;
+/// What the PTX of libcudadevrt, and no other, calls of the driver.
+constexpr std::string_view device_runtime_import = "cnpGetParameterBuffer";
 /// A damaged size must not take all memory. Text does not shrink by more than this.
 constexpr std::uint64_t max_ratio = 4096;
 
@@ -79,6 +81,41 @@ struct HashByte {
   std::size_t operator()(std::byte byte) const { return std::to_integer<std::size_t>(byte); }
 };
 
+/// The name of the source file in an entry's header; empty without one.
+std::string_view name_in(std::span<const std::byte> header) {
+  const auto offset = field<std::uint32_t>(header, 32);
+  const auto bytes = field<std::uint32_t>(header, 36);
+  if (offset < min_entry_header_bytes || offset > header.size() || bytes > header.size() - offset) {
+    return {};
+  }
+  const std::string_view name(reinterpret_cast<const char*>(header.data()) + offset, bytes);
+  return name.substr(0, name.find_last_not_of(std::string_view(" \0", 2)) + 1);
+}
+
+/// Of several PTX images the one that a GPU of compute capability `max_target` would choose.
+const FatBinaryEntry* choose_ptx(const std::vector<FatBinaryEntry>& entries,
+                                 std::uint32_t max_target) {
+  const FatBinaryEntry* best = nullptr;
+  // Targets that fit come first, the higher the better; of the others the lowest.
+  const auto order = [max_target](const FatBinaryEntry& e) {
+    return e.target <= max_target ? std::int64_t{e.target} : -std::int64_t{e.target};
+  };
+  for (const FatBinaryEntry& entry : entries) {
+    if (entry.kind != FatBinaryEntry::Kind::ptx) continue;
+    if (best == nullptr || order(entry) > order(*best)) best = &entry;
+  }
+  return best;
+}
+
+/// The targets of the machine code.
+std::set<std::uint32_t> machine_code_in(const std::vector<FatBinaryEntry>& entries) {
+  std::set<std::uint32_t> targets;
+  for (const FatBinaryEntry& entry : entries) {
+    if (entry.kind == FatBinaryEntry::Kind::machine_code) targets.insert(entry.target);
+  }
+  return targets;
+}
+
 std::string unpack_zstd(std::span<const std::byte> packed, std::uint64_t bytes) {
   std::string text(bytes, '\0');
   const std::size_t size =
@@ -134,6 +171,7 @@ std::vector<FatBinaryEntry> fat_binary_entries(std::span<const std::byte> contai
       if (packed_bytes > padded_bytes) damaged("an image is longer than its place");
       entry.payload = entry.payload.first(packed_bytes);
     }
+    entry.name = name_in(rest.first(header_bytes));
     entries.push_back(entry);
     rest = rest.subspan(header_bytes + padded_bytes);
   }
@@ -220,25 +258,39 @@ std::vector<std::span<const std::byte>> fat_binaries_in(std::span<const std::byt
 
 std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target) {
   const std::vector<FatBinaryEntry> entries = fat_binary_entries(container);
-  const FatBinaryEntry* best = nullptr;
-  std::set<std::uint32_t> machine_code;
-  for (const FatBinaryEntry& entry : entries) {
-    if (entry.kind == FatBinaryEntry::Kind::machine_code) machine_code.insert(entry.target);
-    if (entry.kind != FatBinaryEntry::Kind::ptx) continue;
-    // Targets that fit come first, the higher the better; of the others the lowest.
-    const auto order = [max_target](const FatBinaryEntry& e) {
-      return e.target <= max_target ? std::int64_t{e.target} : -std::int64_t{e.target};
-    };
-    if (best == nullptr || order(entry) > order(*best)) best = &entry;
-  }
+  const FatBinaryEntry* best = choose_ptx(entries, max_target);
   if (best == nullptr) {
-    throw InputError(
-        "the program has no PTX" + listed(" but machine code for sm_", machine_code) +
-        "; run that (--machine-code), or build the program with nvcc -gencode "
-        "arch=compute_75,code=compute_75 (and -cudart shared), without -rdc=true, whose "
-        "PTX nobody has linked");
+    throw InputError("the program has no PTX" +
+                     listed(" but machine code for sm_", machine_code_in(entries)) +
+                     "; run that (--machine-code), or build the program with nvcc -gencode "
+                     "arch=compute_75,code=compute_75 (and -cudart shared)");
   }
   return unpack(*best);
+}
+
+std::vector<PtxImage> relocatable_ptx(std::span<const std::span<const std::byte>> containers,
+                                      std::uint32_t max_target) {
+  std::vector<PtxImage> images;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const std::vector<FatBinaryEntry> entries = fat_binary_entries(containers[i]);
+    const FatBinaryEntry* best = choose_ptx(entries, max_target);
+    const bool is_named = !entries.empty() && !entries.front().name.empty();
+    std::string name =
+        is_named ? std::string(entries.front().name) : "object " + std::to_string(i + 1);
+    if (best == nullptr) {
+      throw InputError(name + ", a part of the program's relocatable device code, has no PTX" +
+                       listed(" but machine code for sm_", machine_code_in(entries)) +
+                       "; build all parts with PTX, which warpstack links: nvcc -rdc=true "
+                       "-arch=sm_75 (and -cudart shared, without -dlto); or run the machine code "
+                       "(--machine-code) of kernels that neither launch kernels nor call functions "
+                       "that are not inlined");
+    }
+    std::string text = unpack(*best);
+    if (text.find(device_runtime_import) == std::string::npos)
+      images.push_back({std::move(name), std::move(text)});
+  }
+  if (images.empty()) throw InputError("the program has no device code of its own");
+  return images;
 }
 
 FatBinaryImage image_for(std::span<const std::byte> container, std::uint32_t target) {

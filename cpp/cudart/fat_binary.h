@@ -22,6 +22,7 @@ struct FatBinaryEntry {
   std::uint32_t target = 0;              ///< 75 for sm_75 and compute_75
   std::span<const std::byte> payload;    ///< as stored, in the container
   std::uint64_t uncompressed_bytes = 0;  ///< 0 without compression
+  std::string_view name;                 ///< of the source file, where nvcc notes it
 };
 
 /// Size of a container in bytes, from its header. Throws InputError when it is not a container.
@@ -41,6 +42,18 @@ std::vector<std::span<const std::byte>> fat_binaries_in(std::span<const std::byt
 /// of the lowest beyond it, as a GPU of that compute capability would choose. Throws InputError,
 /// with the remedy, when the container has no PTX.
 std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target);
+
+/// PTX of one source file.
+struct PtxImage {
+  std::string name;  ///< "a.cu", or "object 1" where the container does not say it
+  std::string text;
+};
+
+/// The PTX of the objects that nvcc has linked to a program with relocatable device code, one
+/// container each, for ptx::link(). NVIDIA's device runtime (libcudadevrt) is left out, for it
+/// calls the driver. Throws InputError, with the remedy, when an object has no PTX.
+std::vector<PtxImage> relocatable_ptx(std::span<const std::span<const std::byte>> containers,
+                                      std::uint32_t max_target);
 
 /// An image, unpacked.
 struct FatBinaryImage {

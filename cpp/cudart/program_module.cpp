@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "ptx/linker.h"
 #include "ptx/loaded_module.h"
 #include "sass/loaded_module.h"
 
@@ -25,6 +26,10 @@ class PtxModule final : public ProgramModule {
       result.push_back({slot.offset, slot.bytes});
     }
     return result;
+  }
+  [[nodiscard]] std::string kernel_at(std::uint64_t address) const override {
+    const ptx::Function* const kernel = loaded_.kernel_at(address);
+    return kernel == nullptr ? std::string() : kernel->name;
   }
   [[nodiscard]] Variable variable(std::string_view name) const override {
     const ptx::LoadedModule::Symbol symbol = loaded_.symbol(name);
@@ -63,6 +68,7 @@ class MachineModule final : public ProgramModule {
     }
     return result;
   }
+  [[nodiscard]] std::string kernel_at(std::uint64_t) const override { return {}; }
   [[nodiscard]] Variable variable(std::string_view name) const override {
     const sass::LoadedModule::Location location = loaded_.symbol(name);
     return {location.address, location.bytes};
@@ -83,10 +89,12 @@ class MachineModule final : public ProgramModule {
 
 }  // namespace
 
-std::unique_ptr<ProgramModule> load_ptx(std::string_view text, const std::string& name,
-                                        simt::Device& device) {
-  return std::make_unique<PtxModule>(std::make_shared<const ptx::Module>(ptx::parse(text, name)),
-                                     device);
+std::unique_ptr<ProgramModule> load_ptx(const std::vector<PtxImage>& images,
+                                        const std::string& name, simt::Device& device) {
+  std::vector<ptx::Module> modules;
+  for (const PtxImage& image : images) modules.push_back(ptx::parse(image.text, image.name));
+  return std::make_unique<PtxModule>(
+      std::make_shared<const ptx::Module>(ptx::link(std::move(modules), name)), device);
 }
 
 std::unique_ptr<ProgramModule> load_machine_code(std::string_view listing, const std::string& name,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cudart/fat_binary.h"
 #include "simt/device.h"
 #include "simt/launch.h"
 
@@ -36,6 +37,8 @@ class ProgramModule {
   virtual const simt::KernelProgram& program(std::string_view kernel) = 0;
   /// The arguments of a kernel, in order. Throws InputError when there is no such kernel.
   [[nodiscard]] virtual std::vector<Argument> arguments(std::string_view kernel) const = 0;
+  /// The kernel whose address in device code is this; empty: none.
+  [[nodiscard]] virtual std::string kernel_at(std::uint64_t address) const = 0;
   /// Throws InputError when there is no such variable.
   [[nodiscard]] virtual Variable variable(std::string_view name) const = 0;
   /// Binds a texture reference. Throws InputError for other variables, and for machine code.
@@ -45,9 +48,10 @@ class ProgramModule {
                                     const simt::LaunchOptions& options) = 0;
 };
 
-/// Reads PTX and loads it. Throws InputError as ptx::parse and ptx::LoadedModule do.
-std::unique_ptr<ProgramModule> load_ptx(std::string_view text, const std::string& name,
-                                        simt::Device& device);
+/// Reads PTX, links it and loads it. Throws InputError as ptx::parse, ptx::link and
+/// ptx::LoadedModule do.
+std::unique_ptr<ProgramModule> load_ptx(const std::vector<PtxImage>& images,
+                                        const std::string& name, simt::Device& device);
 /// Reads a listing of machine code and loads it. Throws InputError as sass::parse and
 /// sass::LoadedModule do.
 std::unique_ptr<ProgramModule> load_machine_code(std::string_view listing, const std::string& name,

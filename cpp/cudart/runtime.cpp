@@ -6,11 +6,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "common/text.h"
+#include "cudart/device_runtime.h"
 #include "cudart/fat_binary.h"
 #include "cudart/graph.h"
 #include "cudart/host_memory.h"
+#include "cudart/memory_operations.h"
 #include "cudart/memory_pool.h"
 #include "memory/occupancy.h"
 
@@ -18,6 +21,8 @@ namespace warpstack::cudart {
 namespace {
 
 constexpr int wrapper_magic = 0x466243b1;
+/// The version of wrappers of what nvlink has linked.
+constexpr int linked_wrapper = 2;
 /// Rows of arrays begin at multiples of this.
 constexpr std::uint64_t array_row_alignment = 128;
 
@@ -106,6 +111,11 @@ FatModule* Runtime::add_module(const FatBinaryWrapper* wrapper) {
     module->failure = "the program registers a fat binary of an unknown kind";
   } else {
     module->container = wrapper->container;
+    // The array of the objects ends in a null pointer.
+    const auto* object = static_cast<const std::byte* const*>(wrapper->file_or_prelinked);
+    if (wrapper->version == linked_wrapper && object != nullptr) {
+      for (; *object != nullptr; ++object) module->objects.push_back(*object);
+    }
   }
   return modules_.insert(std::move(module)).first->get();
 }
@@ -115,15 +125,29 @@ void Runtime::remove_module(FatModule* module) {
   std::erase_if(kernels_, of_module);
   std::erase_if(variables_, of_module);
   std::erase_if(texture_references, of_module);
+  std::erase_if(inner_kernels_, of_module);
   std::erase_if(modules_, [module](const auto& entry) { return entry.get() == module; });
 }
 
 std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
-  const std::span<const std::byte, fat_binary_header_bytes> header(module.container,
-                                                                   fat_binary_header_bytes);
-  const std::span<const std::byte> container(module.container, fat_binary_bytes(header));
+  const auto whole = [](const std::byte* container) {
+    const std::span<const std::byte, fat_binary_header_bytes> header(container,
+                                                                     fat_binary_header_bytes);
+    return std::span(container, fat_binary_bytes(header));
+  };
+  const std::span<const std::byte> container = whole(module.container);
+  if (!machine_code_ && module.objects.empty()) {
+    const std::string text = best_ptx(container, DeviceDescription::newest_target);
+    return load_ptx({{module.name, text}}, module.name, device());
+  }
   if (!machine_code_) {
-    return load_ptx(best_ptx(container, DeviceDescription::newest_target), module.name, device());
+    std::vector<std::span<const std::byte>> objects;
+    for (const std::byte* object : module.objects) objects.push_back(whole(object));
+    auto images = relocatable_ptx(objects, DeviceDescription::newest_target);
+    for (PtxImage& image : images) {
+      image.name = std::string(program_invocation_short_name) + " (PTX of " + image.name + ")";
+    }
+    return load_ptx(images, module.name, device());
   }
   return load_machine_code(spool_.listing(image_for(container, *machine_code_), module.name),
                            module.name, device());
@@ -168,6 +192,18 @@ KernelEntry& Runtime::kernel(const void* stub) {
     throw Failure(Error::invalid_device_function, "the program has registered no such kernel");
   }
   return found->second;
+}
+
+KernelEntry& Runtime::kernel_at(FatModule& module, std::uint64_t address) {
+  const std::string name = load(module).kernel_at(address);
+  if (name.empty()) {
+    throw Failure(Error::invalid_device_function,
+                  "there is no kernel at the address " + hexadecimal(address) + " of device code");
+  }
+  for (auto& [stub, entry] : kernels_) {
+    if (entry.module == &module && entry.name == name) return entry;
+  }
+  return inner_kernels_.try_emplace({&module, name}, KernelEntry{&module, name}).first->second;
 }
 
 VariableEntry& Runtime::variable(const void* shadow) {
@@ -324,6 +360,14 @@ Array& Runtime::array(const Array* handle) {
   return *found->second;
 }
 
+std::uint64_t Runtime::text_on_device(const std::string& text) {
+  const auto found = device_texts_.find(text);
+  if (found != device_texts_.end()) return found->second;
+  const std::uint64_t address = allocate(text.size() + 1);
+  memory().write(address, text.c_str(), text.size() + 1);
+  return device_texts_[text] = address;
+}
+
 void Runtime::remove_array(Array* handle) {
   memory().free(array(handle).address);
   arrays_.erase(handle);
@@ -439,15 +483,42 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
 }
 
 void Runtime::run(const Launch& launch) {
-  const Call& call = launch.call;
-  KernelEntry& entry = kernel(launch.stub);
-  ProgramModule& module = load(*entry.module);
-  const Spool::Ticket ticket = spool_.next_launch(entry.name);
+  std::vector<DeviceWork> waiting;  // the last comes next
+  const auto add = [&waiting](std::vector<DeviceWork> work) {
+    std::move(work.rbegin(), work.rend(), std::back_inserter(waiting));
+  };
+  add(execute(kernel(launch.stub), launch.call, launch.parameters, 0, 0));
+  while (!waiting.empty()) {
+    const DeviceWork next = std::move(waiting.back());
+    waiting.pop_back();
+    add(perform(next));
+  }
+}
+
+std::vector<DeviceWork> Runtime::perform(const DeviceWork& work) {
+  if (const auto* kernel = std::get_if<DeviceWork::Kernel>(&work.what)) {
+    return execute(*kernel->entry, kernel->call, kernel->parameters, kernel->parent, kernel->depth);
+  }
+  try {
+    if (const auto* copy = std::get_if<DeviceWork::Copy>(&work.what)) {
+      copy_2d(*this, pointer_to(copy->target), copy->target_pitch, pointer_to(copy->source),
+              copy->source_pitch, copy->width, copy->height, MemcpyKind::device_to_device);
+    } else if (const auto* fill = std::get_if<DeviceWork::Fill>(&work.what)) {
+      set_2d(*this, pointer_to(fill->target), fill->pitch, fill->value, fill->width, fill->height);
+    }
+  } catch (const std::runtime_error& error) {
+    sticky_ = Error::illegal_address;
+    throw Failure(sticky_, std::string("a copy or fill of a kernel: ") + error.what(), true);
+  }
+  pass_time(call_time);
+  return {};
+}
+
+simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   simt::LaunchOptions options;
   options.grid = {call.grid.x, call.grid.y, call.grid.z};
   options.block = {call.block.x, call.block.y, call.block.z};
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
-  options.trace = ticket.traced;
   options.cooperative = call.cooperative;
   const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
   options.resident_blocks =
@@ -463,10 +534,23 @@ void Runtime::run(const Launch& launch) {
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }
-  options.launch_id = ticket.launch;
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
   options.note = [](const simt::Note& found) { say("note", found.text()); };
+  return options;
+}
+
+std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
+                                         const std::vector<std::byte>& parameters,
+                                         std::uint64_t parent, std::uint32_t depth) {
+  ProgramModule& module = load(*entry.module);
+  const Spool::Ticket ticket = spool_.next_launch(entry.name);
+  simt::LaunchOptions options = options_for(entry, call);
+  options.trace = ticket.traced;
+  options.launch_id = ticket.launch;
+  options.parent = parent;
+  KernelRuntime kernel_runtime(*this, entry, call.stream, ticket.launch, depth);
+  options.runtime = &kernel_runtime;
   std::uint64_t done = 0;
   const auto show = [&](std::uint64_t blocks_done, std::uint64_t) {
     done = blocks_done;
@@ -477,11 +561,13 @@ void Runtime::run(const Launch& launch) {
   options.interrupt = [&] { show(done, 0); };  // within a long block, too
   simt::LaunchResult result;
   try {
-    result = module.launch(entry.name, launch.parameters, options);
+    result = module.launch(entry.name, parameters, options);
   } catch (const InputError& error) {
     spool_.end_progress();
     sticky_ = fault_code(error.what());
-    throw Failure(sticky_, error.what(), true);
+    const std::string launched =
+        parent == 0 ? "" : " (launched by the kernel of launch " + std::to_string(parent) + ")";
+    throw Failure(sticky_, error.what() + launched, true);
   }
   spool_.end_progress();
   pass_time(std::max(result.time, call_time));
@@ -496,6 +582,7 @@ void Runtime::run(const Launch& launch) {
     std::fflush(nullptr);
     std::_Exit(0);  // without what the program does at its end: it has not come to it
   }
+  return kernel_runtime.take();
 }
 
 // --- streams and events -------------------------------------------------------------------------
@@ -551,6 +638,8 @@ void Runtime::reset() {
   arrays_.clear();
   streams_.clear();
   events_.clear();
+  device_texts_.clear();
+  limits = usual_limits;
   device_.reset();
   sticky_ = Error::success;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -22,6 +23,7 @@
 
 namespace warpstack::cudart {
 
+struct DeviceWork;
 struct GraphState;
 class MemoryPools;
 struct Node;
@@ -61,6 +63,8 @@ struct Array {
 /// needed.
 struct FatModule {
   const std::byte* container = nullptr;
+  /// Of relocatable device code: the containers of the objects that `container` was linked of.
+  std::vector<const std::byte*> objects;
   std::string name;  ///< for messages
   std::unique_ptr<ProgramModule> loaded;
   std::string failure;    ///< why it cannot be loaded; empty: it can, or nobody has tried
@@ -110,6 +114,8 @@ class Runtime {
   /// Address and size of a device variable.
   ProgramModule::Variable symbol(const void* shadow);
   VariableEntry& variable(const void* shadow);
+  /// The kernel that has an address in device code. Throws Failure when there is none.
+  KernelEntry& kernel_at(FatModule& module, std::uint64_t address);
 
   // --- memory ---
   /// What cudaMalloc returns.
@@ -150,6 +156,7 @@ class Runtime {
     std::vector<std::byte> parameters;
   };
   Launch prepare(const void* stub, const Call& call, void** arguments);
+  /// Runs a kernel, and then what its threads have launched.
   void run(const Launch& launch);
   /// Runs the kernel, or makes it a node of the graph that the stream captures.
   void launch(const void* stub, const Call& call, void** arguments);
@@ -157,6 +164,8 @@ class Runtime {
   int blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes);
   /// The kernel made ready to run, or Failure. An error is reported once.
   const simt::KernelProgram& program(KernelEntry& kernel);
+  /// Throws Failure where a kernel cannot be launched so.
+  void check_launch(KernelEntry& kernel, const Call& call);
   /// What a fault left behind: every call returns it from then on, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 
@@ -191,6 +200,14 @@ class Runtime {
   [[nodiscard]] GraphState& graphs() { return *graphs_; }
   [[nodiscard]] MemoryPools& pools() { return *pools_; }
 
+  /// Address of a zero-terminated text in device memory, which stays there.
+  std::uint64_t text_on_device(const std::string& text);
+  /// By number of cudaLimit, with CUDA's usual values. Of them, the simulator knows the number of
+  /// launches of kernels that may wait.
+  static constexpr std::array<std::size_t, 8> usual_limits{1024, 1 << 20, 8 << 20, 2,
+                                                           2048, 128,     0,       0};
+  std::array<std::size_t, 8> limits = usual_limits;
+
   /// Textures of `texture<>` variables, by the address of the host variable.
   std::map<const void*, VariableEntry> texture_references;
 
@@ -206,7 +223,14 @@ class Runtime {
   [[nodiscard]] std::vector<std::byte> parameter_buffer(const ProgramModule& module,
                                                         const KernelEntry& kernel,
                                                         void** arguments);
-  void check_launch(KernelEntry& kernel, const Call& call);
+  /// Runs a kernel that launch `parent` (0: the host) has launched `depth` levels below the host's.
+  /// Returns what its threads have asked for.
+  std::vector<DeviceWork> execute(KernelEntry& entry, const Call& call,
+                                  const std::vector<std::byte>& parameters, std::uint64_t parent,
+                                  std::uint32_t depth);
+  /// The same for any work of a kernel.
+  std::vector<DeviceWork> perform(const DeviceWork& work);
+  simt::LaunchOptions options_for(KernelEntry& entry, const Call& call);
 
   std::recursive_mutex mutex_;
   DeviceDescription description_;
@@ -214,9 +238,12 @@ class Runtime {
   std::unique_ptr<simt::Device> device_;
   std::set<std::unique_ptr<FatModule>> modules_;
   std::unordered_map<const void*, KernelEntry> kernels_;
+  /// Kernels that only kernels launch, by their names.
+  std::map<std::pair<const FatModule*, std::string>, KernelEntry> inner_kernels_;
   std::unordered_map<const void*, VariableEntry> variables_;
   std::map<std::uint64_t, PointerAttributes::Kind> shared_allocations_;
   std::map<const Array*, std::unique_ptr<Array>> arrays_;
+  std::map<std::string, std::uint64_t> device_texts_;
   std::map<StreamHandle, Stream> streams_;
   std::map<EventHandle, Event> events_;
   std::unique_ptr<GraphState> graphs_;

@@ -27,10 +27,10 @@ void LoadedModule::place_variables() {
       continue;
     }
     if (variable.space != Space::global && variable.space != Space::constant) continue;
-    if (variable.is_extern) continue;  // an error when an instruction names it
+    if (variable.is_extern()) continue;  // an error when an instruction names it
     const auto fail = [&](const std::string& what) {
-      throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
-                       variable.name + ": " + what);
+      throw InputError(module_->file_of(variable) + ":" + std::to_string(variable.line) +
+                       ": variable " + variable.name + ": " + what);
     };
     if (variable.space == Space::constant) {
       constant_bytes =
@@ -65,12 +65,12 @@ void LoadedModule::set_addresses() {
       if (target != symbols_->addresses.end()) {
         value = target->second;
       } else if (const Function* function = module_->function(initial.symbol);
-                 function != nullptr && !function->is_entry) {
+                 function != nullptr) {
         value = function_address(*module_, *function);
       } else {
-        throw InputError(module_->file + ":" + std::to_string(variable.line) + ": variable " +
-                         variable.name + " holds the address of " + initial.symbol +
-                         ", which is not a global variable or function of the module");
+        throw InputError(module_->file_of(variable) + ":" + std::to_string(variable.line) +
+                         ": variable " + variable.name + " holds the address of " + initial.symbol +
+                         ", which is not a global variable, function or kernel of the module");
       }
       value = (value + static_cast<std::uint64_t>(initial.addend)) >> initial.byte_shift;
       device_.memory.write(symbols_->addresses.at(variable.name) + initial.offset, &value,
@@ -109,6 +109,13 @@ void LoadedModule::bind_texture(std::string_view name, std::uint64_t texture_obj
     throw InputError(module_->file + ": there is no texture reference " + std::string(name));
   }
   bound_textures_[found->second] = texture_object;
+}
+
+const Function* LoadedModule::kernel_at(std::uint64_t address) const {
+  for (const Function& function : module_->functions) {
+    if (function.is_entry && function_address(*module_, function) == address) return &function;
+  }
+  return nullptr;
 }
 
 std::vector<ParameterSlot> parameters_of(const Module& module, std::string_view kernel) {

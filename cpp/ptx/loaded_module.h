@@ -39,6 +39,8 @@ class LoadedModule {
     std::uint64_t bytes;
   };
   [[nodiscard]] Symbol symbol(std::string_view name) const;
+  /// The kernel whose address in the module's code is this; null: none.
+  [[nodiscard]] const Function* kernel_at(std::uint64_t address) const;
   /// Binds a `.texref` or `.surfref` variable. Throws InputError for others.
   void bind_texture(std::string_view name, std::uint64_t texture_object);
   /// What the texture references are bound to, by number; 0: nothing.

@@ -64,6 +64,15 @@ bool Instruction::has(std::string_view modifier) const {
   return std::ranges::find(modifiers, modifier) != modifiers.end();
 }
 
+bool same_signature(const Function& a, const Function& b) {
+  const auto same = [](const std::vector<Variable>& x, const std::vector<Variable>& y) {
+    return std::ranges::equal(x, y, [](const Variable& one, const Variable& other) {
+      return one.space == other.space && one.size == other.size;
+    });
+  };
+  return a.is_entry == b.is_entry && same(a.returns, b.returns) && same(a.parameters, b.parameters);
+}
+
 const Function* Module::function(std::string_view name) const { return named(functions, name); }
 
 const Variable* Module::variable(std::string_view name) const { return named(variables, name); }

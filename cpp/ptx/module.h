@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "simt/special_register.h"
@@ -29,6 +30,10 @@ std::string_view name_of(Space space);
 /// `none` for a word that names no state space of variables. The word comes without its dot.
 Space space_named(std::string_view word);
 
+/// Who sees a name of module scope (PTX ISA, Section 10.6). `local`: without a directive, this
+/// module alone.
+enum class Linkage : std::uint8_t { local, visible, weak, common, external };
+
 /// A part of a variable's initial value that is the address of another variable.
 struct AddressInitializer {
   std::uint32_t offset = 0;      ///< where in the variable
@@ -46,14 +51,17 @@ struct Variable {
   Type type = Type::none;       ///< of one element
   std::uint32_t alignment = 0;  ///< bytes, a power of two, at least the element's natural one
   std::uint64_t size = 0;       ///< bytes; 0 for an array without a size (`.extern .shared x[]`)
-  bool is_extern = false;
+  Linkage linkage = Linkage::local;
   bool is_array = false;
   /// For `.texref`, `.samplerref` and `.surfref` variables: that word; else empty.
   std::string opaque;
   /// Initial bytes; shorter than `size`: the rest is zero.
   std::vector<std::uint8_t> initial;
   std::vector<AddressInitializer> addresses;
-  std::uint32_t line = 0;  ///< in the PTX text
+  std::uint32_t line = 0;    ///< in the PTX text
+  std::uint32_t object = 0;  ///< see Module::objects
+
+  [[nodiscard]] bool is_extern() const { return linkage == Linkage::external; }
 };
 
 /// A virtual register of a function. Parameterised declarations (`%r<10>`) are expanded only for
@@ -138,6 +146,7 @@ struct Function {
   std::string name;
   bool is_entry = false;
   bool is_declaration = false;  ///< no body: `.extern`, or a forward declaration
+  Linkage linkage = Linkage::local;
   std::vector<Variable> returns;
   std::vector<Variable> parameters;
   std::vector<Register> registers;
@@ -150,15 +159,24 @@ struct Function {
   std::array<std::uint32_t, 3> max_threads{0, 0, 0};       ///< .maxntid; 0: not given
   std::array<std::uint32_t, 3> required_threads{0, 0, 0};  ///< .reqntid; 0: not given
   std::uint32_t line = 0;
+  std::uint32_t object = 0;  ///< see Module::objects
 };
 
-/// A parsed PTX file.
+/// Whether calls of one can be calls of the other: kind, spaces and sizes of results and
+/// parameters.
+bool same_signature(const Function& a, const Function& b);
+
+/// A parsed PTX file, or several that link() has made one.
 struct Module {
   std::uint32_t version = 0;  ///< 85 for 8.5
   std::string target;         ///< "sm_75"
   std::uint32_t address_size = 64;
   std::string file;                ///< name for messages
   std::vector<std::string> files;  ///< of `.file` directives; entry 0 is empty
+  /// Names of the linked files for messages; empty: `file` alone.
+  std::vector<std::string> objects;
+  /// What `.alias` directives call functions of this module: other modules may do so, too.
+  std::vector<std::pair<std::string, std::string>> aliases;
   std::vector<Variable> variables;
   std::vector<Function> functions;
 
@@ -166,6 +184,10 @@ struct Module {
   [[nodiscard]] const Variable* variable(std::string_view name) const;
   /// Kernels, in file order.
   [[nodiscard]] std::vector<std::string> kernels() const;
+  /// The file in which a function or variable stands, for messages.
+  [[nodiscard]] const std::string& file_of(const auto& item) const {
+    return objects.empty() ? file : objects[item.object];
+  }
 };
 
 /// Reads a PTX file: directives, declarations, and instructions in their syntactic form. What an

@@ -75,10 +75,66 @@ void BuiltIns::call(Warp& warp, const Step& step, const Call& call, std::uint32_
         }
         spaces_.forget_allocation();
         break;
+      case Call::BuiltIn::runtime:
+        give(lane, call_runtime(warp, step, call, lane));
+        break;
       case Call::BuiltIn::none:
         break;
     }
   }
+}
+
+std::uint64_t BuiltIns::call_runtime(Warp& warp, const Step& step, const Call& call,
+                                     std::uint32_t lane) {
+  class Caller final : public RuntimeCaller {
+   public:
+    Caller(BuiltIns& built_ins, Warp& warp, const Step& step, const Call& call, std::uint32_t lane)
+        : built_ins_(built_ins), warp_(warp), step_(step), call_(call), lane_(lane) {}
+
+    [[nodiscard]] std::uint64_t block() const override { return built_ins_.block_.number; }
+    [[nodiscard]] std::uint64_t thread() const override {
+      return std::uint64_t{warp_.number} * warp_size + lane_;
+    }
+    [[nodiscard]] std::span<const std::byte> argument(std::size_t i) const override {
+      if (i >= call_.arguments.size()) throw RuntimeFault("the call has too few arguments");
+      const Frame& frame = warp_.frames.back();
+      const Call::Piece& piece = call_.arguments[i];
+      return {warp_.file.data() + frame.base + frame.function->register_bytes +
+                  std::size_t{lane_} * frame.function->parameter_bytes + piece.offset,
+              piece.bytes};
+    }
+    std::byte* writable(std::uint64_t address, std::uint32_t bytes) override {
+      return built_ins_.spaces_.pointer(warp_, step_, AddressSpace::generic, lane_, address, bytes,
+                                        {.reads = false, .writes = true});
+    }
+    std::uint64_t allocate(std::uint64_t bytes) override {
+      const std::uint64_t address = built_ins_.memory_.allocate(bytes);
+      if (built_ins_.block_.races != nullptr) built_ins_.block_.races->forget(address, bytes);
+      return address;
+    }
+    void release(std::uint64_t address) override { built_ins_.memory_.free(address); }
+
+   private:
+    BuiltIns& built_ins_;
+    Warp& warp_;
+    const Step& step_;
+    const Call& call_;
+    std::uint32_t lane_;
+  };
+  if (execution_.options.runtime == nullptr) {
+    faults_.stop(warp, step, lane,
+                 "it calls the CUDA runtime, which only kernels of programs under warpstack trace "
+                 "have");
+  }
+  Caller caller(*this, warp, step, call, lane);
+  std::uint64_t result = 0;
+  try {
+    result = execution_.options.runtime->call(call.runtime_function, caller);
+  } catch (const RuntimeFault& fault) {
+    faults_.stop(warp, step, lane, fault.what());
+  }
+  spaces_.forget_allocation();
+  return result;
 }
 
 std::string BuiltIns::text_at(Warp& warp, const Step& step, std::uint32_t lane,

@@ -9,7 +9,8 @@
 
 namespace warpstack::simt {
 
-/// Functions of the device that the engine itself provides: printf, malloc, free, assert.
+/// Functions of the device that the engine itself provides: printf, malloc, free, assert; and the
+/// way to those of the CUDA runtime.
 class BuiltIns {
  public:
   BuiltIns(Execution& execution, Faults& faults, AddressSpaces& spaces)
@@ -22,6 +23,8 @@ class BuiltIns {
   void call(Warp& warp, const Step& step, const Call& call, std::uint32_t mask);
 
  private:
+  /// What a function of the CUDA runtime gives a lane.
+  std::uint64_t call_runtime(Warp& warp, const Step& step, const Call& call, std::uint32_t lane);
   /// Zero-terminated text at a generic address.
   std::string text_at(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address);
 

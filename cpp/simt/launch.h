@@ -47,7 +47,10 @@ struct LaunchOptions {
   /// What limits occupancy; 0: what the program's live registers need.
   std::uint64_t registers_per_thread = 0;
   std::uint64_t launch_id = 0;
+  std::uint64_t parent = 0;  ///< the launch whose kernel launched this one; 0: the host did
   std::uint64_t stream = 0;
+  /// Answers calls of the CUDA runtime; null: they are faults.
+  DeviceRuntime* runtime = nullptr;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;
   /// Called now and then with the blocks done and the blocks of the grid; may be empty.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "simt/device_runtime.h"
 #include "simt/lanes.h"
 #include "simt/matrix.h"
 #include "simt/special_register.h"
@@ -224,9 +225,10 @@ struct Convergence {
 /// A function call: which pieces of the caller's parameter area become the callee's.
 struct Call {
   std::uint32_t function = none;  ///< in KernelProgram::functions; none: indirect or built in
-  enum class BuiltIn : std::uint8_t { none, print, assert_fail, allocate, release };
+  enum class BuiltIn : std::uint8_t { none, print, assert_fail, allocate, release, runtime };
   BuiltIn built_in = BuiltIn::none;
-  std::uint32_t address = none;  ///< slot of an indirect call
+  RuntimeFunction runtime_function{};  ///< of BuiltIn::runtime
+  std::uint32_t address = none;        ///< slot of an indirect call
   struct Piece {
     std::uint32_t offset = 0;  ///< in the caller's area
     std::uint32_t bytes = 0;

@@ -17,6 +17,7 @@ trace::KernelHeader header_of(const Execution& execution) {
   header.registers_per_thread = options.registers_per_thread != 0 ? options.registers_per_thread
                                                                   : program.registers_per_thread;
   header.binary_version = program.binary_version;
+  header.parent = options.parent;
   header.stream = options.stream;
   header.shared_window = shared_window;
   header.local_window = local_window;

@@ -20,6 +20,7 @@ using Dim3 = std::array<std::uint64_t, 3>;
 struct KernelHeader {
   std::string name;  ///< as in the trace (mangled)
   std::uint64_t launch_id = 0;
+  std::uint64_t parent = 0;  ///< launch whose kernel launched this one; 0: the host did
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};
   std::uint64_t shared_memory_bytes = 0;  ///< static and dynamic, per thread block

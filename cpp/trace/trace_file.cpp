@@ -162,6 +162,7 @@ void write_header(Writer& file, const KernelHeader& header) {
   file.text(header.name);
   file.text(header.source);
   file.number(header.launch_id);
+  file.number(header.parent);
   for (const Dim3& extent : {header.grid, header.block}) {
     for (const std::uint64_t value : extent) file.number(value);
   }
@@ -177,6 +178,7 @@ KernelHeader read_header(Reader& file) {
   header.name = file.text();
   header.source = file.text();
   header.launch_id = file.number();
+  header.parent = file.number();
   for (Dim3* extent : {&header.grid, &header.block}) {
     for (std::uint64_t& value : *extent) value = file.number();
   }

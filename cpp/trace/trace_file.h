@@ -11,7 +11,7 @@ namespace warpstack::trace {
 
 /// Version of the format below. Files go from one process to another of the same installation and
 /// are not kept, so that only this version is read.
-inline constexpr std::uint64_t trace_file_version = 3;
+inline constexpr std::uint64_t trace_file_version = 4;
 
 /// Writes a kernel to a file, in one piece of columns per several thread blocks. The file appears
 /// complete or not at all. Throws InputError when it cannot be written.

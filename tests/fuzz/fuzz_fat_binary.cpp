@@ -1,5 +1,6 @@
 // The bytes of a fat binary, or of a file with some in it, are PTX text, images, or an InputError.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
     cudart::best_ptx(bytes, 90);
+  } catch (const InputError&) {
+  }
+  try {
+    cudart::relocatable_ptx(std::array{std::span(bytes), std::span(bytes)}, 90);
   } catch (const InputError&) {
   }
   try {

@@ -1,5 +1,5 @@
-// Any bytes are a module or an InputError, and every index in a module points to something. Its
-// kernels are made ready to run or refused.
+// Any bytes are a module or an InputError, and every index in a module points to something, also
+// when it is linked with itself. Its kernels are made ready to run or refused.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/error.h"
+#include "ptx/linker.h"
 #include "ptx/loaded_module.h"
 #include "ptx/module.h"
 #include "simt/device.h"
@@ -100,6 +101,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const Function& function : module.functions) check(function);
     for (const std::string& kernel : module.kernels()) require(module.function(kernel) != nullptr);
     lower_all(module);
+    const Module linked = link({module, module}, "fuzz");
+    for (const Variable& variable : linked.variables) check(variable);
+    for (const Function& function : linked.functions) check(function);
+    lower_all(linked);
   } catch (const warpstack::InputError&) {
   }
   return 0;

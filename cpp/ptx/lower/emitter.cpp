@@ -60,9 +60,9 @@ void Emitter::lower_instruction(std::uint32_t number) {
     opcode_->handler(*this, modifiers);
     modifiers.finish();
   } catch (const Unsupported& problem) {
-    throw InputError(module_.file + ":" + std::to_string(instruction_->line) + ": kernel " +
-                     program_.name + ": cannot simulate " + instruction_->full_opcode() + ": " +
-                     problem.reason);
+    throw InputError(module_.file_of(draft_.text) + ":" + std::to_string(instruction_->line) +
+                     ": kernel " + program_.name + ": cannot simulate " +
+                     instruction_->full_opcode() + ": " + problem.reason);
   }
   if (steps.size() == first) emit(Action::nothing, {}, {});
   steps[first].begins = true;

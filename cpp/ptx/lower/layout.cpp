@@ -136,7 +136,7 @@ ThreadNeeds needs_of_calls(KernelProgram& program) {
 
 void fail_local(const Module& module, const Function& function, std::uint32_t line,
                 const std::string& what) {
-  throw InputError(module.file + ":" + std::to_string(line) + ": " +
+  throw InputError(module.file_of(function) + ":" + std::to_string(line) + ": " +
                    (function.is_entry ? "kernel " : "function ") + function.name + ": " + what +
                    " bytes of local memory per thread, at most " + std::to_string(max_local_bytes) +
                    " are possible; keep large arrays in global memory");

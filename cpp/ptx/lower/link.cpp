@@ -40,7 +40,7 @@ std::vector<std::uint64_t> parameter_offsets(const Module& module, const Functio
     offsets.push_back(end);
     end += parameter.size;
     if (end > max_parameter_bytes) {
-      throw InputError(module.file + ":" + std::to_string(parameter.line) + ": kernel " +
+      throw InputError(module.file_of(kernel) + ":" + std::to_string(parameter.line) + ": kernel " +
                        kernel.name + ": its parameters up to " + parameter.name + " take " +
                        std::to_string(end) + " bytes, at most " +
                        std::to_string(max_parameter_bytes) +

@@ -71,9 +71,16 @@ std::uint64_t Variables::static_address(const std::string& name) const {
   if (const auto found = symbols_.addresses.find(name); found != symbols_.addresses.end()) {
     return found->second;
   }
+  if (const Function* kernel = module_.function(name); kernel != nullptr && kernel->is_entry) {
+    return function_address(module_, *kernel);  // to launch it
+  }
   if (const auto found = layout_.function_numbers.find(name);
       found != layout_.function_numbers.end()) {
     return function_address(module_, *layout_.functions[found->second]);
+  }
+  if (const Variable* variable = module_.variable(name);
+      variable != nullptr && variable->is_extern()) {
+    throw Unsupported{"no module of the program defines the .extern variable " + name};
   }
   throw Unsupported{"the address of " + name + " cannot be taken"};
 }

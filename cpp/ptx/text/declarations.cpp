@@ -115,7 +115,7 @@ void Parser::finish_variable(Variable& variable, const DeclarationHead& head) {
   }
 }
 
-void Parser::parse_variables(Space space, bool is_extern,
+void Parser::parse_variables(Space space, Linkage linkage,
                              const std::function<void(Variable, std::string_view)>& declare) {
   if (space == Space::constant && lexer_.accept("[")) {  // banks of old PTX
     parse_count("the constant bank", 0, 10);
@@ -125,9 +125,9 @@ void Parser::parse_variables(Space space, bool is_extern,
   do {
     const Token name = expect_name("the name of a variable");
     Variable variable = new_variable(name, space);
-    variable.is_extern = is_extern;
+    variable.linkage = linkage;
     finish_variable(variable, head);
-    if (variable.is_array && variable.size == 0 && !is_extern) {
+    if (variable.is_array && variable.size == 0 && !variable.is_extern()) {
       lexer_.fail(name.line, quoted(name.text) + " has no size; only .extern arrays need none");
     }
     declare(std::move(variable), name.text);
@@ -135,9 +135,9 @@ void Parser::parse_variables(Space space, bool is_extern,
   expect(";", "after the declaration");
 }
 
-void Parser::declare_module_variable(Variable variable, bool is_common) {
+void Parser::declare_module_variable(Variable variable) {
   const auto [entry, is_new] =
-      names_.try_emplace(variable.name, ModuleName{false, is_common, module_.variables.size()});
+      names_.try_emplace(variable.name, ModuleName{false, module_.variables.size()});
   if (is_new) {
     module_.variables.push_back(std::move(variable));
     return;
@@ -147,14 +147,15 @@ void Parser::declare_module_variable(Variable variable, bool is_common) {
                    module_.functions[entry->second.index].line);
   }
   Variable& first = module_.variables[entry->second.index];
-  if (!first.is_extern && !variable.is_extern && !(is_common && entry->second.is_common)) {
+  const bool are_common = first.linkage == Linkage::common && variable.linkage == Linkage::common;
+  if (!first.is_extern() && !variable.is_extern() && !are_common) {
     fail_duplicate(lexer_, variable.name, variable.line, first.line);
   }
   if (first.space != variable.space || first.type != variable.type) {
     lexer_.fail(variable.line, quoted(variable.name) + " has another type or state space than on " +
                                    "line " + std::to_string(first.line));
   }
-  if (first.is_extern && !variable.is_extern) first = std::move(variable);
+  if (first.is_extern() && !variable.is_extern()) first = std::move(variable);
 }
 
 void Parser::parse_registers() {

@@ -84,7 +84,7 @@ void Parser::parse_performance_directives(Function& function) {
   }
 }
 
-void Parser::parse_function(bool is_entry, const Linkage& linkage) {
+void Parser::parse_function(bool is_entry, Linkage linkage) {
   function_ = {};
   scopes_.clear();
   pending_labels_.clear();
@@ -92,6 +92,7 @@ void Parser::parse_function(bool is_entry, const Linkage& linkage) {
   lines_.forget_callers();
   scopes_.open(pending_labels_.size());
   function_.is_entry = is_entry;
+  function_.linkage = linkage;
   while (at_directive("attribute") || at_directive("noreturn")) {
     if (lexer_.token().text == "attribute") {
       skip_attribute();
@@ -115,7 +116,7 @@ void Parser::parse_function(bool is_entry, const Linkage& linkage) {
     expect(";", "or a body after the head of " + quoted(function_.name));
     return;
   }
-  if (linkage.is_extern) {
+  if (linkage == Linkage::external) {
     lexer_.fail(name.line, quoted(name.text) + " is .extern but has a body");
   }
   parse_body();
@@ -125,7 +126,7 @@ void Parser::parse_function(bool is_entry, const Linkage& linkage) {
 
 std::size_t Parser::declare_function(const Function& function) {
   const auto [entry, is_new] =
-      names_.try_emplace(function.name, ModuleName{true, false, module_.functions.size()});
+      names_.try_emplace(function.name, ModuleName{true, module_.functions.size()});
   const std::size_t index = entry->second.index;
   if (is_new) {
     module_.functions.push_back(function);
@@ -138,13 +139,7 @@ std::size_t Parser::declare_function(const Function& function) {
   if (!first.is_declaration && !function.is_declaration) {
     fail_duplicate(lexer_, function.name, function.line, first.line);
   }
-  const auto same = [](const std::vector<Variable>& a, const std::vector<Variable>& b) {
-    return std::ranges::equal(a, b, [](const Variable& x, const Variable& y) {
-      return x.space == y.space && x.size == y.size;
-    });
-  };
-  if (first.is_entry != function.is_entry || !same(first.returns, function.returns) ||
-      !same(first.parameters, function.parameters)) {
+  if (!same_signature(first, function)) {
     lexer_.fail(function.line, quoted(function.name) +
                                    " has another signature than its declaration on line " +
                                    std::to_string(first.line));
@@ -258,7 +253,8 @@ void Parser::parse_directive() {
       if (!at_directive("shared")) lexer_.fail_expected("'.shared' after .extern");
     }
     lexer_.take();
-    parse_variables(is_extern ? Space::shared : space, is_extern,
+    parse_variables(is_extern ? Space::shared : space,
+                    is_extern ? Linkage::external : Linkage::local,
                     [this](Variable variable, std::string_view name) {
                       declare_local_variable(std::move(variable), name);
                     });

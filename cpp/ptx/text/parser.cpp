@@ -35,8 +35,13 @@ Variable new_variable(const Token& name, Space space) {
 }
 
 Parser::Parser(std::string_view text, std::string file)
-    : module_{
-          .target = {}, .file = std::move(file), .files = {""}, .variables = {}, .functions = {}},
+    : module_{.target = {},
+              .file = std::move(file),
+              .files = {""},
+              .objects = {},
+              .aliases = {},
+              .variables = {},
+              .functions = {}},
       lexer_(text, module_.file),
       scopes_(lexer_) {}
 
@@ -86,29 +91,31 @@ void Parser::parse_module_item() {
   }
   if (lexer_.accept(";")) return;
   if (!lexer_.at(Token::Kind::directive)) lexer_.fail_expected("a directive at module scope");
-  Linkage linkage;
-  bool has_linkage = false;
+  Linkage linkage = Linkage::local;
   for (;; lexer_.take()) {
     if (at_directive("extern")) {
-      linkage.is_extern = true;
+      linkage = Linkage::external;
     } else if (at_directive("common")) {
-      linkage.is_common = true;
-    } else if (!at_directive("visible") && !at_directive("weak")) {
+      linkage = Linkage::common;
+    } else if (at_directive("weak")) {
+      linkage = Linkage::weak;
+    } else if (at_directive("visible")) {
+      linkage = Linkage::visible;
+    } else {
       break;
     }
-    has_linkage = true;
   }
   const std::string_view word = lexer_.token().text;
   const Space space = lexer_.at(Token::Kind::directive) ? space_named(word) : Space::none;
   if (space == Space::global || space == Space::constant || space == Space::shared) {
     lexer_.take();
-    parse_variables(space, linkage.is_extern, [&](Variable variable, std::string_view) {
-      declare_module_variable(std::move(variable), linkage.is_common);
+    parse_variables(space, linkage, [&](Variable variable, std::string_view) {
+      declare_module_variable(std::move(variable));
     });
   } else if (at_directive("entry") || at_directive("func")) {
     lexer_.take();
     parse_function(word == "entry", linkage);
-  } else if (has_linkage) {
+  } else if (linkage != Linkage::local) {
     lexer_.fail_expected("a variable or function after the linkage directive");
   } else if (word == "tex") {  // the old form of `.global .texref`
     lexer_.take();
@@ -117,7 +124,7 @@ void Parser::parse_module_item() {
       const Token name = expect_name("the name of the texture");
       Variable variable = new_variable(name, Space::global);
       finish_variable(variable, {.type = head.type, .opaque = "texref"});
-      declare_module_variable(std::move(variable), false);
+      declare_module_variable(std::move(variable));
     } while (lexer_.accept(","));
     expect(";", "after the .tex declaration");
   } else if (word == "address_size") {
@@ -232,6 +239,7 @@ void Parser::finish() {
     replace_addresses(function.variables);
   }
   replace_addresses(module_.variables);
+  for (const Alias& alias : aliases_) module_.aliases.emplace_back(alias.name, alias.target);
   std::erase_if(module_.functions,
                 [&targets](const Function& function) { return targets.contains(function.name); });
 }

@@ -44,11 +44,6 @@ struct DeclarationHead {
   std::string opaque;
 };
 
-struct Linkage {
-  bool is_extern = false;
-  bool is_common = false;
-};
-
 /// Limit of the size of a variable.
 inline constexpr std::uint64_t max_variable_bytes = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_file_number = 1 << 16;
@@ -88,12 +83,12 @@ class Parser {
   void place(Variable& variable, std::uint64_t offset, std::uint64_t bits, std::uint32_t bytes);
   [[noreturn]] void fail_initial_bytes() const;
   /// Reads the declarators of a variable declaration, up to its semicolon.
-  void parse_variables(Space space, bool is_extern,
+  void parse_variables(Space space, Linkage linkage,
                        const std::function<void(Variable, std::string_view)>& declare);
-  void declare_module_variable(Variable variable, bool is_common);
+  void declare_module_variable(Variable variable);
 
   // --- functions ---
-  void parse_function(bool is_entry, const Linkage& linkage);
+  void parse_function(bool is_entry, Linkage linkage);
   void parse_parameters(std::vector<Variable>& parameters, bool is_prototype);
   void parse_performance_directives(Function& function);
   std::array<std::uint32_t, 3> parse_dimensions();
@@ -133,7 +128,6 @@ class Parser {
   std::uint64_t initial_bytes_ = 0;
   struct ModuleName {
     bool is_function = false;
-    bool is_common = false;
     std::size_t index = 0;
   };
   std::unordered_map<std::string, ModuleName> names_;

@@ -52,6 +52,8 @@ FIRST_ARCH = 75
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 #: Relocations that are a 64-bit address: absolute ones, and those of generic addresses.
 _ADDRESSES_64 = (2, 4)
+#: How the functions of the driver begin that libcudadevrt calls.
+_DEVICE_RUNTIME = "__cuda_syscall_cnp"
 
 
 @functools.cache
@@ -91,6 +93,11 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
         raise InputError(
             f"{file}: it is an object that is not linked (ELF type REL), whose code lacks addresses; "
             "compile without -rdc=true, or link it with nvcc -dlink -cubin"
+        )
+    if any(symbol.name.startswith(_DEVICE_RUNTIME) for symbol in cubin.symbols):
+        raise InputError(
+            f"{file}: its kernels call CUDA's device runtime (dynamic parallelism), which is done for PTX "
+            "only: run the program's PTX, without machine_code"
         )
     code = _disassemble(data, file)
     lines = [".sass 1", f".target sm_{cubin.version}"]

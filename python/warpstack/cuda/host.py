@@ -172,8 +172,7 @@ def trace_program(
     Warns
     -----
     TraceWarning
-        If the program calls cuBLASLt or the driver, or is built with relocatable device code and its
-        PTX is to run.
+        If the program calls cuBLASLt or the driver.
     """
     words = [str(word) for word in command]
     if not words:
@@ -190,7 +189,7 @@ def trace_program(
         step_limit = as_integer("step_limit", step_limit, 1, 2**63)
     if timeout_s is not None and not 0 < timeout_s < threading.TIMEOUT_MAX:
         raise InputError(f"trace: timeout_s = {timeout_s:g}: expected a number of seconds above 0")
-    check_libraries(words[0], _stand_ins(), machine_code=target is not None)
+    check_libraries(words[0], _stand_ins())
     name = Path(words[0]).name
     end = None if timeout_s is None else time.monotonic() + timeout_s
     with (

@@ -62,7 +62,7 @@ class _Linked:
     sections: set[bytes] = field(default_factory=set)
 
 
-def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> None:
+def check_libraries(program: str, stand_ins: Path) -> None:
     """Say what a program needs that does not run without a GPU.
 
     Parameters
@@ -71,8 +71,6 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
         What is to be started; found on the PATH as the system does. A script is not looked into.
     stand_ins
         The folder of warpstack's own libraries.
-    machine_code
-        Its machine code runs, not its PTX.
 
     Raises
     ------
@@ -83,8 +81,7 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
     Warns
     -----
     TraceWarning
-        If it calls cuBLASLt or the driver, or is built with relocatable device code, whose PTX is not
-        linked.
+        If it calls cuBLASLt or the driver.
     """
     found = shutil.which(program)
     if found is None:
@@ -114,8 +111,7 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
             "has no stand-in and which does not run without a GPU; build it without, or trace the part "
             "that does not need it"
         )
-    relocatable = b"__nv_relfatbin" in sections
-    if (relocatable or b".nv_fatbin" in sections) and not runtime:
+    if (b"__nv_relfatbin" in sections or b".nv_fatbin" in sections) and not runtime:
         raise InputError(
             f"{printable(program)}: the CUDA runtime is linked into the program, as nvcc does unless told "
             "otherwise, and not loaded as a library; build it with nvcc -cudart shared (and -gencode "
@@ -126,12 +122,6 @@ def check_libraries(program: str, stand_ins: Path, *, machine_code: bool) -> Non
         warn(f"{printable(program)}: the program {text}", TraceWarning)
     if driver:
         text = "calls NVIDIA's driver (libcuda), whose functions fail without a GPU"
-        warn(f"{printable(program)}: the program {text}", TraceWarning)
-    if relocatable and not machine_code:
-        text = (
-            "is built with relocatable device code (-rdc=true), whose PTX is not linked, so that its "
-            "kernels do not run; build it without, or run its machine code (--machine-code)"
-        )
         warn(f"{printable(program)}: the program {text}", TraceWarning)
 
 

@@ -51,6 +51,11 @@ class KernelTrace:
         return int(self._header["launch_id"])
 
     @property
+    def parent(self) -> int | None:
+        """Number of the launch whose kernel launched this one; None if the host did."""
+        return int(self._header["parent"]) or None
+
+    @property
     def grid(self) -> Dim3:
         """Thread blocks of the launch (x, y, z)."""
         x, y, z = self._header["grid"]
@@ -371,8 +376,11 @@ class App:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def info(self) -> pd.DataFrame:
-        """Return one row per kernel with its launch geometry and counts."""
-        return pd.DataFrame(
+        """Return one row per kernel with its launch geometry and counts.
+
+        Where kernels have launched kernels, ``parent`` is the launch that did; 0 is the host.
+        """
+        table = pd.DataFrame(
             [
                 {
                     "kernel": kernel.launch_id,
@@ -395,6 +403,10 @@ class App:
                 for kernel in self._kernels
             ]
         )
+        parents = [kernel.parent or 0 for kernel in self._kernels]
+        if any(parents):
+            table.insert(1, "parent", parents)
+        return table
 
     def __repr__(self) -> str:
         total = sum(kernel.num_instructions for kernel in self._kernels)

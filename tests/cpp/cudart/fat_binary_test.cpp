@@ -82,6 +82,53 @@ TEST(FatBinary, HighestTargetThatFits) {
   EXPECT_EQ(best_ptx(container({image(kind_elf, 90, bytes_of("ELF")), ptx(52)}), 90), "target 52");
 }
 
+/// The same with the name of a source file behind the 64 bytes of the header.
+Bytes named(const std::string& name, Bytes image) {
+  Bytes text = bytes_of(name);
+  text.resize((text.size() + 7) / 8 * 8);
+  const auto header_bytes = static_cast<std::uint32_t>(64 + text.size());
+  const std::uint32_t place[] = {64, static_cast<std::uint32_t>(name.size())};
+  std::memcpy(image.data() + 4, &header_bytes, sizeof header_bytes);
+  std::memcpy(image.data() + 32, place, sizeof place);
+  image.insert(image.begin() + 64, text.begin(), text.end());
+  return image;
+}
+
+TEST(FatBinary, PtxOfLinkedObjects) {
+  const auto ptx = [](const std::string& text) { return image(kind_ptx, 75, bytes_of(text)); };
+  const Bytes a = container(
+      {named("a.cu ", image(kind_elf, 75, bytes_of("ELF"))), named("a.cu ", ptx("first"))});
+  const Bytes b = container({image(kind_ptx, 100, bytes_of("later")), ptx("second")});
+  const Bytes runtime = container({ptx(".extern .func cnpGetParameterBufferV2;")});
+  const std::vector<std::span<const std::byte>> objects{a, runtime, b};
+  const std::vector<PtxImage> images = relocatable_ptx(objects, 90);
+  ASSERT_EQ(images.size(), 2u);
+  EXPECT_EQ(images[0].name, "a.cu");
+  EXPECT_EQ(images[0].text, "first");
+  EXPECT_EQ(images[1].name, "object 3");
+  EXPECT_EQ(images[1].text, "second");
+  const Bytes without = container({named("c.cu", image(kind_elf, 80, bytes_of("ELF")))});
+  try {
+    (void)relocatable_ptx(std::vector<std::span<const std::byte>>{a, without}, 90);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "c.cu, a part of the program's relocatable device code, has no PTX but machine "
+                 "code for sm_80; build all parts with PTX, which warpstack links: nvcc -rdc=true "
+                 "-arch=sm_75 (and -cudart shared, without -dlto); or run the machine code "
+                 "(--machine-code) of kernels that neither launch kernels nor call functions that "
+                 "are not inlined");
+  }
+}
+
+TEST(FatBinary, ANameBeyondItsHeaderIsNone) {
+  Bytes bytes = named("a.cu", image(kind_ptx, 75, bytes_of("text")));
+  const std::uint32_t too_many = 100;
+  std::memcpy(bytes.data() + 36, &too_many, sizeof too_many);
+  const Bytes whole = container({bytes});
+  EXPECT_EQ(fat_binary_entries(whole).at(0).name, "");
+}
+
 TEST(FatBinary, MachineCodeComesBeforePtx) {
   const auto one = [](std::uint16_t kind, std::uint32_t target) {
     return image(kind, target,

@@ -123,7 +123,7 @@ TEST(PtxVariable, SpacesTypesAndSizes) {
   EXPECT_EQ(module.variable("c")->alignment, 8u);
   EXPECT_TRUE(module.variable("c")->is_array);
   EXPECT_EQ(module.variable("d")->size, 0u);
-  EXPECT_TRUE(module.variable("d")->is_extern);
+  EXPECT_TRUE(module.variable("d")->is_extern());
   EXPECT_EQ(module.variable("e")->size, 16u);
   EXPECT_EQ(module.variable("e")->alignment, 16u);
   EXPECT_EQ(module.variable("f")->alignment, 8u) << "not below the element's own";
@@ -231,7 +231,7 @@ TEST(PtxVariable, TexturesSamplersSurfaces) {
 TEST(PtxVariable, DefinitionFollowsExternalDeclaration) {
   const Module module = module_of(".extern .global .u32 a;\n.global .u32 a = 3;\n");
   ASSERT_EQ(module.variables.size(), 1u);
-  EXPECT_FALSE(module.variables[0].is_extern);
+  EXPECT_FALSE(module.variables[0].is_extern());
   EXPECT_EQ(module.variables[0].initial.at(0), 3);
 }
 

@@ -62,8 +62,8 @@ def link(tmp_path_factory):
     return build
 
 
-def check(program, tmp_path, machine_code=False):
-    check_libraries(program, tmp_path, machine_code=machine_code)
+def check(program, tmp_path):
+    check_libraries(program, tmp_path)
 
 
 def test_all_that_is_called_is_named(link, tmp_path):
@@ -143,21 +143,12 @@ def with_section(folder, name):
     return str(source)
 
 
-def test_a_runtime_within_the_program(link, tmp_path):
-    source = with_section(tmp_path, ".nv_fatbin")
+@pytest.mark.parametrize("section", [".nv_fatbin", "__nv_relfatbin"])
+def test_a_runtime_within_the_program(section, link, tmp_path):
+    source = with_section(tmp_path, section)
     with pytest.raises(ws.InputError, match=r"the CUDA runtime is linked into.*-cudart shared"):
         check(link("static", {}, source), tmp_path)
     check(link("shared", {"libcudart.so.12": "cudaMalloc"}, source), tmp_path)
-
-
-def test_relocatable_device_code(link, tmp_path):
-    source = with_section(tmp_path, "__nv_relfatbin")
-    program = link("relocatable", {"libcudart.so.12": "cudaMalloc"}, source)
-    with pytest.warns(
-        ws.TraceWarning, match=r"relocatable device code \(-rdc=true\).*--machine-code"
-    ):
-        check(program, tmp_path)
-    check(program, tmp_path, machine_code=True)
 
 
 def test_what_is_no_program_or_damaged(link, tmp_path):

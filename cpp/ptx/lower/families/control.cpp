@@ -8,6 +8,23 @@
 // Control flow and calls.
 
 namespace warpstack::ptx::families {
+namespace {
+
+/// What a name stands for that no function of the module has.
+RuntimeFunction runtime_function(const std::string& name) {
+  if (const auto function = runtime_function_named(name)) return *function;
+  if (name == "cudaDeviceSynchronize" || name == "__cudaDeviceSynchronizeDeprecationAvoidance") {
+    throw Unsupported{
+        "cudaDeviceSynchronize of kernels, which CUDA 12 has removed, is not supported; launch "
+        "what follows into cudaStreamTailLaunch"};
+  }
+  if (name.starts_with("cuda") || name.starts_with("__cuda")) {
+    throw Unsupported{name + " of CUDA's device runtime is not supported"};
+  }
+  throw Unsupported{"function " + name + " is not in the module"};
+}
+
+}  // namespace
 
 void bra(Emitter& e, Modifiers& modifiers) {
   modifiers.take("uni");
@@ -62,11 +79,12 @@ void call(Emitter& e, Modifiers& modifiers) {
   for (const auto& [name, kind] : built_in) {
     if (callee.name == name) call.built_in = kind;
   }
+  const auto found = e.layout().function_numbers.find(callee.name);
+  if (call.built_in == Call::BuiltIn::none && found == e.layout().function_numbers.end()) {
+    call.runtime_function = runtime_function(callee.name);
+    call.built_in = Call::BuiltIn::runtime;
+  }
   if (call.built_in == Call::BuiltIn::none) {
-    const auto found = e.layout().function_numbers.find(callee.name);
-    if (found == e.layout().function_numbers.end()) {
-      throw Unsupported{"function " + callee.name + " is not in the module"};
-    }
     call.function = found->second;
     const Function& text = *e.layout().functions[call.function];
     if (text.parameters.size() != call.arguments.size() ||

@@ -65,6 +65,7 @@ _TABLE = {
 _CONTROL = {name: "bool" if name == "yield" else "uint8" for name in _core.CONTROL_FIELDS}
 _HEADER_NUMBERS = (
     "launch_id",
+    "parent",
     "shared_memory_bytes",
     "registers_per_thread",
     "binary_version",
@@ -241,6 +242,7 @@ def _entry(kernel: Any, where: str, version: int) -> _Entry:
         if len(numbers) != 3:
             raise InputError(f"{where}.header.{key} has {len(numbers)} numbers instead of 3")
         checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
+    header = {"parent": 0, **header}  # older files lack it
     for key in _HEADER_NUMBERS:
         checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
     files = None
