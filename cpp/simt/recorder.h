@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "simt/execution.h"
@@ -32,6 +33,12 @@ class Recorder {
     for (std::uint32_t i = 0; i < step.num_rows; ++i) {
       builder_->append_plain(warp.columns, rows_[step.first_row + i], mask);
     }
+  }
+
+  /// Rows of several steps without accesses.
+  void record_rows(Warp& warp, std::uint32_t first, std::uint32_t count, std::uint32_t mask) {
+    if (!builder_ || count == 0) return;
+    builder_->append_plain(warp.columns, std::span(rows_).subspan(first, count), mask);
   }
 
   /// One of the rows of a step, its first as a rule, with the addresses of an access.
