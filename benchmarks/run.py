@@ -106,6 +106,36 @@ def reading() -> Iterator[Row]:
                 )
 
 
+def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
+    """Yield launches whose warps spend their time in loops of one lane, of few, and of all."""
+    module = ws.cuda.compile(REPOSITORY / "benchmarks" / "loops.ptx")
+    random = np.random.default_rng(0)
+    nodes = 4096
+    following = ws.cuda.array(random.permutation(nodes).astype(np.int32))
+    out = ws.cuda.zeros(nodes, np.int32)
+    for lanes in (1, 4, 32):
+        plural = "s" if lanes > 1 else ""
+        for name, arguments in (("escape", (out, 64, 2000)), ("follow", (following, out, 2000))):
+            yield (
+                f"{name}, {lanes} lane{plural}",
+                lambda traced, n=name, a=arguments, lanes=lanes: module.kernel(n).launch(
+                    16, 128, *a, lanes, trace=traced
+                ),
+            )
+    rows = 1 << 14
+    first = np.zeros(rows + 1, np.int32)
+    np.cumsum(np.minimum(4 * (1 + random.pareto(1.2, rows)), 600).astype(int), out=first[1:])
+    columns = random.integers(0, rows, first[-1]).astype(np.int32)
+    matrix = [ws.cuda.array(x) for x in (first, columns, np.ones(len(columns), np.float32))]
+    x, y = ws.cuda.array(np.ones(rows, np.float32)), ws.cuda.zeros(rows, np.float32)
+    yield (
+        "spmv, rows of 4 to 600",
+        lambda traced: module.kernel("spmv").launch(
+            rows // 256, 256, *matrix, x, y, rows, trace=traced
+        ),
+    )
+
+
 def simulation() -> Iterator[Row]:
     """Yield rates of running CUDA kernels, with and without tracing, in thread instructions."""
     module = ws.cuda.compile(REPOSITORY / "benchmarks" / "gemm.ptx")
@@ -123,6 +153,16 @@ def simulation() -> Iterator[Row]:
             )
             what = f"{name}, {'traced' if traced else 'not traced'}"
             yield "running CUDA", what, *rates, "M thread instructions/s"
+    for what, launch in loops():
+        count = launch(True).num_instructions
+        for traced in (True, False):
+            rates = timed(lambda f=launch, t=traced: f(t), count)
+            yield (
+                "running CUDA",
+                f"{what}, {'traced' if traced else 'not traced'}",
+                *rates,
+                "M warp instructions/s",
+            )
     for name in ("bfs", "k-means"):
         count = sum(kernel.num_thread_instructions for kernel in ws.workloads.load(name))
         rates = timed(lambda name=name: ws.workloads.load(name), count)

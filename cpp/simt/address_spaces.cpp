@@ -8,6 +8,88 @@
 #include "simt/registers.h"
 
 namespace warpstack::simt {
+namespace {
+
+/// What the addresses of an access span.
+struct Extent {
+  std::uint64_t least = ~std::uint64_t{0};
+  std::uint64_t greatest = 0;
+  std::uint64_t any = 0;  ///< bits that one of them has
+  AddressPattern pattern = AddressPattern::any;
+};
+
+Extent extent_of(const LaneAddresses& lanes, std::uint32_t bytes) {
+  Extent extent;
+  if (lanes.mask == all_lanes) {
+    const std::uint64_t first = lanes.address[0];
+    const std::uint64_t last = lanes.address[warp_size - 1];
+    // The last lane tells what is worth a look at all of them.
+    const std::uint64_t step = last == first ? 0 : bytes;
+    if (last >= first && last - first == (warp_size - 1) * step) {
+      std::uint64_t others = 0;
+      for (std::uint64_t lane = 0; lane < warp_size; ++lane) {
+        others |= lanes.address[lane] ^ (first + lane * step);
+      }
+      if (others == 0) {
+        return {first, last, first, step == 0 ? AddressPattern::same : AddressPattern::consecutive};
+      }
+    }
+    for (const std::uint64_t address : lanes.address) {
+      extent.least = std::min(extent.least, address);
+      extent.greatest = std::max(extent.greatest, address);
+      extent.any |= address;
+    }
+    return extent;
+  }
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+    extent.least = std::min(extent.least, address);
+    extent.greatest = std::max(extent.greatest, address);
+    extent.any |= address;
+  }
+  return extent;
+}
+
+/// Calls `f` with the places of an allocation's map that stand for the bytes of each lane, as
+/// numbers of at most eight places.
+template <class F>
+void for_places(std::uint8_t* written, std::uint64_t origin, const LaneAddresses& lanes,
+                std::uint32_t bytes, F f) {
+  const auto call = [&]<class T>(T) {
+    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+      std::uint8_t* const place = written + (lanes.address[std::countr_zero(rest)] - origin);
+      for (std::uint32_t b = 0; b < bytes; b += sizeof(T)) f(place + b, T{});
+    }
+  };
+  if (bytes == 1) return call(std::uint8_t{});
+  if (bytes == 2) return call(std::uint16_t{});
+  if (bytes == 4) return call(std::uint32_t{});
+  call(std::uint64_t{});
+}
+
+/// All places are written.
+template <class T>
+constexpr T all_written = static_cast<T>(0x0101010101010101u);
+
+void mark_lanes(std::uint8_t* written, std::uint64_t origin, const LaneAddresses& lanes,
+                std::uint32_t bytes) {
+  for_places(written, origin, lanes, bytes, []<class T>(std::uint8_t* place, T) {
+    std::memcpy(place, &all_written<T>, sizeof(T));
+  });
+}
+
+bool holds_lanes(std::uint8_t* written, std::uint64_t origin, const LaneAddresses& lanes,
+                 std::uint32_t bytes) {
+  std::uint64_t missing = 0;
+  for_places(written, origin, lanes, bytes, [&]<class T>(const std::uint8_t* place, T) {
+    T found;
+    std::memcpy(&found, place, sizeof(T));
+    missing |= found ^ all_written<T>;
+  });
+  return missing == 0;
+}
+
+}  // namespace
 
 const char* verb_of(const Step& step) {
   switch (step.action) {
@@ -73,12 +155,13 @@ std::byte* AddressSpaces::generic(Warp& warp, const Step& step, std::uint32_t la
 std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lane,
                                  std::uint64_t address, std::uint32_t bytes, bool reads,
                                  bool writes) {
-  if (cached_ == nullptr || address - cached_->address >= cached_->bytes) {
-    cached_ = memory_.find(address);
+  Allocation*& cached = recent(step);
+  if (cached == nullptr || address - cached->address >= cached->bytes) {
+    cached = memory_.find(address);
   }
-  if (cached_ == nullptr || address - cached_->address > cached_->bytes ||
-      bytes > cached_->bytes - (address - cached_->address)) {
-    cached_ = nullptr;
+  if (cached == nullptr || address - cached->address > cached->bytes ||
+      bytes > cached->bytes - (address - cached->address)) {
+    cached = nullptr;
     const std::string where = "it is " + memory_.describe(address);
     if (memory_.is_mapped(address)) {
       return out_of_bounds(warp, step, lane, address, bytes, where);
@@ -87,8 +170,8 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
                  access_text(step, "out-of-bounds ", address, bytes) + ": " +
                      (address == 0 ? "a null pointer" : where));
   }
-  if (cached_->written != nullptr) {
-    std::uint8_t* const written = cached_->written.get() + (address - cached_->address);
+  if (cached->written != nullptr) {
+    std::uint8_t* const written = cached->written.get() + (address - cached->address);
     if (reads && options_.check_uninitialized) {
       for (std::uint32_t b = 0; b < bytes; ++b) {
         if (written[b] != 0) continue;
@@ -130,46 +213,35 @@ void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddr
   }
 }
 
-HostRange AddressSpaces::common_range(const LaneAddresses& lanes, std::uint32_t bytes) {
-  std::uint64_t least = ~std::uint64_t{0};
-  std::uint64_t greatest = 0;
-  std::uint64_t any = 0;
-  if (lanes.mask == all_lanes) {
-    for (const std::uint64_t address : lanes.address) {
-      least = std::min(least, address);
-      greatest = std::max(greatest, address);
-      any |= address;
-    }
-  } else {
-    for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-      const std::uint64_t address = lanes.address[std::countr_zero(rest)];
-      least = std::min(least, address);
-      greatest = std::max(greatest, address);
-      any |= address;
-    }
+HostRange AddressSpaces::common_range(const Step& step, const LaneAddresses& lanes,
+                                      std::uint32_t bytes, bool is_load) {
+  const Extent extent = extent_of(lanes, bytes);
+  if ((extent.any & (bytes - 1)) != 0) return {};
+  Allocation*& cached = recent(step);
+  if (cached == nullptr || extent.least - cached->address >= cached->bytes) {
+    cached = memory_.find(extent.least);
   }
-  if ((any & (bytes - 1)) != 0) return {};
-  if (cached_ == nullptr || least - cached_->address >= cached_->bytes) {
-    cached_ = memory_.find(least);
-  }
-  if (cached_ == nullptr || cached_->written != nullptr || cached_->bytes < bytes ||
-      greatest - cached_->address > cached_->bytes - bytes) {
+  if (cached == nullptr || cached->bytes < bytes ||
+      extent.greatest - cached->address > cached->bytes - bytes) {
     return {};
   }
-  return {memory_.data(cached_->address), cached_->address};
+  if (cached->written != nullptr) {
+    std::uint8_t* const written = cached->written.get();
+    if (!is_load) {
+      mark_lanes(written, cached->address, lanes, bytes);
+    } else if (options_.check_uninitialized &&
+               !holds_lanes(written, cached->address, lanes, bytes)) {
+      return {};
+    }
+  }
+  return {memory_.data(cached->address), cached->address, extent.pattern};
 }
 
 HostRange AddressSpaces::common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes,
                                              bool is_load) {
-  std::uint64_t greatest = 0;
-  std::uint64_t any = 0;
-  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    const std::uint64_t address = lanes.address[std::countr_zero(rest)];
-    greatest = std::max(greatest, address);
-    any |= address;
-  }
-  if ((any & (bytes - 1)) != 0 || block_.shared.size() < bytes ||
-      greatest > block_.shared.size() - bytes) {
+  const Extent extent = extent_of(lanes, bytes);
+  if ((extent.any & (bytes - 1)) != 0 || block_.shared.size() < bytes ||
+      extent.greatest > block_.shared.size() - bytes) {
     return {};
   }
   if (!block_.shared_written.whole()) {
@@ -179,7 +251,33 @@ HostRange AddressSpaces::common_shared_range(const LaneAddresses& lanes, std::ui
       return {};
     }
   }
-  return {block_.shared.data(), 0};
+  return {block_.shared.data(), 0, extent.pattern};
+}
+
+HostRange AddressSpaces::common_local_range(Warp& warp, const LaneAddresses& lanes,
+                                            std::uint32_t bytes, bool is_load,
+                                            LaneAddresses& places) {
+  const std::uint64_t size = program_.local_bytes;
+  if (size < bytes || size % bytes != 0) return {};
+  places.mask = lanes.mask;
+  std::uint64_t greatest = 0;
+  std::uint64_t any = 0;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const std::uint64_t address = lanes.address[lane];
+    greatest = std::max(greatest, address);
+    any |= address;
+    places.address[lane] = static_cast<std::uint64_t>(lane) * size + address;
+  }
+  if ((any & (bytes - 1)) != 0 || greatest > size - bytes) return {};
+  if (!warp.local_written.whole()) {
+    if (!is_load) {
+      warp.local_written.mark_lanes(places, bytes);
+    } else if (!warp.local_written.holds_lanes(places, bytes)) {
+      return {};
+    }
+  }
+  return {reinterpret_cast<std::byte*>(warp.local.get()), 0};
 }
 
 std::byte* AddressSpaces::local(Warp& warp, const Step& step, std::uint32_t lane,

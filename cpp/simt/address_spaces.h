@@ -30,14 +30,26 @@ struct AccessUse {
   bool writes = false;
 };
 
+/// How the addresses of a warp's access lie.
+enum class AddressPattern : std::uint8_t {
+  any,
+  same,        ///< all 32 lanes have one
+  consecutive  ///< all 32 lanes, each behind the one before it
+};
+
 /// Host memory that holds all that the lanes of an access need, from a device address on. It is not
 /// one pointer for address 0: where device addresses are host addresses, that one is null.
 struct HostRange {
   std::byte* data = nullptr;  ///< null where no one range will do
   std::uint64_t origin = 0;   ///< the device address of `data`
+  AddressPattern pattern = AddressPattern::any;
 
   explicit operator bool() const { return data != nullptr; }
   [[nodiscard]] std::byte* at(std::uint64_t address) const { return data + (address - origin); }
+  /// What lies so many bytes behind each address.
+  [[nodiscard]] HostRange behind(std::uint64_t bytes) const {
+    return {data + bytes, origin, pattern};
+  }
 };
 
 /// Finds what lies at an address of a launch: checks bounds and alignment, and whether bytes have
@@ -63,12 +75,16 @@ class AddressSpaces {
                     std::uint32_t bytes, AccessUse use);
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
                        std::uint32_t bytes) const;
-  /// What all active lanes of a global access fall into, when it is one allocation whose bytes need
-  /// no bookkeeping.
-  HostRange common_range(const LaneAddresses& lanes, std::uint32_t bytes);
+  /// What all active lanes of a global access fall into, when it is one allocation and the access
+  /// is without a fault. Notes what a store writes.
+  HostRange common_range(const Step& step, const LaneAddresses& lanes, std::uint32_t bytes,
+                         bool is_load);
   HostRange common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load);
+  /// The same of an access to local memory. `places` becomes where the lanes' bytes lie in it.
+  HostRange common_local_range(Warp& warp, const LaneAddresses& lanes, std::uint32_t bytes,
+                               bool is_load, LaneAddresses& places);
   /// Allocations have come or gone.
-  void forget_allocation() { cached_ = nullptr; }
+  void forget_allocation() { recent_ = {}; }
 
  private:
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
@@ -86,12 +102,17 @@ class AddressSpaces {
                      std::uint64_t place, std::uint64_t address, std::uint32_t bytes, AccessUse use,
                      bool is_shared);
 
+  [[nodiscard]] Allocation*& recent(const Step& step) {
+    return recent_[step.detail % recent_.size()];
+  }
+
   const KernelProgram& program_;
   const LaunchOptions& options_;
   DeviceMemory& memory_;
   Block& block_;
   Faults& faults_;
-  Allocation* cached_ = nullptr;         ///< of the last global access
+  /// Of the last global accesses, by the instruction.
+  std::array<Allocation*, 16> recent_{};
   std::array<std::byte, 64> outside_{};  ///< in place of memory that is not there
 };
 

@@ -281,4 +281,30 @@ Allocation32 allocate_registers(const Successors& successors,
   return result;
 }
 
+void find_stretches(ProgramFunction& function) {
+  constexpr std::uint8_t longest = 255;
+  std::uint32_t row = none;  // the first one of the stretch behind a step
+  std::uint8_t behind = 0;
+  for (std::size_t i = function.steps.size(); i-- > 0;) {
+    Step& step = function.steps[i];
+    if (step.action != Action::lanes || step.guard != none) {
+      step.stretch = behind = 0;
+      row = none;
+      continue;
+    }
+    const bool follows = step.num_rows == 0 || row == none || step.first_row + step.num_rows == row;
+    if (!follows) {
+      behind = 0;
+      row = none;
+    }
+    step.stretch = behind == longest ? longest : static_cast<std::uint8_t>(behind + 1);
+    if (step.num_rows > 0) row = step.first_row;
+    behind = step.stretch;
+    if (step.reconverges) {  // it can only be the first of a stretch
+      behind = 0;
+      row = none;
+    }
+  }
+}
+
 }  // namespace warpstack::simt

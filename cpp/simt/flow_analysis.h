@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "simt/program.h"
+
 // What is found out about a function before it runs: where diverged lanes meet again, and which
 // values may share registers. What lanes do at a branch is in branches.h.
 
@@ -17,6 +19,11 @@ using Successors = std::vector<std::vector<std::uint32_t>>;
 /// simple, fast dominance algorithm", on the reversed graph of basic blocks.) Steps from which the
 /// end cannot be reached count as if each led to it.
 std::vector<std::uint32_t> post_dominators(const Successors& successors);
+
+/// Fills in Step::stretch: how many steps from this one on are arithmetic of all lanes of a path,
+/// at none of which lanes meet others, with rows of the trace that follow each other. A warp
+/// executes such steps in one go. Without it each is executed by itself, and all else is the same.
+void find_stretches(ProgramFunction& function);
 
 /// What a step does to the function's values.
 struct DefinitionsAndUses {

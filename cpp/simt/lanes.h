@@ -52,15 +52,25 @@ struct Add3Terms {
   [[nodiscard]] constexpr std::uint32_t addend() const { return bits >> 4; }
 };
 
+/// At most four lanes: one after the other they are done sooner than vector code does all 32.
+constexpr bool is_few(std::uint32_t lanes) {
+  for (int i = 0; i < 4; ++i) lanes &= lanes - 1;
+  return lanes == 0;
+}
+
 /// The lanes that an instruction changes.
 struct LaneMask {
   std::uint32_t bits = 0;
   /// Lanes outside `bits` may be overwritten: nobody reads them.
   bool all = false;
-  alignas(64) std::array<std::uint32_t, 32> lanes{};  ///< ~0 for the lanes of `bits`
+  bool few = true;  ///< see is_few()
+  /// ~0 for the lanes of `bits`; not set when these are few.
+  alignas(64) std::array<std::uint32_t, 32> lanes{};
 
   void set(std::uint32_t mask) {
     bits = mask;
+    few = is_few(mask);
+    if (few) return;
     for (std::uint32_t lane = 0; lane < 32; ++lane) lanes[lane] = 0u - ((mask >> lane) & 1u);
   }
 };

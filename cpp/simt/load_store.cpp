@@ -12,21 +12,27 @@ namespace {
 
 template <class T>
 void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_t element,
-                  const LaneAddresses& lanes, HostRange range) {
+                  const LaneAddresses& lanes, const HostRange& range) {
   const std::uint32_t slot = access.values[element];
-  const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
   const std::uint32_t bytes = access.value_bytes[element];
+  const HostRange from = range.behind(std::uint64_t{element} * sizeof(T));
   // The plain case: the register is as wide as the value.
   if (bytes == sizeof(T) && sizeof(T) >= 4) {
     T* const target = reinterpret_cast<T*>(registers + slot);
-    if (lanes.mask == all_lanes) {
+    if (range.pattern == AddressPattern::same) {
+      T value;
+      std::memcpy(&value, from.at(lanes.address[0]), sizeof(T));
+      std::fill_n(target, warp_size, value);
+    } else if (range.pattern == AddressPattern::consecutive && access.elements == 1) {
+      std::memcpy(target, from.at(lanes.address[0]), warp_size * sizeof(T));
+    } else if (lanes.mask == all_lanes) {
       for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-        std::memcpy(&target[lane], range.at(lanes.address[lane]) + offset, sizeof(T));
+        std::memcpy(&target[lane], from.at(lanes.address[lane]), sizeof(T));
       }
     } else {
       for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
         const int lane = std::countr_zero(rest);
-        std::memcpy(&target[lane], range.at(lanes.address[lane]) + offset, sizeof(T));
+        std::memcpy(&target[lane], from.at(lanes.address[lane]), sizeof(T));
       }
     }
     return;
@@ -34,22 +40,26 @@ void load_element(std::byte* registers, const MemoryAccess& access, std::uint32_
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     T value;
-    std::memcpy(&value, range.at(lanes.address[lane]) + offset, sizeof(T));
+    std::memcpy(&value, from.at(lanes.address[lane]), sizeof(T));
     write_lane(registers, slot, bytes, lane, extended(value, sizeof(T), access.sign_extend));
   }
 }
 
 template <class T>
 void store_element(const std::byte* registers, const MemoryAccess& access, std::uint32_t element,
-                   const LaneAddresses& lanes, HostRange range) {
+                   const LaneAddresses& lanes, const HostRange& range) {
   const std::uint32_t slot = access.values[element];
-  const std::uint64_t offset = std::uint64_t{element} * sizeof(T);
+  const HostRange to = range.behind(std::uint64_t{element} * sizeof(T));
   const std::uint32_t stride = access.value_bytes[element] == 8 ? 8 : 4;
+  if (range.pattern == AddressPattern::consecutive && access.elements == 1 && stride == sizeof(T)) {
+    std::memcpy(to.at(lanes.address[0]), registers + slot, warp_size * sizeof(T));
+    return;
+  }
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     T value;
     std::memcpy(&value, registers + slot + stride * static_cast<std::uint32_t>(lane), sizeof(T));
-    std::memcpy(range.at(lanes.address[lane]) + offset, &value, sizeof(T));
+    std::memcpy(to.at(lanes.address[lane]), &value, sizeof(T));
   }
 }
 
@@ -85,7 +95,7 @@ void for_lanes(const LaneAddresses& lanes, F f) {
 
 /// Loads or stores when one range of host memory serves all lanes.
 void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
-                   HostRange range, bool is_load) {
+                   const HostRange& range, bool is_load) {
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     for_width(access.bytes, [&]<class T>(T) {
       if (is_load) {
@@ -114,12 +124,8 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     update(warp, step, access, registers, lanes);
   } else {
     const bool is_load = step.action == Action::load;
-    HostRange range;
-    if (access.space == AddressSpace::global || access.space == AddressSpace::generic) {
-      range = spaces_.common_range(lanes, bytes);
-    } else if (access.space == AddressSpace::shared) {
-      range = spaces_.common_shared_range(lanes, bytes, is_load);
-    }
+    const bool is_local = access.space == AddressSpace::local;
+    const HostRange range = range_of(warp, step, access, bytes, is_load);
     const bool notes_changes = races_.is_on() && !is_load;
     if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
     Watch* const watch = watch_of(warp, access);
@@ -129,7 +135,7 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
         for_lanes(lanes,
                   [&](std::uint64_t address) { watch->before(address, range.at(address), bytes); });
       }
-      move_elements(registers, access, lanes, range, is_load);
+      move_elements(registers, access, is_local ? places_ : lanes, range, is_load);
       if (watch != nullptr) {
         for_lanes(lanes, [&](std::uint64_t address) { watch->after(range.at(address), bytes); });
       }
@@ -144,7 +150,7 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
             spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                             lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
         if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
-        move_elements(registers, access, one, {place, 0}, is_load);
+        move_elements(registers, access, one, {.data = place}, is_load);
         if (watch != nullptr) watch->after(place, bytes);
       }
     }
@@ -166,6 +172,18 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     recorder_.record(warp, step, mask);
   } else {
     recorder_.record_access(warp, step, mask, &lanes);
+  }
+}
+
+HostRange LoadStore::range_of(Warp& warp, const Step& step, const MemoryAccess& access,
+                              std::uint32_t bytes, bool is_load) {
+  switch (access.space) {
+    case AddressSpace::shared:
+      return spaces_.common_shared_range(addresses_, bytes, is_load);
+    case AddressSpace::local:
+      return spaces_.common_local_range(warp, addresses_, bytes, is_load, places_);
+    default:
+      return spaces_.common_range(step, addresses_, bytes, is_load);
   }
 }
 
@@ -237,6 +255,12 @@ void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_b
   const auto addend = static_cast<std::uint64_t>(offset);
   if (slot == none) {
     lanes.address.fill(addend);
+  } else if (is_few(mask)) {
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      lanes.address[lane] = is_64_bits ? lane_u64(registers, slot, lane) + addend
+                                       : (lane_u32(registers, slot, lane) + addend) & 0xffffffffu;
+    }
   } else if (is_64_bits) {
     std::memcpy(lanes.address.data(), registers + slot, sizeof lanes.address);
     for (std::uint64_t& address : lanes.address) address += addend;
@@ -258,6 +282,14 @@ void read_addresses(const std::byte* registers, const MemoryAccess& access, std:
   }
   lanes.mask = mask;
   const auto addend = static_cast<std::uint64_t>(access.offset);
+  if (is_few(mask)) {
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const std::uint64_t high = lane_u32(registers, access.address_high, lane);
+      lanes.address[lane] = (lane_u32(registers, access.address, lane) | high << 32) + addend;
+    }
+    return;
+  }
   std::array<std::uint32_t, warp_size> low;
   std::array<std::uint32_t, warp_size> high;
   std::memcpy(low.data(), registers + access.address, sizeof low);

@@ -34,6 +34,10 @@ class LoadStore {
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
  private:
+  /// Host memory for all lanes of a load or store, if one range will do; of local memory, at
+  /// `places_`.
+  HostRange range_of(Warp& warp, const Step& step, const MemoryAccess& access, std::uint32_t bytes,
+                     bool is_load);
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
               const LaneAddresses& lanes);
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -45,6 +49,7 @@ class LoadStore {
   AddressSpaces& spaces_;
   RaceMonitor& races_;
   LaneAddresses addresses_;  ///< of the access at hand
+  LaneAddresses places_;     ///< in a warp's local memory, of the same
 };
 
 }  // namespace warpstack::simt

@@ -211,7 +211,7 @@ void MatrixUnit::move_pieces(Warp& warp, const Step& step, AddressSpace space,
                              bool is_load) {
   const HostRange range = space == AddressSpace::shared
                               ? spaces_.common_shared_range(lanes, bytes, is_load)
-                              : spaces_.common_range(lanes, bytes);
+                              : spaces_.common_range(step, lanes, bytes, is_load);
   if (!range) spaces_.check_alignment(warp, step, lanes, bytes);
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
     std::byte* const place = range ? range.at(lanes.address[lane])

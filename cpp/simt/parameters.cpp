@@ -24,6 +24,17 @@ std::uint64_t Parameters::parameter_address() {
 void Parameters::load_kernel_parameter(Warp& warp, const Step& step, std::byte* registers,
                                        std::uint32_t mask) {
   const ParameterAccess& access = program_.parameter_accesses[step.detail];
+  const std::uint64_t given = execution_.parameters.size();
+  const std::uint64_t wanted = std::uint64_t{access.bytes} * access.elements;
+  if (access.address == none && access.offset <= given && wanted <= given - access.offset) {
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      const std::byte* const place =
+          execution_.parameters.data() + access.offset + std::size_t{e} * access.bytes;
+      broadcast(registers, access.values[e], access.value_bytes[e], mask,
+                extended(read_value(place, access.bytes), access.bytes, access.sign_extend));
+    }
+    return;
+  }
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     std::uint64_t offset = access.offset;

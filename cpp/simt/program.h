@@ -82,6 +82,9 @@ struct Step {
   bool begins = false;  ///< first step of its instruction
   /// Lanes may wait for others here: it is the reconvergence point of a branch.
   bool reconverges = false;
+  /// How many steps from this one on do nothing but compute, and follow each other whatever
+  /// happens; see find_stretches().
+  std::uint8_t stretch = 0;
   std::uint32_t jump = none;           ///< branch target
   std::uint32_t reconvergence = none;  ///< of a branch: its immediate post-dominator
   std::uint32_t detail = none;         ///< entry in the table of its action

@@ -40,6 +40,12 @@ class Recorder {
     }
   }
 
+  /// Rows of several steps without accesses.
+  void record_rows(Warp& warp, std::uint32_t first, std::uint32_t count, std::uint32_t mask) {
+    if (!builder_ || count == 0) return;
+    builder_->append_plain(warp.columns, std::span(rows_).subspan(first, count), mask);
+  }
+
   /// One of the rows of a step, its first as a rule, with the addresses of an access.
   void record_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
                      std::uint32_t row = 0) {

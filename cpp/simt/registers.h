@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -48,9 +49,36 @@ inline void write_lane(std::byte* registers, std::uint32_t slot, std::uint32_t b
   }
 }
 
+/// A number of 1, 2, 4 or 8 bytes in memory.
+inline std::uint64_t read_value(const std::byte* place, std::uint32_t bytes) {
+  const auto read = [place]<class T>(T value) -> std::uint64_t {
+    std::memcpy(&value, place, sizeof(T));
+    return value;
+  };
+  switch (bytes) {
+    case 1:
+      return read(std::uint8_t{});
+    case 2:
+      return read(std::uint16_t{});
+    case 4:
+      return read(std::uint32_t{});
+    default:
+      return read(std::uint64_t{});
+  }
+}
+
 /// Gives the lanes of `mask` one value.
 inline void broadcast(std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
                       std::uint32_t mask, std::uint64_t value) {
+  if (mask == all_lanes && bytes == 8) {
+    std::fill_n(reinterpret_cast<std::uint64_t*>(registers + slot), warp_size, value);
+    return;
+  }
+  if (mask == all_lanes && bytes == 4) {
+    std::fill_n(reinterpret_cast<std::uint32_t*>(registers + slot), warp_size,
+                static_cast<std::uint32_t>(value));
+    return;
+  }
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     write_lane(registers, slot, bytes, std::countr_zero(rest), value);
   }

@@ -48,6 +48,12 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
   };
   switch (read.special) {
     case Special::tid:
+      if (execution.num_threads == execution.options.block[0]) {  // without divisions
+        per_lane([&](std::uint32_t lane) -> std::uint64_t {
+          return c == 0 ? warp.number * warp_size + lane : 0;
+        });
+        break;
+      }
       per_lane(
           [&](std::uint32_t lane) { return c < 3 ? execution.thread_index(warp, lane)[c] : 0; });
       break;

@@ -72,6 +72,12 @@ void WarpRunner::run(Warp& warp) {
       continue;
     }
     std::byte* const registers = warp.registers();
+    if (step.stretch > 1) {
+      const std::uint64_t count = std::min<std::uint64_t>(step.stretch, left + 1);
+      compute(warp, {&step, count}, registers);
+      left -= count - 1;
+      continue;
+    }
     std::uint32_t mask = path.mask;
     if (step.guard != none) {
       const std::uint32_t guard = predicate_bits(registers + step.guard);
@@ -79,7 +85,7 @@ void WarpRunner::run(Warp& warp) {
     }
     if (step.begins) {
       ++execution_.warp_instructions;
-      execution_.thread_instructions += static_cast<std::uint64_t>(std::popcount(mask));
+      execution_.thread_instructions += lanes_in(mask);
     }
     if (step.action == Action::lanes) {
       recorder_.record(warp, step, mask);
@@ -92,6 +98,24 @@ void WarpRunner::run(Warp& warp) {
     }
     act(warp, step, registers, mask);
   }
+}
+
+void WarpRunner::compute(Warp& warp, std::span<const Step> steps, std::byte* registers) {
+  PathEntry& path = warp.paths.back();
+  std::uint32_t row = none;
+  std::uint32_t num_rows = 0;
+  std::uint64_t instructions = 0;
+  set_mask(path.mask, warp.live);
+  for (const Step& step : steps) {
+    if (num_rows == 0) row = step.first_row;
+    num_rows += step.num_rows;
+    instructions += step.begins ? 1 : 0;
+    step.function(registers, step.operands, lanes_);
+  }
+  execution_.warp_instructions += instructions;
+  execution_.thread_instructions += instructions * lanes_in(path.mask);
+  recorder_.record_rows(warp, row, num_rows, path.mask);
+  path.pc += static_cast<std::uint32_t>(steps.size());
 }
 
 void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
@@ -255,6 +279,14 @@ void WarpRunner::sleep(Warp& warp, const Step& step, const std::byte* registers,
 void WarpRunner::set_mask(std::uint32_t mask, std::uint32_t live) {
   if (lanes_.bits != mask) lanes_.set(mask);
   lanes_.all = mask == live;  // nobody reads the registers of lanes that have exited
+}
+
+std::uint64_t WarpRunner::lanes_in(std::uint32_t mask) {
+  if (mask != counted_mask_) {
+    counted_mask_ = mask;
+    counted_lanes_ = static_cast<std::uint64_t>(std::popcount(mask));
+  }
+  return counted_lanes_;
 }
 
 void WarpRunner::report_step_limit(const Warp& warp) const {

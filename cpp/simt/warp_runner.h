@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "simt/address_spaces.h"
 #include "simt/barriers.h"
@@ -38,12 +39,17 @@ class WarpRunner {
   void run(Warp& warp);
 
  private:
+  /// Executes a stretch of steps that only compute, for all lanes of the path.
+  void compute(Warp& warp, std::span<const Step> steps, std::byte* registers);
   /// All actions but arithmetic. Moves the warp on.
   void act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   /// The warp does not run before the longest of its lanes' times is over.
   void sleep(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
   void set_mask(std::uint32_t mask, std::uint32_t live);
+  /// How many lanes the mask has. It is kept, because counting takes a call on processors of which
+  /// the compiler only knows that they are x86-64.
+  std::uint64_t lanes_in(std::uint32_t mask);
   [[noreturn]] void report_step_limit(const Warp& warp) const;
 
   Execution& execution_;
@@ -66,6 +72,8 @@ class WarpRunner {
   WarpOperations operations_;
 
   LaneMask lanes_;
+  std::uint32_t counted_mask_ = 0;
+  std::uint64_t counted_lanes_ = 0;
   std::uint64_t next_check_ = 0;
 };
 

@@ -71,8 +71,10 @@ class WrittenBytes {
 
  private:
   void add(std::uint64_t word, std::uint64_t bits) {
-    missing_ -= static_cast<std::uint64_t>(std::popcount(bits & ~words_[word]));
-    words_[word] |= bits;
+    const std::uint64_t fresh = bits & ~words_[word];
+    if (fresh == 0) return;
+    missing_ -= static_cast<std::uint64_t>(std::popcount(fresh));
+    words_[word] |= fresh;
   }
   template <class F>
   static void for_words(std::uint64_t address, std::uint64_t bytes, F f) {

@@ -80,7 +80,8 @@ bool is_consecutive(const LaneAddresses& lanes, std::uint32_t width) {
 std::uint32_t coalesce_simple(const LaneAddresses& lanes, std::uint32_t width,
                               std::vector<std::uint64_t>& sectors,
                               std::vector<std::uint32_t>* store_bytes) {
-  if (lanes.mask != ~std::uint32_t{0} || !std::has_single_bit(width) || width > sector_bytes) {
+  if (lanes.mask != ~std::uint32_t{0} || width == 0 || (width & (width - 1)) != 0 ||
+      width > sector_bytes) {
     return 0;
   }
   const std::uint64_t first = lanes.address[0];
@@ -105,6 +106,46 @@ std::uint32_t coalesce_simple(const LaneAddresses& lanes, std::uint32_t width,
   return static_cast<std::uint32_t>(end_sector - begin_sector);
 }
 
+/// Accesses that lie in one sector each, as naturally aligned ones do, wherever that is. Returns 0
+/// when one of them does not.
+std::uint32_t coalesce_scattered(const LaneAddresses& lanes, std::uint32_t width,
+                                 std::vector<std::uint64_t>& sectors,
+                                 std::vector<std::uint32_t>* store_bytes) {
+  if (width == 0 || width > sector_bytes) return 0;
+  std::array<std::uint64_t, warp_size> found;
+  std::array<std::uint32_t, warp_size> bytes;
+  // A set bit may stand for another sector, but a bit that is not set stands for none.
+  std::array<std::uint64_t, 4> seen{};
+  std::uint32_t count = 0;
+  const std::uint64_t pattern = (std::uint64_t{1} << width) - 1;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+    const std::uint64_t place = address % sector_bytes;
+    if (place + width > sector_bytes) return 0;
+    const std::uint64_t sector = address / sector_bytes;
+    const std::uint64_t hash = sector * 0x9e3779b97f4a7c15u >> 56;
+    const std::uint64_t bit = std::uint64_t{1} << hash % 64;
+    std::uint32_t i = count;
+    if (count > 0 && found[count - 1] == sector) {
+      i = count - 1;
+    } else if ((seen[hash / 64] & bit) != 0) {
+      i = static_cast<std::uint32_t>(std::find(found.begin(), found.begin() + count, sector) -
+                                     found.begin());
+    }
+    if (i == count) {
+      seen[hash / 64] |= bit;
+      found[count] = sector;
+      bytes[count++] = 0;
+    }
+    bytes[i] |= static_cast<std::uint32_t>(pattern << place);
+  }
+  sectors.insert(sectors.end(), found.begin(), found.begin() + count);
+  if (store_bytes != nullptr) {
+    store_bytes->insert(store_bytes->end(), bytes.begin(), bytes.begin() + count);
+  }
+  return count;
+}
+
 }  // namespace
 
 std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
@@ -112,6 +153,8 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
                        std::vector<std::uint32_t>* store_bytes) {
   const std::uint32_t simple = coalesce_simple(lanes, width, sectors, store_bytes);
   if (simple != 0) return simple;
+  const std::uint32_t scattered = coalesce_scattered(lanes, width, sectors, store_bytes);
+  if (scattered != 0) return scattered;
   SectorCollector collector(sectors, store_bytes);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     collector.touch(lanes.address[std::countr_zero(rest)], width);

@@ -60,11 +60,18 @@ class TraceBuilder {
   void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
                       std::span<const std::uint64_t> addresses);
 
-  /// The same for an instruction without an access.
+  /// The same for an instruction without an access, and for several of them.
   void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {
     columns.instruction.push_back(row);
     columns.active_mask.push_back(active_mask);
     ++row_counts_[row].issued;
+  }
+
+  void append_plain(ColumnBuffers& columns, std::span<const std::uint32_t> rows,
+                    std::uint32_t active_mask) {
+    columns.instruction.insert(columns.instruction.end(), rows.begin(), rows.end());
+    columns.active_mask.insert(columns.active_mask.end(), rows.size(), active_mask);
+    for (const std::uint32_t row : rows) ++row_counts_[row].issued;
   }
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict

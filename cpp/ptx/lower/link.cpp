@@ -7,6 +7,7 @@
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/layout.h"
 #include "ptx/lower/lower.h"
+#include "simt/flow_analysis.h"
 
 // Kernels made of functions: what a kernel reaches, and what it needs as a whole.
 
@@ -75,6 +76,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   for (const Function* function : layout.functions) {
     Emitter emitter(module, symbols, layout, program, *function, function == entry);
     program.functions.push_back(emitter.run(registers));
+    simt::find_stretches(program.functions.back());
   }
   const ThreadNeeds needs = needs_of_calls(program);
   // A recursive kernel gets room for some levels; running out of it is an error at run time.

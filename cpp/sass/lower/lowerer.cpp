@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/families.h"
+#include "simt/flow_analysis.h"
 #include "simt/texture.h"
 
 namespace warpstack::sass {
@@ -97,6 +98,7 @@ simt::KernelProgram Lowerer::run() {
   function_.constants = frame_.initial_bytes();
   function_.local_bytes = static_cast<std::uint32_t>(kernel_.local_bytes);
   function_.pressure = kernel_.registers;
+  simt::find_stretches(function_);
   program_.frame_constants = frame_.constants();
   program_.functions.push_back(std::move(function_));
   return std::move(program_);

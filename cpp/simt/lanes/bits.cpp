@@ -156,16 +156,15 @@ void run_lop3(std::byte* registers, const LaneOperands& operands, const LaneMask
   const auto* const a = reinterpret_cast<const u32*>(registers + operands.source[0]);
   const auto* const b = reinterpret_cast<const u32*>(registers + operands.source[1]);
   const auto* const c = reinterpret_cast<const u32*>(registers + operands.source[2]);
-#pragma GCC ivdep
-  for (u32 lane = 0; lane < 32; ++lane) {
+  const auto value = [&](u32 lane) {
     const u32 z = c[lane];
     const auto pick = [z](u32 with, u32 without) { return (with & z) | (without & ~z); };
     const u32 y = b[lane];
     const u32 a1 = (pick(rows[7], rows[6]) & y) | (pick(rows[5], rows[4]) & ~y);
     const u32 a0 = (pick(rows[3], rows[2]) & y) | (pick(rows[1], rows[0]) & ~y);
-    const u32 value = (a1 & a[lane]) | (a0 & ~a[lane]);
-    d[lane] = mask.lanes[lane] != 0 ? value : d[lane];
-  }
+    return (a1 & a[lane]) | (a0 & ~a[lane]);
+  };
+  for_lanes(mask, [&](u32 lane, bool active) { d[lane] = active ? value(lane) : d[lane]; });
 }
 struct Shl {
   template <class T>

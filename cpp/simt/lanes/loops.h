@@ -12,8 +12,25 @@ namespace warpstack::simt::WARPSTACK_ISA {
 // Lanes are independent, also when the target is a source: `ivdep`.
 
 /// Loops of cheap functions compute every lane and keep what the mask says; the compiler makes
-/// vector code of them. Others compute the active lanes alone.
+/// vector code of them. Others compute the active lanes alone, as all do when these are few.
 enum class Cost : u8 { cheap, high };
+
+/// Calls `f` with lanes, the active ones among them, and whether it is to change them.
+template <class F>
+inline void for_lanes(const LaneMask& mask, F f) {
+  if (mask.few) {
+    for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
+      f(static_cast<u32>(std::countr_zero(rest)), true);
+    }
+  } else if (mask.all) {
+#pragma GCC ivdep
+    for (u32 lane = 0; lane < 32; ++lane) f(lane, true);
+  } else {
+    const u32* const active = mask.lanes.data();
+#pragma GCC ivdep
+    for (u32 lane = 0; lane < 32; ++lane) f(lane, active[lane] != 0);
+  }
+}
 
 template <class F, class D, Cost cost, class... S>
 void run(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
@@ -23,7 +40,7 @@ void run(std::byte* registers, const LaneOperands& operands, const LaneMask& mas
     return reinterpret_cast<const Stored<T>*>(registers + operands.source[i]);
   };
   const auto loop = [&](const auto&... s) {
-    if constexpr (cost == Cost::high) {
+    if (cost == Cost::high || mask.few) {
       for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
         const int lane = std::countr_zero(rest);
         d[lane] = stored<D>(F::apply(load<S>(s[lane])...));

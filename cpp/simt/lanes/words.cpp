@@ -36,18 +36,6 @@ inline void store_words(u32* words, u32 lane, T value, bool active) {
   }
 }
 
-template <class F>
-inline void for_lanes(const LaneMask& mask, F f) {
-  if (mask.all) {
-#pragma GCC ivdep
-    for (u32 lane = 0; lane < 32; ++lane) f(lane, true);
-  } else {
-    const u32* const active = mask.lanes.data();
-#pragma GCC ivdep
-    for (u32 lane = 0; lane < 32; ++lane) f(lane, active[lane] != 0);
-  }
-}
-
 template <class F, class D, class... S>
 void run_words(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   auto* const d = reinterpret_cast<u32*>(registers + operands.target);

@@ -235,4 +235,31 @@ TEST(AllocateRegisters, UnusedValuesHaveNoPlace) {
   EXPECT_EQ(places.pressure, 2u);
 }
 
+TEST(Stretches, EndAtGuardsMeetingPointsAndGapsInTheTrace) {
+  using warpstack::simt::Action;
+  warpstack::simt::ProgramFunction function;
+  const auto add = [&](Action action, std::uint32_t row) -> warpstack::simt::Step& {
+    warpstack::simt::Step step;
+    step.action = action;
+    step.first_row = row;
+    step.num_rows = row == warpstack::simt::none ? 0 : 1;
+    return function.steps.emplace_back(step);
+  };
+  const std::uint32_t folded = warpstack::simt::none;
+  add(Action::lanes, 0);
+  add(Action::lanes, folded);
+  add(Action::lanes, 1);
+  add(Action::lanes, 2).guard = 0;
+  add(Action::lanes, 3);
+  add(Action::lanes, 4).reconverges = true;
+  add(Action::lanes, 5);
+  add(Action::lanes, 9);
+  add(Action::load, 10);
+  add(Action::lanes, 11);
+  find_stretches(function);
+  std::vector<int> lengths;
+  for (const auto& step : function.steps) lengths.push_back(step.stretch);
+  EXPECT_EQ(lengths, (std::vector<int>{3, 2, 1, 0, 1, 2, 1, 1, 0, 1}));
+}
+
 }  // namespace

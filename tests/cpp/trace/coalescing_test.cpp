@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace warpstack::trace {
 namespace {
 
@@ -34,6 +37,40 @@ TEST(Coalesce, ByteMasksOfMisalignedStores) {
   const auto lanes = lanes_of(0b1, [](std::uint64_t) -> std::uint64_t { return 24; });
   EXPECT_EQ(coalesce(lanes, 16, sectors, &bytes), 2u);
   EXPECT_EQ(bytes, (std::vector<std::uint32_t>{0xff000000, 0x000000ff}));
+}
+
+// Against the definition: sectors in the order of first touch, and their bytes.
+TEST(Coalesce, ScatteredLanes) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    LaneAddresses lanes;
+    lanes.mask = static_cast<std::uint32_t>(random());
+    const std::uint64_t range = std::uint64_t{1} << (5 + round % 20);
+    for (std::uint64_t& address : lanes.address) address = 0x7000 + random() % range;
+    const std::uint32_t width = 1u << round % 6;
+    std::vector<std::uint64_t> expected;
+    std::vector<std::uint32_t> expected_bytes;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      if ((lanes.mask >> lane & 1) == 0) continue;
+      for (std::uint64_t byte = lanes.address[lane]; byte < lanes.address[lane] + width; ++byte) {
+        const auto found = std::ranges::find(expected, byte / sector_bytes);
+        const auto index = static_cast<std::size_t>(found - expected.begin());
+        if (found == expected.end()) {
+          expected.push_back(byte / sector_bytes);
+          expected_bytes.push_back(0);
+        }
+        expected_bytes[index] |= 1u << byte % sector_bytes;
+      }
+    }
+    std::vector<std::uint64_t> sectors;
+    std::vector<std::uint32_t> bytes;
+    EXPECT_EQ(coalesce(lanes, width, sectors, &bytes), expected.size());
+    EXPECT_EQ(sectors, expected);
+    EXPECT_EQ(bytes, expected_bytes);
+    sectors.clear();
+    EXPECT_EQ(coalesce(lanes, width, sectors, nullptr), expected.size());
+    EXPECT_EQ(sectors, expected);
+  }
 }
 
 TEST(Coalesce, NoLaneNoSector) {
