@@ -3,12 +3,12 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "common/text.h"
-#include "cudart/fat_binary.h"
 #include "cudart/graph.h"
 #include "cudart/host_memory.h"
 #include "cudart/memory_pool.h"
@@ -37,12 +37,13 @@ Error fault_code(const std::string& what) {
 
 }  // namespace
 
-Error& last_error() {
-  static thread_local Error error = Error::success;
-  return error;
+ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
 }
 
 Error note(const char* function, const std::exception& error) {
+  if (thread_state().called != nullptr) function = thread_state().called;
   const std::string what = std::string(function) + ": " + error.what();
   Error code = Error::invalid_value;
   if (const auto* failure = dynamic_cast<const Failure*>(&error)) {
@@ -110,6 +111,13 @@ FatModule* Runtime::add_module(const FatBinaryWrapper* wrapper) {
   return modules_.insert(std::move(module)).first->get();
 }
 
+FatModule* Runtime::add_module(FatBinaryImage image, std::string name) {
+  auto module = std::make_unique<FatModule>();
+  module->image = std::move(image);
+  module->name = std::move(name);
+  return modules_.insert(std::move(module)).first->get();
+}
+
 void Runtime::remove_module(FatModule* module) {
   const auto of_module = [module](const auto& entry) { return entry.second.module == module; };
   std::erase_if(kernels_, of_module);
@@ -118,15 +126,22 @@ void Runtime::remove_module(FatModule* module) {
   std::erase_if(modules_, [module](const auto& entry) { return entry.get() == module; });
 }
 
+FatBinaryImage Runtime::choose(std::span<const std::byte> container) const {
+  if (machine_code_) return image_for(container, *machine_code_);
+  return {FatBinaryEntry::Kind::ptx, best_ptx(container, DeviceDescription::newest_target)};
+}
+
 std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
+  const auto load_image = [&](const FatBinaryImage& image) {
+    if (image.kind == FatBinaryEntry::Kind::ptx && !machine_code_) {
+      return load_ptx(image.bytes, module.name, device());
+    }
+    return load_machine_code(spool_.listing(image, module.name), module.name, device());
+  };
+  if (module.image) return load_image(*module.image);
   const std::span<const std::byte, fat_binary_header_bytes> header(module.container,
                                                                    fat_binary_header_bytes);
-  const std::span<const std::byte> container(module.container, fat_binary_bytes(header));
-  if (!machine_code_) {
-    return load_ptx(best_ptx(container, DeviceDescription::newest_target), module.name, device());
-  }
-  return load_machine_code(spool_.listing(image_for(container, *machine_code_), module.name),
-                           module.name, device());
+  return load_image(choose({module.container, fat_binary_bytes(header)}));
 }
 
 ProgramModule& Runtime::load(FatModule& module) {
@@ -150,7 +165,8 @@ ProgramModule& Runtime::load(FatModule& module) {
       module.failure = error.what();
     }
   }
-  throw Failure(Error::no_kernel_image_for_device, module.failure,
+  const bool is_ptx = module.image && module.image->kind == FatBinaryEntry::Kind::ptx;
+  throw Failure(is_ptx ? Error::invalid_ptx : Error::no_kernel_image_for_device, module.failure,
                 !std::exchange(module.reported, true));
 }
 
@@ -438,6 +454,24 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   if (!capture(*this, call.stream, KernelWork{prepared, {}, {}})) run(prepared);
 }
 
+void Runtime::launch_cooperative(const void* stub, Call call, void** arguments) {
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+  const int resident =
+      blocks_per_sm(kernel(stub), static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
+                    call.dynamic_shared_bytes);
+  const std::uint64_t held = static_cast<std::uint64_t>(resident) * description().num_sms;
+  const std::uint64_t most = std::min(held, simt::max_resident_blocks);
+  if (resident > 0 && blocks > most) {
+    throw Failure(Error::cooperative_launch_too_large,
+                  "kernel " + kernel(stub).name + ": a cooperative launch of " +
+                      std::to_string(blocks) + " blocks is too large: the GPU holds " +
+                      std::to_string(most) + " at once");
+  }
+  call.cooperative = true;
+  launch(stub, call, arguments);
+}
+
 void Runtime::run(const Launch& launch) {
   const Call& call = launch.call;
   KernelEntry& entry = kernel(launch.stub);
@@ -543,7 +577,7 @@ void Runtime::remove_event(EventHandle handle) {
 void Runtime::reset() {
   for (const auto& module : modules_) {
     module->loaded.reset();
-    if (module->container != nullptr) module->failure.clear();
+    if (module->container != nullptr || module->image) module->failure.clear();
   }
   graphs_ = std::make_unique<GraphState>();
   pools_ = std::make_unique<MemoryPools>();
