@@ -1,12 +1,12 @@
 // Registration of fat binaries and launches: the functions that nvcc calls, and their public kin.
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 
 #include "cudart/abi_version.h"
 #include "cudart/graph.h"
+#include "cudart/kernel_attributes.h"
 #include "cudart/runtime.h"
 
 using namespace warpstack::cudart;
@@ -19,26 +19,55 @@ std::vector<Runtime::Call>& configurations() {
   return stack;
 }
 
-/// All blocks of a cooperative launch are resident at once.
-void launch_cooperative(Runtime& runtime, const void* stub, Runtime::Call call, void** arguments) {
-  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
-  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
-  const int resident = runtime.blocks_per_sm(
-      runtime.kernel(stub), static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
-      call.dynamic_shared_bytes);
-  const std::uint64_t held = static_cast<std::uint64_t>(resident) * runtime.description().num_sms;
-  const std::uint64_t most = std::min(held, warpstack::simt::max_resident_blocks);
-  if (resident > 0 && blocks > most) {
-    throw Failure(Error::cooperative_launch_too_large,
-                  "kernel " + runtime.kernel(stub).name + ": a cooperative launch of " +
-                      std::to_string(blocks) + " blocks is too large: the GPU holds " +
-                      std::to_string(most) + " at once");
+}  // namespace
+
+namespace warpstack::cudart {
+
+bool is_cooperative_launch(Runtime& runtime, const void* attributes, unsigned count) {
+  constexpr int cooperative = 2;
+  constexpr int cluster_dimension = 4;
+  constexpr std::size_t attribute_bytes = 72;
+  bool is_cooperative = false;
+  if (count > 0) runtime.check_host(address_of(attributes), count * attribute_bytes, false);
+  for (unsigned i = 0; i < count; ++i) {
+    const auto* attribute = static_cast<const std::byte*>(attributes) + i * attribute_bytes;
+    int id = 0;
+    std::uint32_t values[3];
+    std::memcpy(&id, attribute, sizeof id);
+    std::memcpy(values, attribute + 8, sizeof values);
+    if (id == cooperative) is_cooperative = values[0] != 0;
+    if (id == cluster_dimension && (values[0] > 1 || values[1] > 1 || values[2] > 1)) {
+      throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
+    }
   }
-  call.cooperative = true;
-  runtime.launch(stub, call, arguments);
+  return is_cooperative;
 }
 
-}  // namespace
+FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel) {
+  const ProgramModule& module = runtime.load(*kernel.module);
+  const simt::KernelProgram& program = runtime.program(kernel);
+  const std::uint64_t shared = program.shared_bytes;
+  FunctionAttributes attributes{};
+  attributes.shared_bytes = shared;
+  attributes.max_threads_per_block = static_cast<int>(program.max_threads);
+  attributes.local_bytes = program.local_bytes;
+  attributes.registers = static_cast<int>(program.registers_per_thread);
+  // "sm_75" and "sm_90a"
+  const std::string digits =
+      module.target().substr(std::min(module.target().find('_') + 1, module.target().size()));
+  attributes.ptx_version = std::atoi(digits.c_str());
+  attributes.binary_version = module.is_machine_code()
+                                  ? attributes.ptx_version
+                                  : static_cast<int>(DeviceDescription::newest_target);
+  const std::uint64_t bound = kernel.max_dynamic_shared_bytes > 0
+                                  ? kernel.max_dynamic_shared_bytes
+                                  : DeviceDescription::shared_bytes_per_block;
+  attributes.max_dynamic_shared_bytes = static_cast<int>(bound - std::min(bound, shared));
+  attributes.preferred_shared_carveout = -1;
+  return attributes;
+}
+
+}  // namespace warpstack::cudart
 
 // --- hooks of nvcc's host code ------------------------------------------------------------------
 
@@ -154,7 +183,7 @@ CUDART_EXPORT Error cudaLaunchCooperativeKernel(const void* stub, Dim3 grid, Dim
                                                 void** arguments, std::size_t shared_bytes,
                                                 StreamHandle stream) {
   return call(__func__, [&](Runtime& runtime) {
-    launch_cooperative(runtime, stub, {grid, block, shared_bytes, stream}, arguments);
+    runtime.launch_cooperative(stub, {grid, block, shared_bytes, stream}, arguments);
   });
 }
 CUDART_ALIAS(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
@@ -163,30 +192,12 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
                                         void** arguments) {
   return call(__func__, [&](Runtime& runtime) {
     require(configuration != nullptr, "no configuration");
-    constexpr int cooperative = 2;
-    constexpr int cluster_dimension = 4;
-    constexpr std::size_t attribute_bytes = 72;
-    bool is_cooperative = false;
-    if (configuration->num_attributes > 0) {
-      runtime.check_host(address_of(configuration->attributes),
-                         configuration->num_attributes * attribute_bytes, false);
-    }
-    for (unsigned i = 0; i < configuration->num_attributes; ++i) {
-      const auto* attribute =
-          static_cast<const std::byte*>(configuration->attributes) + i * attribute_bytes;
-      int id = 0;
-      std::uint32_t values[3];
-      std::memcpy(&id, attribute, sizeof id);
-      std::memcpy(values, attribute + 8, sizeof values);
-      if (id == cooperative) is_cooperative = values[0] != 0;
-      if (id == cluster_dimension && (values[0] > 1 || values[1] > 1 || values[2] > 1)) {
-        throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
-      }
-    }
+    const bool is_cooperative =
+        is_cooperative_launch(runtime, configuration->attributes, configuration->num_attributes);
     const Runtime::Call launch{configuration->grid, configuration->block,
                                configuration->dynamic_shared_bytes, configuration->stream};
     if (is_cooperative) {
-      launch_cooperative(runtime, stub, launch, arguments);
+      runtime.launch_cooperative(stub, launch, arguments);
     } else {
       runtime.launch(stub, launch, arguments);
     }
@@ -228,29 +239,10 @@ CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
 CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const void* stub) {
   return call(__func__, [&](Runtime& runtime) {
     require(attributes != nullptr, "nowhere to put the attributes");
-    KernelEntry& entry = runtime.kernel(stub);
-    const ProgramModule& module = runtime.load(*entry.module);
-    const auto& program = runtime.program(entry);
-    const std::uint64_t shared = program.shared_bytes;
+    const FunctionAttributes found = attributes_of(runtime, runtime.kernel(stub));
     constexpr std::size_t reserved_bytes = 88;  // since CUDA 12
     if (abi_version() >= 12) std::memset(attributes + 1, 0, reserved_bytes);
-    *attributes = {};
-    attributes->shared_bytes = shared;
-    attributes->max_threads_per_block = static_cast<int>(program.max_threads);
-    attributes->local_bytes = program.local_bytes;
-    attributes->registers = static_cast<int>(program.registers_per_thread);
-    // "sm_75" and "sm_90a"
-    const std::string digits =
-        module.target().substr(std::min(module.target().find('_') + 1, module.target().size()));
-    attributes->ptx_version = std::atoi(digits.c_str());
-    attributes->binary_version = module.is_machine_code()
-                                     ? attributes->ptx_version
-                                     : static_cast<int>(DeviceDescription::newest_target);
-    const std::uint64_t bound = entry.max_dynamic_shared_bytes > 0
-                                    ? entry.max_dynamic_shared_bytes
-                                    : DeviceDescription::shared_bytes_per_block;
-    attributes->max_dynamic_shared_bytes = static_cast<int>(bound - std::min(bound, shared));
-    attributes->preferred_shared_carveout = -1;
+    *attributes = found;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +11,6 @@
 
 #include "common/text.h"
 #include "cudart/device_runtime.h"
-#include "cudart/fat_binary.h"
 #include "cudart/graph.h"
 #include "cudart/host_memory.h"
 #include "cudart/memory_operations.h"
@@ -42,12 +42,13 @@ Error fault_code(const std::string& what) {
 
 }  // namespace
 
-Error& last_error() {
-  static thread_local Error error = Error::success;
-  return error;
+ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
 }
 
 Error note(const char* function, const std::exception& error) {
+  if (thread_state().called != nullptr) function = thread_state().called;
   const std::string what = std::string(function) + ": " + error.what();
   Error code = Error::invalid_value;
   if (const auto* failure = dynamic_cast<const Failure*>(&error)) {
@@ -120,6 +121,13 @@ FatModule* Runtime::add_module(const FatBinaryWrapper* wrapper) {
   return modules_.insert(std::move(module)).first->get();
 }
 
+FatModule* Runtime::add_module(FatBinaryImage image, std::string name) {
+  auto module = std::make_unique<FatModule>();
+  module->image = std::move(image);
+  module->name = std::move(name);
+  return modules_.insert(std::move(module)).first->get();
+}
+
 void Runtime::remove_module(FatModule* module) {
   const auto of_module = [module](const auto& entry) { return entry.second.module == module; };
   std::erase_if(kernels_, of_module);
@@ -129,18 +137,18 @@ void Runtime::remove_module(FatModule* module) {
   std::erase_if(modules_, [module](const auto& entry) { return entry.get() == module; });
 }
 
+FatBinaryImage Runtime::choose(std::span<const std::byte> container) const {
+  if (machine_code_) return image_for(container, *machine_code_);
+  return {FatBinaryEntry::Kind::ptx, best_ptx(container, DeviceDescription::newest_target)};
+}
+
 std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
   const auto whole = [](const std::byte* container) {
     const std::span<const std::byte, fat_binary_header_bytes> header(container,
                                                                      fat_binary_header_bytes);
     return std::span(container, fat_binary_bytes(header));
   };
-  const std::span<const std::byte> container = whole(module.container);
-  if (!machine_code_ && module.objects.empty()) {
-    const std::string text = best_ptx(container, DeviceDescription::newest_target);
-    return load_ptx({{module.name, text}}, module.name, device());
-  }
-  if (!machine_code_) {
+  if (!module.objects.empty() && !machine_code_) {
     std::vector<std::span<const std::byte>> objects;
     for (const std::byte* object : module.objects) objects.push_back(whole(object));
     auto images = relocatable_ptx(objects, DeviceDescription::newest_target);
@@ -149,8 +157,11 @@ std::unique_ptr<ProgramModule> Runtime::read(const FatModule& module) {
     }
     return load_ptx(images, module.name, device());
   }
-  return load_machine_code(spool_.listing(image_for(container, *machine_code_), module.name),
-                           module.name, device());
+  const FatBinaryImage image = module.image ? *module.image : choose(whole(module.container));
+  if (image.kind == FatBinaryEntry::Kind::ptx && !machine_code_) {
+    return load_ptx({{module.name, image.bytes}}, module.name, device());
+  }
+  return load_machine_code(spool_.listing(image, module.name), module.name, device());
 }
 
 ProgramModule& Runtime::load(FatModule& module) {
@@ -174,7 +185,8 @@ ProgramModule& Runtime::load(FatModule& module) {
       module.failure = error.what();
     }
   }
-  throw Failure(Error::no_kernel_image_for_device, module.failure,
+  const bool is_ptx = module.image && module.image->kind == FatBinaryEntry::Kind::ptx;
+  throw Failure(is_ptx ? Error::invalid_ptx : Error::no_kernel_image_for_device, module.failure,
                 !std::exchange(module.reported, true));
 }
 
@@ -482,6 +494,24 @@ void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   if (!capture(*this, call.stream, KernelWork{prepared, {}, {}})) run(prepared);
 }
 
+void Runtime::launch_cooperative(const void* stub, Call call, void** arguments) {
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+  const int resident =
+      blocks_per_sm(kernel(stub), static_cast<int>(std::min<std::uint64_t>(threads, INT_MAX)),
+                    call.dynamic_shared_bytes);
+  const std::uint64_t held = static_cast<std::uint64_t>(resident) * description().num_sms;
+  const std::uint64_t most = std::min(held, simt::max_resident_blocks);
+  if (resident > 0 && blocks > most) {
+    throw Failure(Error::cooperative_launch_too_large,
+                  "kernel " + kernel(stub).name + ": a cooperative launch of " +
+                      std::to_string(blocks) + " blocks is too large: the GPU holds " +
+                      std::to_string(most) + " at once");
+  }
+  call.cooperative = true;
+  launch(stub, call, arguments);
+}
+
 void Runtime::run(const Launch& launch) {
   std::vector<DeviceWork> waiting;  // the last comes next
   const auto add = [&waiting](std::vector<DeviceWork> work) {
@@ -630,7 +660,7 @@ void Runtime::remove_event(EventHandle handle) {
 void Runtime::reset() {
   for (const auto& module : modules_) {
     module->loaded.reset();
-    if (module->container != nullptr) module->failure.clear();
+    if (module->container != nullptr || module->image) module->failure.clear();
   }
   graphs_ = std::make_unique<GraphState>();
   pools_ = std::make_unique<MemoryPools>();

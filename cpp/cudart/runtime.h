@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "cudart/abi.h"
 #include "cudart/device_description.h"
+#include "cudart/fat_binary.h"
 #include "cudart/program_module.h"
 #include "cudart/spool.h"
 
@@ -59,13 +60,14 @@ struct Array {
   unsigned flags = 0;
 };
 
-/// A fat binary that the program registered: one module of PTX or of machine code, read when first
-/// needed.
+/// One module of PTX or of machine code, read when first needed: of a fat binary that the program
+/// registered, or an image that it has loaded itself.
 struct FatModule {
   const std::byte* container = nullptr;
   /// Of relocatable device code: the containers of the objects that `container` was linked of.
   std::vector<const std::byte*> objects;
-  std::string name;  ///< for messages
+  std::optional<FatBinaryImage> image;  ///< instead of a container
+  std::string name;                     ///< for messages
   std::unique_ptr<ProgramModule> loaded;
   std::string failure;    ///< why it cannot be loaded; empty: it can, or nobody has tried
   bool reported = false;  ///< the user knows of it
@@ -105,6 +107,11 @@ class Runtime {
 
   // --- registration ---
   FatModule* add_module(const FatBinaryWrapper* wrapper);
+  /// A module that the program has in its memory or in a file; `name` is for messages.
+  FatModule* add_module(FatBinaryImage image, std::string name);
+  /// The image of a fat binary that runs, in the form that the user has chosen: PTX if there is
+  /// some, unless it is to be machine code. Throws InputError when there is none.
+  [[nodiscard]] FatBinaryImage choose(std::span<const std::byte> container) const;
   void remove_module(FatModule* module);
   /// Loads the module, or throws Failure. An error is reported once.
   ProgramModule& load(FatModule& module);
@@ -160,6 +167,8 @@ class Runtime {
   void run(const Launch& launch);
   /// Runs the kernel, or makes it a node of the graph that the stream captures.
   void launch(const void* stub, const Call& call, void** arguments);
+  /// The same with all blocks resident at once. Throws Failure when they are too many.
+  void launch_cooperative(const void* stub, Call call, void** arguments);
   /// Blocks of a kernel that an SM holds at once; 0 where it holds none.
   int blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes);
   /// The kernel made ready to run, or Failure. An error is reported once.
@@ -211,6 +220,9 @@ class Runtime {
   /// Textures of `texture<>` variables, by the address of the host variable.
   std::map<const void*, VariableEntry> texture_references;
 
+  /// The program has called a function of this interface, and not only the driver's.
+  bool is_used = false;
+
   /// cudaDeviceReset.
   void reset();
 
@@ -256,8 +268,16 @@ class Runtime {
   std::optional<std::uint32_t> machine_code_;
 };
 
-/// The last error of the calling thread (cudaGetLastError).
-Error& last_error();
+/// What the interface keeps of each thread.
+struct ThreadState {
+  Error last_error = Error::success;  ///< what cudaGetLastError returns
+  bool uses_runtime = false;          ///< it has called a function of the runtime
+  /// The function that the program called, where another one does its work; null: that one.
+  const char* called = nullptr;
+};
+ThreadState& thread_state();
+
+inline Error& last_error() { return thread_state().last_error; }
 /// Notes an exception of an API function: prints why, sets the last error.
 Error note(const char* function, const std::exception& error);
 
@@ -267,6 +287,9 @@ Error call(const char* function, Body body) noexcept {
   try {
     Runtime& runtime = Runtime::get();
     const std::lock_guard lock(runtime.mutex());
+    if (ThreadState& thread = thread_state(); thread.called == nullptr) {
+      thread.uses_runtime = runtime.is_used = true;
+    }
     if (runtime.sticky() != Error::success) return last_error() = runtime.sticky();
     body(runtime);
     return Error::success;

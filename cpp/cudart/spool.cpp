@@ -211,7 +211,7 @@ bool Spool::has_reader() const {
 
 std::string Spool::listing(const FatBinaryImage& image, const std::string& name) {
   if (folder_.empty()) {
-    throw InputError("machine code runs under warpstack trace --machine-code only");
+    throw InputError("machine code runs under warpstack trace only");
   }
   static std::uint64_t number = 0;  // of this process; the runtime is locked
   const std::string base =

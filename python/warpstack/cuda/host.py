@@ -172,7 +172,7 @@ def trace_program(
     Warns
     -----
     TraceWarning
-        If the program calls cuBLASLt or the driver.
+        If the program calls cuBLASLt.
     """
     words = [str(word) for word in command]
     if not words:
@@ -374,8 +374,8 @@ def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str
     if not (spool / "attached").exists():
         return (
             f"{printable(program)}: the program does not load libcudart.so.11.0, .12 or .13 as a shared "
-            "library, or has a DT_RPATH to one; build it with nvcc -cudart shared (and -gencode "
-            f"arch=compute_75,code=compute_75){problem}"
+            "library, nor libcuda.so.1, or has a DT_RPATH to one; build it with nvcc -cudart shared (and "
+            f"-gencode arch=compute_75,code=compute_75){problem}"
         )
     if run.launches == 0:
         return f"{printable(program)}: the program launched no kernel{problem}"

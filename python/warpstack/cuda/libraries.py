@@ -43,7 +43,6 @@ _GPU_LIBRARIES = tuple(
 #: Of cuBLASLt, the stand-in has only what programs call in their set-up.
 _LT_LIBRARY = re.compile(r"libcublasLt\.so(\..*)?")
 _LT_LACKS = re.compile(rb"cublasLt(?!Create$|Destroy$|Get)")
-_DRIVER = re.compile(r"libcuda\.so(\..*)?")
 _DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 #: Files listed in others are followed this far.
 _MOST_FILES = 500
@@ -75,32 +74,31 @@ def check_libraries(program: str, stand_ins: Path) -> None:
     Raises
     ------
     InputError
-        If the program calls a library without a stand-in, or the driver where there is none, or if it
-        contains the CUDA runtime rather than load it.
+        If the program calls a library without a stand-in, or if it contains the CUDA runtime rather
+        than load it, and does not call the driver (libcuda) itself.
 
     Warns
     -----
     TraceWarning
-        If it calls cuBLASLt or the driver.
+        If it calls cuBLASLt.
     """
     found = shutil.which(program)
     if found is None:
         return
     missing: dict[str, str] = {}  # files and what to say of them
     sections: set[bytes] = set()
-    driver = runtime = products = False
+    runtime = products = False
     for path, linked in _linked_files(Path(found), stand_ins):
         sections |= linked.sections
-        runtime = runtime or any(name.startswith("libcudart.so") for name in linked.needed)
+        # A program that calls the driver need not call the runtime that nvcc has linked into it.
+        runtime = runtime or any(
+            name.startswith(("libcudart.so", "libcuda.so")) for name in linked.needed
+        )
         for name in linked.needed:
             if (stand_ins / name).exists():
                 if _LT_LIBRARY.fullmatch(name):
                     products = products or any(map(_LT_LACKS.match, linked.undefined))
                 continue
-            if _DRIVER.fullmatch(name):
-                driver = True
-                if _search(name, path, linked, stand_ins) is None:
-                    missing[name] = f"{name} (NVIDIA's driver, which is not on this machine)"
             for file, functions, title in _GPU_LIBRARIES:
                 if file.fullmatch(name) and any(map(functions.match, linked.undefined)):
                     through = "" if path == Path(found) else f" for {printable(path.name)}"
@@ -119,9 +117,6 @@ def check_libraries(program: str, stand_ins: Path) -> None:
         )
     if products:
         text = "calls cuBLASLt, of which only handles are supported: its products are refused"
-        warn(f"{printable(program)}: the program {text}", TraceWarning)
-    if driver:
-        text = "calls NVIDIA's driver (libcuda), whose functions fail without a GPU"
         warn(f"{printable(program)}: the program {text}", TraceWarning)
 
 
