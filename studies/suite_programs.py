@@ -10,7 +10,11 @@ from pathlib import Path
 #: Architecture and what every program is built with. PTX goes into the binary, as by default.
 NVCC = ("nvcc", "-cudart", "shared", "-arch=sm_75", "-O2", "-w")
 #: What older suites call, and CUDA 13 has no more.
-OLD_NAMES = ("-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset")
+OLD_NAMES = (
+    *("-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"),
+    # Members of cudaDeviceProp that are printed.
+    *("-DclockRate=warpSize", "-DmemoryClockRate=warpSize"),
+)
 #: Samples that need more than CUDA: windows, several GPUs, drivers and libraries of other things.
 _OTHER_NEEDS = {
     "graphics": re.compile(
