@@ -187,7 +187,8 @@ def shoc(suites: Path) -> Iterator[Program]:
             "-I",
             "../../../../config",
         ]
-        command += ["-o", "program", *own, "../../common/main.cpp", *common, "-lcublas"]
+        command += ["-DHAVE_GETTIMEOFDAY", "-o", "program", *own]
+        command += ["../../common/main.cpp", *common, "-lcublas"]
         run = ("./program", "-s", "1", "--passes", "1", "--iterations", "1")
         place = str(folder.relative_to(root))
         config = ["sh", "-c", "mkdir -p ../../../../config; touch ../../../../config/config.h"]
