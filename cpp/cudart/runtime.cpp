@@ -186,16 +186,18 @@ KernelEntry& Runtime::kernel(const void* stub) {
   return found->second;
 }
 
-VariableEntry& Runtime::variable(const void* shadow) {
-  const auto found = variables_.find(shadow);
-  if (found == variables_.end()) {
-    throw Failure(Error::invalid_symbol, "the program has registered no such device variable");
+VariableEntry Runtime::variable(const void* shadow) {
+  if (const auto found = variables_.find(shadow); found != variables_.end()) return found->second;
+  for (const auto& module : modules_) {
+    for (const auto& [pointer, name] : module->managed) {
+      if (module->loaded != nullptr && *pointer == shadow) return {module.get(), name};
+    }
   }
-  return found->second;
+  throw Failure(Error::invalid_symbol, "the program has registered no such device variable");
 }
 
 ProgramModule::Variable Runtime::symbol(const void* shadow) {
-  const VariableEntry& entry = variable(shadow);
+  const VariableEntry entry = variable(shadow);
   ProgramModule& module = load(*entry.module);
   try {
     return module.variable(entry.name);

@@ -116,7 +116,8 @@ class Runtime {
   KernelEntry& kernel(const void* stub);
   /// Address and size of a device variable.
   ProgramModule::Variable symbol(const void* shadow);
-  VariableEntry& variable(const void* shadow);
+  /// Of a managed variable `shadow` may be its own address, too: programs name it by that.
+  VariableEntry variable(const void* shadow);
 
   // --- memory ---
   /// What cudaMalloc returns.
