@@ -5,12 +5,12 @@ namespace {
 
 constexpr char unknown[] = "unrecognized error code";
 
-struct Description {
+struct ErrorText {
   int number;
   const char* text;
 };
 /// NVIDIA's words for the errors that the stand-in returns: programs and their tests show them.
-constexpr Description descriptions[] = {
+constexpr ErrorText error_texts[] = {
     {0, "no error"},
     {1, "invalid argument"},
     {2, "out of memory"},
@@ -75,7 +75,7 @@ const char* name_of(Error error) {
 }
 
 const char* description_of(Error error) {
-  for (const Description& one : descriptions) {
+  for (const ErrorText& one : error_texts) {
     if (one.number == static_cast<int>(error)) return one.text;
   }
   return name_of(error);

@@ -218,16 +218,18 @@ KernelEntry& Runtime::kernel_at(FatModule& module, std::uint64_t address) {
   return inner_kernels_.try_emplace({&module, name}, KernelEntry{&module, name}).first->second;
 }
 
-VariableEntry& Runtime::variable(const void* shadow) {
-  const auto found = variables_.find(shadow);
-  if (found == variables_.end()) {
-    throw Failure(Error::invalid_symbol, "the program has registered no such device variable");
+VariableEntry Runtime::variable(const void* shadow) {
+  if (const auto found = variables_.find(shadow); found != variables_.end()) return found->second;
+  for (const auto& module : modules_) {
+    for (const auto& [pointer, name] : module->managed) {
+      if (module->loaded != nullptr && *pointer == shadow) return {module.get(), name};
+    }
   }
-  return found->second;
+  throw Failure(Error::invalid_symbol, "the program has registered no such device variable");
 }
 
 ProgramModule::Variable Runtime::symbol(const void* shadow) {
-  const VariableEntry& entry = variable(shadow);
+  const VariableEntry entry = variable(shadow);
   ProgramModule& module = load(*entry.module);
   try {
     return module.variable(entry.name);

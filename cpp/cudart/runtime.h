@@ -120,7 +120,8 @@ class Runtime {
   KernelEntry& kernel(const void* stub);
   /// Address and size of a device variable.
   ProgramModule::Variable symbol(const void* shadow);
-  VariableEntry& variable(const void* shadow);
+  /// Of a managed variable `shadow` may be its own address, too: programs name it by that.
+  VariableEntry variable(const void* shadow);
   /// The kernel that has an address in device code. Throws Failure when there is none.
   KernelEntry& kernel_at(FatModule& module, std::uint64_t address);
 

@@ -81,7 +81,7 @@ CUDART_EXPORT Error cuDeviceGetProperties(int* properties, int device) {
   return forward(
       __func__,
       [&] {
-        if (properties == nullptr) return Error::invalid_value;
+        if (properties == nullptr) return mistake("nowhere to put the properties");
         Error error = Error::success;
         for (int i = 0; i < 14 && error == Error::success; ++i) {
           error = cudaDeviceGetAttribute(properties + i, i + 1, device);

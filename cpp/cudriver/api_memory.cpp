@@ -200,7 +200,7 @@ CUDART_EXPORT Error cuMemAllocPitch_v2(DevicePointer* pointer, std::size_t* pitc
     const bool fits = element == 4 || element == 8 || element == 16;
     return fits && width > 0 && height > 0
                ? cudaMallocPitch(place_of(pointer), pitch, width, height)
-               : Error::invalid_value;
+               : mistake("pitched memory needs a size, and elements of 4, 8 or 16 bytes");
   });
 }
 
@@ -209,8 +209,9 @@ CUDART_EXPORT Error cuMemFree_v2(DevicePointer pointer) {
 }
 
 CUDART_EXPORT Error cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
-  return forward(
-      __func__, [&] { return bytes == 0 ? Error::invalid_value : cudaMallocHost(pointer, bytes); });
+  return forward(__func__, [&] {
+    return bytes == 0 ? mistake("memory needs a size") : cudaMallocHost(pointer, bytes);
+  });
 }
 
 CUDART_EXPORT Error cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
@@ -218,8 +219,9 @@ CUDART_EXPORT Error cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) 
 }
 
 CUDART_EXPORT Error cuMemFreeHost(void* pointer) {
-  return forward(__func__,
-                 [&] { return pointer == nullptr ? Error::invalid_value : cudaFreeHost(pointer); });
+  return forward(__func__, [&] {
+    return pointer == nullptr ? mistake("the pointer is null") : cudaFreeHost(pointer);
+  });
 }
 
 CUDART_EXPORT Error cuMemHostGetDevicePointer_v2(DevicePointer* device, void* host,
@@ -243,8 +245,9 @@ CUDART_EXPORT Error cuMemHostUnregister(void* pointer) {
 CUDART_EXPORT Error cuMemAllocManaged(DevicePointer* pointer, std::size_t bytes, unsigned flags) {
   return forward(__func__, [&] {
     constexpr unsigned global = 1, host = 2;
-    return flags != global && flags != host ? Error::invalid_value
-                                            : cudaMallocManaged(place_of(pointer), bytes, flags);
+    return flags != global && flags != host
+               ? mistake("managed memory is attached globally or to the host")
+               : cudaMallocManaged(place_of(pointer), bytes, flags);
   });
 }
 

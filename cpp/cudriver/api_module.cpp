@@ -22,6 +22,9 @@ struct Options {
   const int* options = nullptr;
   void** values = nullptr;
 
+  void check() const {
+    require(count == 0 || (options != nullptr && values != nullptr), "there are no options");
+  }
   /// Puts a text where the program wants the compiler's messages (`buffer`), and its size.
   void tell(int buffer, std::string_view text) const {
     char* place = nullptr;
@@ -73,6 +76,7 @@ Error load_data(const char* function, FatModule** module, const void* data, cons
       function,
       [&](Runtime& runtime) {
         require(module != nullptr, "nowhere to put the module");
+        options.check();
         const Context* const context = is_library ? nullptr : Driver::get().current();
         *module = load(runtime, read_image(runtime, data), "", context, options);
       },
@@ -85,6 +89,7 @@ Error load_file(const char* function, FatModule** module, const char* path, cons
       function,
       [&](Runtime& runtime) {
         require(module != nullptr, "nowhere to put the module");
+        options.check();
         const std::string bytes = read_file(path);
         const Context* const context = is_library ? nullptr : Driver::get().current();
         *module = load(runtime, read_image(runtime, bytes.data()), path, context, options);
@@ -104,7 +109,7 @@ Function function_of(Runtime& runtime, FatModule* module, const char* name) {
       of.functions.erase(name);
       throw Failure(Error::symbol_not_found, error.what());
     }
-    handle = std::make_unique<std::uint64_t>();
+    handle = std::make_unique<LaunchSettings>();
     runtime.add_kernel(handle.get(), module, name);
   }
   return handle.get();

@@ -1,8 +1,6 @@
 // Launches as before CUDA 4: shape and arguments are set one by one, and stay for later launches.
 
 #include <cstring>
-#include <map>
-#include <vector>
 
 #include "cudriver/driver.h"
 #include "cudriver/runtime_calls.h"
@@ -16,26 +14,13 @@ extern "C" Error cuLaunchKernel(Function function, unsigned grid_x, unsigned gri
 
 namespace {
 
-struct Settings {
-  unsigned block[3] = {1, 1, 1};
-  unsigned shared_bytes = 0;
-  std::vector<std::byte> parameters;
-};
-
-/// Of a kernel, until its module is unloaded and another kernel gets its handle.
-Settings& settings_of(Runtime& runtime, Function function) {
-  static auto* const all = new std::map<Function, Settings>;
-  runtime.kernel(function);
-  return (*all)[function];
-}
-
 /// A kernel has no more than 32,764 bytes of arguments.
 constexpr std::size_t most_bytes = 32764;
 
 Error set_parameter(const char* name, Function function, int offset, const void* value,
                     std::size_t bytes) {
   return drive(name, [&](Runtime& runtime) {
-    Settings& settings = settings_of(runtime, function);
+    LaunchSettings& settings = Driver::get().settings_of(function);
     require(offset >= 0 && bytes <= most_bytes &&
                 static_cast<std::size_t>(offset) <= most_bytes - bytes,
             "no kernel has so many bytes of arguments");
@@ -47,10 +32,10 @@ Error set_parameter(const char* name, Function function, int offset, const void*
 }
 
 Error launch(const char* name, Function function, int width, int height, StreamHandle stream) {
-  Settings settings;
-  const Error error = drive(name, [&](Runtime& runtime) {
+  LaunchSettings settings;
+  const Error error = drive(name, [&](Runtime&) {
     require(width > 0 && height > 0, "a grid has at least one block");
-    settings = settings_of(runtime, function);
+    settings = Driver::get().settings_of(function);
   });
   if (error != Error::success) return error;
   std::size_t bytes = settings.parameters.size();
@@ -65,9 +50,9 @@ Error launch(const char* name, Function function, int width, int height, StreamH
 }  // namespace
 
 CUDART_EXPORT Error cuFuncSetBlockShape(Function function, int x, int y, int z) {
-  return drive(__func__, [&](Runtime& runtime) {
+  return drive(__func__, [&](Runtime&) {
     require(x > 0 && y > 0 && z > 0, "a block has at least one thread");
-    unsigned (&block)[3] = settings_of(runtime, function).block;
+    unsigned (&block)[3] = Driver::get().settings_of(function).block;
     block[0] = static_cast<unsigned>(x);
     block[1] = static_cast<unsigned>(y);
     block[2] = static_cast<unsigned>(z);
@@ -76,13 +61,13 @@ CUDART_EXPORT Error cuFuncSetBlockShape(Function function, int x, int y, int z) 
 
 CUDART_EXPORT Error cuFuncSetSharedSize(Function function, unsigned bytes) {
   return drive(__func__,
-               [&](Runtime& runtime) { settings_of(runtime, function).shared_bytes = bytes; });
+               [&](Runtime&) { Driver::get().settings_of(function).shared_bytes = bytes; });
 }
 
 CUDART_EXPORT Error cuParamSetSize(Function function, unsigned bytes) {
-  return drive(__func__, [&](Runtime& runtime) {
+  return drive(__func__, [&](Runtime&) {
     require(bytes <= most_bytes, "no kernel has so many bytes of arguments");
-    settings_of(runtime, function).parameters.resize(bytes);
+    Driver::get().settings_of(function).parameters.resize(bytes);
   });
 }
 

@@ -9,7 +9,7 @@ using namespace warpstack::cudriver;
 
 CUDART_EXPORT Error cuStreamCreateWithPriority(StreamHandle* stream, unsigned flags, int priority) {
   return forward(__func__, [&] {
-    if (flags > 1) return Error::invalid_value;  // CU_STREAM_NON_BLOCKING is the only one
+    if (flags > 1) return mistake("CU_STREAM_NON_BLOCKING is the only flag");
     return cudaStreamCreateWithPriority(stream, flags, priority);
   });
 }
@@ -91,7 +91,7 @@ CUDART_ALIAS(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 CUDART_EXPORT Error cuEventCreate(EventHandle* event, unsigned flags) {
   return forward(__func__, [&] {
     constexpr unsigned known = 7;  // blocking synchronization, no timing, interprocess
-    return flags > known ? Error::invalid_value : cudaEventCreate(event);
+    return flags > known ? mistake("unknown flags") : cudaEventCreate(event);
   });
 }
 

@@ -106,6 +106,15 @@ Module& Driver::checked(FatModule* module) {
   return found->second;
 }
 
+LaunchSettings& Driver::settings_of(Function function) {
+  for (const auto& [module, of] : modules) {
+    for (const auto& [name, settings] : of.functions) {
+      if (settings.get() == function) return *settings;
+    }
+  }
+  throw Failure(Error::invalid_resource_handle, "there is no such kernel");
+}
+
 void Driver::unload(FatModule* module) {
   checked(module);
   modules.erase(module);

@@ -29,11 +29,18 @@ struct Context {
   unsigned users = 1;  ///< cuCtxAttach; of the primary one: cuDevicePrimaryCtxRetain
 };
 
+/// What the functions of before CUDA 4 set for later launches of a kernel.
+struct LaunchSettings {
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  std::vector<std::byte> parameters;
+};
+
 /// A module or a library that the program has loaded.
 struct Module {
   const Context* context = nullptr;  ///< null: a library, which belongs to none
   /// Kernels by their names. The address of what they have here is their handle.
-  std::map<std::string, std::unique_ptr<std::uint64_t>> functions;
+  std::map<std::string, std::unique_ptr<LaunchSettings>> functions;
 };
 
 /// What a process has of the driver. Functions are called with the runtime locked.
@@ -65,6 +72,8 @@ class Driver {
   [[nodiscard]] bool is_primary_active() const;
 
   Module& checked(FatModule* module);
+  /// Throws Failure when the handle is not that of a kernel of a loaded module.
+  LaunchSettings& settings_of(Function function);
   void unload(FatModule* module);
 
  private:
@@ -106,6 +115,11 @@ Error forward(const char* function, Call call, Needs needs = Needs::context) noe
   const CallName name(function);
   const Error error = check(function, needs);
   return error != Error::success ? error : code_of(call());
+}
+
+/// Explains a mistake within forward(): its code.
+inline Error mistake(const char* what) {
+  return cudart::note(cudart::thread_state().called, Failure(Error::invalid_value, what));
 }
 
 /// Runs the body of a function of the driver with the runtime locked.

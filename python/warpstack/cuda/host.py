@@ -115,8 +115,9 @@ def trace_program(
     command
         The program and its arguments. It must have PTX in it and load libcudart as a shared library
         (``nvcc -cudart shared -gencode arch=compute_75,code=compute_75``); a script that starts
-        such programs will do. With `machine_code` it must have machine code instead, or PTX to
-        assemble (``nvcc -cudart shared -arch=sm_80``).
+        such programs will do, and so will a program that calls the driver (libcuda). With
+        `machine_code` it must have machine code instead, or PTX to assemble (``nvcc -cudart shared
+        -arch=sm_80``).
     output
         The folder to write, as `warpstack.save` does: it appears complete, when the program has
         ended. What a failing program launched before it failed is kept. A program that only launches

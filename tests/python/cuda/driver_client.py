@@ -31,9 +31,9 @@ def begin():
     return context
 
 
-def load(data=PTX.encode()):
+def load():
     module, function = pointer(), pointer()
-    check(lib.cuModuleLoadData(ref(module), data))
+    check(lib.cuModuleLoadData(ref(module), PTX.encode()))
     check(lib.cuModuleGetFunction(ref(function), module, b"axpy"))
     return module, function
 

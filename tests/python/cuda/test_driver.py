@@ -117,7 +117,7 @@ def test_runtime_and_driver_share_the_device(run):
 
 
 def test_functions_by_name(run, capfd):
-    with pytest.raises(ws.InputError, match="launched no kernel$"):
+    with pytest.raises(ws.InputError, match=r"launched no kernel$"):
         run("entry_points")
     assert capfd.readouterr().out.splitlines() == ["None 0 1 None 0 1", "CUDA_ERROR_NOT_FOUND"]
 

@@ -349,7 +349,7 @@ def test_streams_and_events(run):
 
 
 def test_managed_and_mapped_memory(run):
-    assert run("managed")[2] == ["4958", "5058", "1 1 1"]
+    assert run("managed")[2] == ["4958", "5058", "1 100", "1 1 1"]
 
 
 def test_device_printf(run):

@@ -169,7 +169,7 @@ def basic(tmp_path_factory):
         ("vector_add", ["wrong 0"]),
         ("two_launches", ["9 3"]),
         ("symbols", ["57 37 32 7"]),
-        ("managed", ["4958", "5058", "1 1 1"]),
+        ("managed", ["4958", "5058", "1 100", "1 1 1"]),
         ("prints", ["before", *[f"thread {i} of hello: 2.50" for i in range(2)], "after"]),
     ],
 )

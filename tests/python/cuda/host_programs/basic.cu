@@ -167,6 +167,10 @@ static int managed() {
   accumulate<<<1, 128>>>(device_pointer, n);
   CHECK(cudaDeviceSynchronize());
   std::printf("%d\n", managed_total);
+  void* symbol;
+  CHECK(cudaGetSymbolAddress(&symbol, managed_total));
+  CHECK(cudaMemcpyToSymbol(managed_total, &n, sizeof n));
+  std::printf("%d %d\n", symbol == &managed_total, managed_total);
   cudaPointerAttributes attributes;
   CHECK(cudaPointerGetAttributes(&attributes, values));
   std::printf("%d ", attributes.type == cudaMemoryTypeManaged);

@@ -16,13 +16,13 @@ int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsi
 int cuCtxSynchronize(void);
 int cuMemFree_v2(pointer);
 
-#define CHECK(call)                        \
-  do {                                     \
-    const int error = call;                \
-    if (error != 0) {                      \
-      printf("%s: %d\n", #call, error);    \
-      return 1;                            \
-    }                                      \
+#define CHECK(call)                     \
+  do {                                  \
+    const int error = call;             \
+    if (error != 0) {                   \
+      printf("%s: %d\n", #call, error); \
+      return 1;                         \
+    }                                   \
   } while (0)
 
 int main(int count, char** words) {
