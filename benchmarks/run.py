@@ -134,6 +134,23 @@ def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
             rows // 256, 256, *matrix, x, y, rows, trace=traced
         ),
     )
+    for name, target, count in (
+        ("iterate", ws.cuda.zeros(1, np.float64), 20_000),
+        ("sort_local", out, 20),
+    ):
+        yield (
+            f"{name}, one thread",
+            lambda traced, n=name, t=target, c=count: module.kernel(n).launch(
+                1, 1, t, c, trace=traced
+            ),
+        )
+    elements = 1 << 18
+    yield (
+        "fill, memory not written before",
+        lambda traced: module.kernel("fill").launch(
+            elements // 256, 256, ws.cuda.empty(2 * elements, np.int32), elements, trace=traced
+        ),
+    )
 
 
 def simulation() -> Iterator[Row]:
