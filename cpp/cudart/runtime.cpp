@@ -581,6 +581,7 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   options.trace = ticket.traced;
   options.launch_id = ticket.launch;
   options.parent = parent;
+  options.begin_time = now_;
   KernelRuntime kernel_runtime(*this, entry, call.stream, ticket.launch, depth);
   options.runtime = &kernel_runtime;
   std::uint64_t done = 0;

@@ -49,6 +49,7 @@ struct LaunchOptions {
   std::uint64_t launch_id = 0;
   std::uint64_t parent = 0;  ///< the launch whose kernel launched this one; 0: the host did
   std::uint64_t stream = 0;
+  std::uint64_t begin_time = 0;  ///< nanoseconds of the device's timer
   /// Answers calls of the CUDA runtime; null: they are faults.
   DeviceRuntime* runtime = nullptr;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one

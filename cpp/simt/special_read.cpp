@@ -102,13 +102,18 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     // It grows, and is the same in every run.
     case Special::clock:
     case Special::clock64:
-    case Special::globaltimer:
-    case Special::globaltimer_lo:
       uniform(read_clock(execution, warp, step));
       break;
     case Special::clock_hi:
-    case Special::globaltimer_hi:
       uniform(execution.time() >> 32);
+      break;
+    // That of the device goes on from launch to launch.
+    case Special::globaltimer:
+    case Special::globaltimer_lo:
+      uniform(execution.options.begin_time + read_clock(execution, warp, step));
+      break;
+    case Special::globaltimer_hi:
+      uniform((execution.options.begin_time + execution.time()) >> 32);
       break;
     case Special::dynamic_smem_size:
       uniform(execution.options.dynamic_shared_bytes);
