@@ -357,6 +357,10 @@ def test_device_printf(run):
     assert run("prints")[2] == ["before", *lines, "after"]
 
 
+def test_the_timer_goes_on_from_launch_to_launch(run):
+    assert run("timer")[2] == ["1 1"]
+
+
 def test_fault(run, tmp_path):
     result, app, out, err = run("fault")
     assert out == ["cudaErrorIllegalAddress"] * 3

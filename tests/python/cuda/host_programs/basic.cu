@@ -301,6 +301,19 @@ static int unsupported() {
   return 0;
 }
 
+__global__ void read_timer(unsigned long long* out) {
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(*out));
+}
+
+static int timer() {
+  unsigned long long* times;
+  CHECK(cudaMallocManaged(&times, 3 * sizeof *times));
+  for (int i = 0; i < 3; ++i) read_timer<<<1, 1>>>(times + i);
+  CHECK(cudaDeviceSynchronize());
+  std::printf("%d %d\n", times[0] < times[1], times[1] < times[2]);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   struct Program {
     const char* name;
@@ -310,7 +323,7 @@ int main(int argc, char** argv) {
       {"vector_add", vector_add}, {"two_launches", two_launches}, {"symbols", symbols},
       {"streams", streams},       {"managed", managed},           {"prints", prints},
       {"fault", fault},           {"mistakes", mistakes},         {"device", device},
-      {"boxes", boxes},           {"unsupported", unsupported},
+      {"boxes", boxes},           {"unsupported", unsupported},   {"timer", timer},
   };
   for (const Program& program : programs) {
     if (argc > 1 && std::strcmp(argv[1], program.name) == 0) return program.run();
