@@ -35,7 +35,7 @@ _FAULT = re.compile(r"error: .*(on-fault continue|out-of-bounds|allow-uninitiali
 COLUMNS = ["suite", "program", "outcome", "reason"]
 #: What a program says of wrong results.
 _WRONG = re.compile(
-    r"\bFAIL(ED|URE)?\b|mismatch|not match|incorrect|\bwrong\b|Test failed|\bdiffers? ",
+    r"\bFAIL\w*|mismatch|not match|incorrect|\bwrong\b|Test failed|\bdiffers? ",
     re.IGNORECASE,
 )
 

@@ -496,7 +496,6 @@ class PlainSm:
                 "row": row,
                 "kind": kind,
                 "operator": operator,
-                "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
                 "lines": lines,
                 "lanes": mask.bit_count() / bytes_,
@@ -603,7 +602,9 @@ class PlainSm:
                 return "noc"
             l1.invalidate(line, wanted)
             fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
-            self.send(line, touched, kind, entry["evict_first"], fetch, now, entry["lanes"])
+            self.send(
+                line, touched, kind, entry["operator"] == "evict_first", fetch, now, entry["lanes"]
+            )
             return None
         if kind == "store":
             return self.store(entry, line, touched, is_local, now)
@@ -615,7 +616,14 @@ class PlainSm:
                 return "noc"
             totals.update(counts)
             fetch = self.fetch(entry, entry["load"], None, now)
-            self.send(line, dict.fromkeys(wanted, 0), "read", entry["evict_first"], fetch, now)
+            self.send(
+                line,
+                dict.fromkeys(wanted, 0),
+                "read",
+                entry["operator"] == "evict_first",
+                fetch,
+                now,
+            )
             return None
         fetched = self.absent(line, wanted)
         under_way = [m for m in self.mshrs if m["line"] == line]
@@ -640,9 +648,9 @@ class PlainSm:
         load, before = entry["load"], self.time_before_miss(entry, now)
         written_back = None
         if not l1.on_fill:
-            _, _, written_back = l1.read(line, wanted, entry["evict_first"])
+            _, _, written_back = l1.read(line, wanted, entry["operator"] == "evict_first")
         elif l1.contains(line):
-            l1.read(line, wanted - self.absent(line, wanted), entry["evict_first"])
+            l1.read(line, wanted - self.absent(line, wanted), entry["operator"] == "evict_first")
         self.write_back(written_back, now)
         for mshr in joined:
             mshr["targets"].append((load, before))
@@ -652,7 +660,14 @@ class PlainSm:
             self.mshrs.append(mshr)
             load["left"] += 1
             fetch = self.fetch(entry, load, mshr, now)
-            self.send(line, dict.fromkeys(fetched, 0), "read", entry["evict_first"], fetch, now)
+            self.send(
+                line,
+                dict.fromkeys(fetched, 0),
+                "read",
+                entry["operator"] == "evict_first",
+                fetch,
+                now,
+            )
         if not joined and not fetched:
             latency = 1 if self.at_tags else math.ceil(self.config["l1_latency"])
             before = self.time_before(entry, now)
@@ -670,7 +685,7 @@ class PlainSm:
         if l1.write_miss != "no_allocate" and not self.can_take(line):
             return "mshr"
         hits, fetch, forward, written_back = l1.write(
-            line, touched, entry["row"], entry["evict_first"]
+            line, touched, entry["row"], entry["operator"] == "evict_first"
         )
         names = ["l1_write", "l1_local_write"] if is_local else ["l1_write"]
         totals["l1_write_requests"] += 1
@@ -682,14 +697,21 @@ class PlainSm:
             mshr = {"line": line, "sectors": fetch, "targets": []}
             self.mshrs.append(mshr)
             request = self.fetch(entry, None, mshr, now)
-            self.send(line, dict.fromkeys(fetch, 0), "read", entry["evict_first"], request, now)
+            self.send(
+                line,
+                dict.fromkeys(fetch, 0),
+                "read",
+                entry["operator"] == "evict_first",
+                request,
+                now,
+            )
         if forward:
             part = {s: touched[s] for s in forward}
             request = None
             if entry["load"]:
                 entry["load"]["left"] += 1
                 request = self.fetch(entry, entry["load"], None, now)
-            self.send(line, part, "write", entry["evict_first"], request, now)
+            self.send(line, part, "write", entry["operator"] == "evict_first", request, now)
         if entry["load"]:
             self.arrive(entry["load"], now, {})
         return None
@@ -708,7 +730,7 @@ class PlainSm:
             "load": load,
             "mshr": mshr,
             "packets": 0,
-            "evict_first": entry["evict_first"],
+            "evict_first": entry["operator"] == "evict_first",
             "before": self.time_before_miss(entry, now),
         }
 
