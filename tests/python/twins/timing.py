@@ -496,6 +496,7 @@ class PlainSm:
                 "row": row,
                 "kind": kind,
                 "operator": operator,
+                "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
                 "lines": lines,
                 "lanes": mask.bit_count() / bytes_,
@@ -541,8 +542,9 @@ class PlainSm:
             return False
         is_local = line * self.l1.per_line >= LOCAL
         keeps = self.config["memory"]["l1_caches_global"] or entry["operator"] == "read_only"
-        cached = (is_local or keeps) and entry["operator"] != "bypass_l1"
-        return entry["kind"] == "store" or cached
+        return entry["kind"] == "store" or (
+            entry["operator"] != "bypass_l1" and (is_local or keeps)
+        )
 
     def dispatch(self, now):
         entry = self.queue[0]
@@ -602,9 +604,7 @@ class PlainSm:
                 return "noc"
             l1.invalidate(line, wanted)
             fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
-            self.send(
-                line, touched, kind, entry["operator"] == "evict_first", fetch, now, entry["lanes"]
-            )
+            self.send(line, touched, kind, entry["evict_first"], fetch, now, entry["lanes"])
             return None
         if kind == "store":
             return self.store(entry, line, touched, is_local, now)
@@ -616,14 +616,7 @@ class PlainSm:
                 return "noc"
             totals.update(counts)
             fetch = self.fetch(entry, entry["load"], None, now)
-            self.send(
-                line,
-                dict.fromkeys(wanted, 0),
-                "read",
-                entry["operator"] == "evict_first",
-                fetch,
-                now,
-            )
+            self.send(line, dict.fromkeys(wanted, 0), "read", entry["evict_first"], fetch, now)
             return None
         fetched = self.absent(line, wanted)
         under_way = [m for m in self.mshrs if m["line"] == line]
@@ -648,9 +641,9 @@ class PlainSm:
         load, before = entry["load"], self.time_before_miss(entry, now)
         written_back = None
         if not l1.on_fill:
-            _, _, written_back = l1.read(line, wanted, entry["operator"] == "evict_first")
+            _, _, written_back = l1.read(line, wanted, entry["evict_first"])
         elif l1.contains(line):
-            l1.read(line, wanted - self.absent(line, wanted), entry["operator"] == "evict_first")
+            l1.read(line, wanted - self.absent(line, wanted), entry["evict_first"])
         self.write_back(written_back, now)
         for mshr in joined:
             mshr["targets"].append((load, before))
@@ -660,14 +653,7 @@ class PlainSm:
             self.mshrs.append(mshr)
             load["left"] += 1
             fetch = self.fetch(entry, load, mshr, now)
-            self.send(
-                line,
-                dict.fromkeys(fetched, 0),
-                "read",
-                entry["operator"] == "evict_first",
-                fetch,
-                now,
-            )
+            self.send(line, dict.fromkeys(fetched, 0), "read", entry["evict_first"], fetch, now)
         if not joined and not fetched:
             latency = 1 if self.at_tags else math.ceil(self.config["l1_latency"])
             before = self.time_before(entry, now)
@@ -685,7 +671,7 @@ class PlainSm:
         if l1.write_miss != "no_allocate" and not self.can_take(line):
             return "mshr"
         hits, fetch, forward, written_back = l1.write(
-            line, touched, entry["row"], entry["operator"] == "evict_first"
+            line, touched, entry["row"], entry["evict_first"]
         )
         names = ["l1_write", "l1_local_write"] if is_local else ["l1_write"]
         totals["l1_write_requests"] += 1
@@ -697,21 +683,14 @@ class PlainSm:
             mshr = {"line": line, "sectors": fetch, "targets": []}
             self.mshrs.append(mshr)
             request = self.fetch(entry, None, mshr, now)
-            self.send(
-                line,
-                dict.fromkeys(fetch, 0),
-                "read",
-                entry["operator"] == "evict_first",
-                request,
-                now,
-            )
+            self.send(line, dict.fromkeys(fetch, 0), "read", entry["evict_first"], request, now)
         if forward:
             part = {s: touched[s] for s in forward}
             request = None
             if entry["load"]:
                 entry["load"]["left"] += 1
                 request = self.fetch(entry, entry["load"], None, now)
-            self.send(line, part, "write", entry["operator"] == "evict_first", request, now)
+            self.send(line, part, "write", entry["evict_first"], request, now)
         if entry["load"]:
             self.arrive(entry["load"], now, {})
         return None
@@ -730,7 +709,7 @@ class PlainSm:
             "load": load,
             "mshr": mshr,
             "packets": 0,
-            "evict_first": entry["operator"] == "evict_first",
+            "evict_first": entry["evict_first"],
             "before": self.time_before_miss(entry, now),
         }
 
