@@ -538,13 +538,11 @@ class PlainSm:
             self.waited[cause] += 1
 
     def reaches_l1(self, entry, line):
-        if entry["kind"] in ("atomic", "reduction"):
-            return False
-        is_local = line * self.l1.per_line >= LOCAL
+        if entry["kind"] in ("atomic", "reduction", "store"):
+            return entry["kind"] == "store"
         keeps = self.config["memory"]["l1_caches_global"] or entry["operator"] == "read_only"
-        return entry["kind"] == "store" or (
-            entry["operator"] != "bypass_l1" and (is_local or keeps)
-        )
+        is_local = line * self.l1.per_line >= LOCAL
+        return (is_local or keeps) and entry["operator"] != "bypass_l1"
 
     def dispatch(self, now):
         entry = self.queue[0]
