@@ -28,6 +28,8 @@ import pandas as pd
 from suite_programs import SUITES, Program
 
 PAGE = pages.DOCS / "quality" / "programs.md"
+#: What the programs see: some refuse old GPUs.
+GPU = "a100"
 #: Seconds for a compiler.
 BUILD_SECONDS = 300
 #: Faults that a GPU may let pass.
@@ -70,7 +72,7 @@ def tried(program: Program, timeout: float) -> tuple[str, str]:
             if status != 0:
                 return "not built", first_line(said, r"error|undefined|No such file|cannot")
         trace = [sys.executable, "-m", "warpstack", "trace", "--timeout", f"{timeout:g}"]
-        trace += ["--overwrite", "--output", str(Path(place) / "traced")]
+        trace += ["--gpu", GPU, "--overwrite", "--output", str(Path(place) / "traced")]
         status, said = run([*trace, "--", *program.command], folder, 2 * timeout + 60)
         fault = first_line(said, r"^warpstack: error")
         if status not in (0, 124) and _FAULT.search(said):
