@@ -6,7 +6,7 @@
     python studies/suites.py SUITES --write                # into docs/quality/programs.md
     python studies/suites.py SUITES --keep CSV             # keep what was found, or take it from there
 
-SUITES is a folder with clones of the suites (`suite_programs.py` says of which, and what is built and
+SUITES is a folder with clones of the suites (`suite_programs` says of which, and what is built and
 run of each). Programs are built with nvcc, in copies in a temporary folder, and each runs for
 ``--timeout`` seconds at most. "Verified": the program compares its results itself and says that they
 are right.

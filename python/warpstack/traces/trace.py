@@ -473,6 +473,9 @@ _LENGTH = re.compile(r"[0-9]{1,6}")
 
 def short_name(name: str) -> str:
     """Return the function's own name from an Itanium-mangled or a plain name."""
+    # Relocatable device code: nvcc puts the file before the name of what only that file sees.
+    if name.startswith("__nv_static_") and "__Z" in name:
+        name = name[name.rindex("__Z") + 1 :]
     if not name.startswith("_Z"):
         return name.split("(")[0].strip() or name
     rest = name[2:]

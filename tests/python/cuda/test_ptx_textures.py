@@ -49,7 +49,7 @@ def _sampled(texels, coordinates, mode, linear, normalized):
 
 
 def _accesses(trace, opcode):
-    """Return the sectors of each execution of an instruction that uses caches, in their order."""
+    """Return the sectors of each execution of an instruction of PTX or SASS, in their order."""
     table = trace.instructions
     cached = table["space"] != "shared"
     found = []
@@ -59,7 +59,7 @@ def _accesses(trace, opcode):
             end = 0
             for row, count in zip(columns["memory_static"], columns["memory_count"], strict=True):
                 end += count * cached[row]
-                if table["opcode"][row].startswith(opcode):
+                if table["opcode"][row].lower().startswith(opcode):
                     found.append(columns["sector"][end - count : end].tolist())
     return found
 

@@ -124,7 +124,4 @@ plots:
     design.write_text(text.replace("axis: AXIS", "metrik: ipc"))
     assert main(["sweep", str(design)]) == 2
     error = capsys.readouterr().err
-    assert (
-        "design.yaml: plots: picture 1: curves: there is no option 'metrik'; did you mean metric?"
-        in error
-    )
+    assert ": plots: picture 1: curves: there is no option 'metrik'; did you mean metric?" in error

@@ -353,6 +353,8 @@ def test_names():
     assert short("_ZN3foo3barILi4EEEvPf") == "bar"
     assert short("_ZN7cutlass6KernelI4GemmEEvT_") == "Kernel"
     assert short("saxpy(int, float*)") == "saxpy"
+    assert short("__nv_static_23__f2b5740a_4_b_cu__Z2fbi__Z5samekPi") == "samek"
+    assert short("__nv_static_odd") == "__nv_static_odd"
     assert short("_Zbroken") == "_Zbroken"
     assert short("_Z99short") == "_Z99short"
     assert short("_Z" + "9" * 5000) == "_Z" + "9" * 5000
