@@ -14,8 +14,6 @@ are right.
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -134,13 +132,12 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Try the programs asked for, and print or write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = pages.parser(__doc__, PAGE)
     parser.add_argument("suites", type=Path, help="folder with clones of the suites")
     parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES))
     parser.add_argument("--timeout", type=float, default=60, help="seconds for a program")
     parser.add_argument("--keep", type=Path, help="CSV file of what was found")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes that are tried again")
-    parser.add_argument("--write", action="store_true", help=f"into {PAGE.name}")
     arguments = parser.parse_args()
     found = pd.DataFrame(columns=COLUMNS)
     if arguments.keep and arguments.keep.exists():
@@ -169,5 +166,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CUDA_PATH", "/usr/local/cuda")
     main()
