@@ -150,19 +150,33 @@ bool WarpOperations::go_on_without(Warp& warp) {
     const PathEntry path = warp.paths[i];
     if (path.members == 0) continue;
     const std::uint32_t here = lanes_at_operation(warp, path);
+    const Step& step = warp.step_of(path);
+    const bool syncs = step.action == Action::warp_sync;
     std::uint32_t others = 0;  // at other operations
     for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
-      if (warp.paths[j].members != 0) others |= warp.paths[j].mask & ~here;
+      const PathEntry& other = warp.paths[j];
+      if (other.members == 0) continue;
+      // Where paths join, lanes wait for these in turn.
+      if (syncs && warp.step_of(other).action == Action::converge) continue;
+      others |= other.mask & ~here;
     }
     if ((path.members & others) != 0) continue;
-    const Step& step = warp.step_of(path);
-    faults_.diagnose(
-        warp, step, static_cast<std::uint32_t>(std::countr_zero(path.mask)), "absent lanes", [&] {
-          return missing_text(warp, path, path.members & warp.reachable() & ~here) +
-                 ": a GPU may wait for ever (name those lanes alone that execute this; "
-                 "on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
-                 "trace, goes on without the others)";
-        });
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(path.mask));
+    const auto what = [&](const char* remedy) {
+      return missing_text(warp, path, path.members & warp.reachable() & ~here) +
+             ": a GPU may wait for ever (name those lanes alone that execute this" + remedy;
+    };
+    if (syncs) {
+      // It computes nothing from lanes, and those that wait elsewhere have done their work up to
+      // there: Numba's reductions rely on it.
+      faults_.note(warp, step, lane, "absent lanes", [&] { return what(")"); });
+    } else {
+      faults_.diagnose(warp, step, lane, "absent lanes", [&] {
+        return what(
+            "; on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
+            "trace, goes on without the others)");
+      });
+    }
     run_operation(warp, i);
     return true;
   }

@@ -106,6 +106,27 @@ TEST(SassLaunch, NobodyWaitsForLanesThatLeaveABarrier) {
   }
 }
 
+TEST(SassLaunch, NobodyWaitsAtAWarpSyncForLanesThatWaitWherePathsJoin) {
+  const auto words = run({
+      "ISETP.GE.U32.AND P0,PT,R0,0x2,PT",  // 0x30
+      "MOV R5,0x5",                        // 0x40
+      "MOV R6,0xffffffff",                 // 0x50
+      "BSSY B0,0xa0",                      // 0x60
+      "@P0 BRA 0xa0",                      // 0x70: lanes 2 to 31 wait there
+      "WARPSYNC R6",                       // 0x80: lanes 0 and 1 name them
+      "MOV R5,0x7",                        // 0x90
+      "BSYNC B0",                          // 0xa0
+      "VOTE.ANY R6,PT,PT",                 // 0xb0: all
+      "STG.E [R2.64],R5",
+      "STG.E [R2.64+0x4],R6",
+      "EXIT",
+  });
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[2 * lane], lane < 2 ? 7u : 5u);
+    EXPECT_EQ(words[2 * lane + 1], 0xffffffffu);
+  }
+}
+
 TEST(SassLaunch, LanesThatExitAreNotWaitedFor) {
   const auto words = run({
       "ISETP.GE.U32.AND P0,PT,R0,0x4,PT",  // 0x30

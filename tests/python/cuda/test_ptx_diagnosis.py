@@ -177,6 +177,14 @@ def test_lanes_that_do_not_come():
     assert out == [255] * 8 + [5] * 24
 
 
+@pytest.mark.parametrize("on_fault", ["stop", "continue"])
+def test_nothing_is_computed_from_lanes_that_do_not_come_to_a_warp_sync(on_fault):
+    body = "mov.u32 %r0, 5; setp.ge.u32 %p0, %t, 2; @%p0 bra end; bar.warp.sync -1; mov.u32 %r0, 7;"
+    notes = ["lanes 0, 1 of the warp wait here for lanes 2-31"]
+    out = results(f"{body} end: bar.sync 0;", on_fault=on_fault, notes=notes)
+    assert out == [7] * 2 + [5] * 30
+
+
 def test_lanes_that_wait_at_a_barrier_are_left_out_each_time():
     """The last step of a reduction, by part of each warp, in a loop."""
     body = (
