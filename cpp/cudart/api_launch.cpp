@@ -52,10 +52,7 @@ FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel) {
   attributes.max_threads_per_block = static_cast<int>(program.max_threads);
   attributes.local_bytes = program.local_bytes;
   attributes.registers = static_cast<int>(program.registers_per_thread);
-  // "sm_75" and "sm_90a"
-  const std::string digits =
-      module.target().substr(std::min(module.target().find('_') + 1, module.target().size()));
-  attributes.ptx_version = std::atoi(digits.c_str());
+  attributes.ptx_version = static_cast<int>(program.binary_version);
   attributes.binary_version = module.is_machine_code()
                                   ? attributes.ptx_version
                                   : static_cast<int>(DeviceDescription::newest_target);

@@ -50,20 +50,19 @@ Side side_of(Runtime& runtime, MemoryType type, const void* host, DevicePointer 
   return side;
 }
 
-warpstack::cudart::Copy3D copy_of(Runtime& runtime, const Copy3D* given) {
-  require(given != nullptr, "no copy is described");
-  require(given->source_level == 0 && given->target_level == 0, "there are no levels");
+warpstack::cudart::Copy3D copy_of(Runtime& runtime, const Copy3D& given) {
+  require(given.source_level == 0 && given.target_level == 0, "there are no levels");
   const auto rows = [&](std::size_t height, std::size_t y) {
-    return height == 0 ? y + given->height : height;
+    return height == 0 ? y + given.height : height;
   };
   const Side source =
-      side_of(runtime, given->source_type, given->source_host, given->source_device,
-              given->source_array, given->source_pitch, rows(given->source_height, given->source_y),
-              given->source_x, given->source_y, given->source_z, given->width);
+      side_of(runtime, given.source_type, given.source_host, given.source_device,
+              given.source_array, given.source_pitch, rows(given.source_height, given.source_y),
+              given.source_x, given.source_y, given.source_z, given.width);
   const Side target =
-      side_of(runtime, given->target_type, given->target_host, given->target_device,
-              given->target_array, given->target_pitch, rows(given->target_height, given->target_y),
-              given->target_x, given->target_y, given->target_z, given->width);
+      side_of(runtime, given.target_type, given.target_host, given.target_device,
+              given.target_array, given.target_pitch, rows(given.target_height, given.target_y),
+              given.target_x, given.target_y, given.target_z, given.width);
   std::size_t texel = 1;
   for (const Array* const array : {source.array, target.array}) {
     if (array != nullptr) texel = runtime.array(array).texel_bytes;
@@ -74,7 +73,7 @@ warpstack::cudart::Copy3D copy_of(Runtime& runtime, const Copy3D* given) {
           target.array,
           target.position,
           target.pitched,
-          {given->width / texel, given->height, given->depth},
+          {given.width / texel, given.height, given.depth},
           MemcpyKind::any};
 }
 
@@ -103,11 +102,11 @@ Copy3D in_3d(const Copy2D* given) {
 
 void copy_now(Runtime& runtime, const Copy3D& copy) {
   refuse_legacy_while_capturing(runtime);
-  run_copy(runtime, copy_of(runtime, &copy));
+  run_copy(runtime, copy_of(runtime, copy));
 }
 
 void copy_in_order(Runtime& runtime, const Copy3D& given, StreamHandle stream) {
-  const auto copy = copy_of(runtime, &given);
+  const auto copy = copy_of(runtime, given);
   if (!capture_copy(runtime, stream, {copy})) run_copy(runtime, copy);
 }
 

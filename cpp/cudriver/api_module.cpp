@@ -70,31 +70,33 @@ FatModule* load(Runtime& runtime, FatBinaryImage image, const std::string& name,
   return module;
 }
 
-Error load_data(const char* function, FatModule** module, const void* data, const Options& options,
-                bool is_library) {
+/// Loads what `read` gives under a name for messages; libraries belong to no context.
+Error load_image(const char* function, FatModule** module, const std::string& name,
+                 const Options& options, bool is_library, const auto& read) {
   return drive(
       function,
       [&](Runtime& runtime) {
         require(module != nullptr, "nowhere to put the module");
         options.check();
         const Context* const context = is_library ? nullptr : Driver::get().current();
-        *module = load(runtime, read_image(runtime, data), "", context, options);
+        *module = load(runtime, read(runtime), name, context, options);
       },
       is_library ? Needs::initialization : Needs::context);
 }
 
+Error load_data(const char* function, FatModule** module, const void* data, const Options& options,
+                bool is_library) {
+  return load_image(function, module, "", options, is_library,
+                    [data](Runtime& runtime) { return read_image(runtime, data); });
+}
+
 Error load_file(const char* function, FatModule** module, const char* path, const Options& options,
                 bool is_library) {
-  return drive(
-      function,
-      [&](Runtime& runtime) {
-        require(module != nullptr, "nowhere to put the module");
-        options.check();
-        const std::string bytes = read_file(path);
-        const Context* const context = is_library ? nullptr : Driver::get().current();
-        *module = load(runtime, read_image(runtime, bytes.data()), path, context, options);
-      },
-      is_library ? Needs::initialization : Needs::context);
+  return load_image(function, module, path == nullptr ? "" : path, options, is_library,
+                    [path](Runtime& runtime) {
+                      const std::string bytes = read_file(path);
+                      return read_image(runtime, bytes.data());
+                    });
 }
 
 /// The handle of a kernel.

@@ -12,15 +12,6 @@
 namespace warpstack::ptx {
 namespace {
 
-/// 75 for sm_75.
-std::uint32_t number_of(const std::string& target) {
-  std::uint32_t number = 0;
-  for (const char c : target) {
-    if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::uint32_t>(c - '0');
-  }
-  return number;
-}
-
 /// Which definition of a name counts: the strongest.
 int strength(Linkage linkage) {
   switch (linkage) {
@@ -87,7 +78,7 @@ class Linker {
     linked_.objects.push_back(module.file);
     linked_.version = std::max(linked_.version, module.version);
     linked_.address_size = module.address_size;
-    if (number_of(module.target) > number_of(linked_.target)) linked_.target = module.target;
+    if (module.architecture() > linked_.architecture()) linked_.target = module.target;
     // Entry 0 of both is empty.
     const auto first_file = static_cast<std::uint32_t>(linked_.files.size() - 1);
     linked_.files.insert(linked_.files.end(), module.files.begin() + 1, module.files.end());

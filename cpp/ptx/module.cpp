@@ -77,6 +77,14 @@ const Function* Module::function(std::string_view name) const { return named(fun
 
 const Variable* Module::variable(std::string_view name) const { return named(variables, name); }
 
+std::uint32_t Module::architecture() const {
+  std::uint32_t number = 0;
+  for (const char c : target) {
+    if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::uint32_t>(c - '0');
+  }
+  return number;
+}
+
 std::vector<std::string> Module::kernels() const {
   std::vector<std::string> result;
   for (const Function& function : functions) {

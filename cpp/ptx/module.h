@@ -182,6 +182,8 @@ struct Module {
 
   [[nodiscard]] const Function* function(std::string_view name) const;
   [[nodiscard]] const Variable* variable(std::string_view name) const;
+  /// 75 for sm_75; 0 without a target.
+  [[nodiscard]] std::uint32_t architecture() const;
   /// Kernels, in file order.
   [[nodiscard]] std::vector<std::string> kernels() const;
   /// The file in which a function or variable stands, for messages.

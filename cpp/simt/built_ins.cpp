@@ -57,8 +57,7 @@ void BuiltIns::call(Warp& warp, const Step& step, const Call& call, std::uint32_
       case Call::BuiltIn::allocate: {
         std::uint64_t address = 0;
         try {
-          address = memory_.allocate(argument(0, lane));
-          if (block_.races != nullptr) block_.races->forget(address, argument(0, lane));
+          address = allocate(argument(0, lane));
         } catch (const InputError&) {  // malloc() answers with a null pointer
         }
         give(lane, address);
@@ -84,6 +83,12 @@ void BuiltIns::call(Warp& warp, const Step& step, const Call& call, std::uint32_
   }
 }
 
+std::uint64_t BuiltIns::allocate(std::uint64_t bytes) {
+  const std::uint64_t address = memory_.allocate(bytes);
+  if (block_.races != nullptr) block_.races->forget(address, bytes);
+  return address;
+}
+
 std::uint64_t BuiltIns::call_runtime(Warp& warp, const Step& step, const Call& call,
                                      std::uint32_t lane) {
   class Caller final : public RuntimeCaller {
@@ -107,11 +112,7 @@ std::uint64_t BuiltIns::call_runtime(Warp& warp, const Step& step, const Call& c
       return built_ins_.spaces_.pointer(warp_, step_, AddressSpace::generic, lane_, address, bytes,
                                         {.reads = false, .writes = true});
     }
-    std::uint64_t allocate(std::uint64_t bytes) override {
-      const std::uint64_t address = built_ins_.memory_.allocate(bytes);
-      if (built_ins_.block_.races != nullptr) built_ins_.block_.races->forget(address, bytes);
-      return address;
-    }
+    std::uint64_t allocate(std::uint64_t bytes) override { return built_ins_.allocate(bytes); }
     void release(std::uint64_t address) override { built_ins_.memory_.free(address); }
 
    private:

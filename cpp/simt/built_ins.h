@@ -25,6 +25,8 @@ class BuiltIns {
  private:
   /// What a function of the CUDA runtime gives a lane.
   std::uint64_t call_runtime(Warp& warp, const Step& step, const Call& call, std::uint32_t lane);
+  /// Memory of the device's heap, of which the race check knows nothing yet.
+  std::uint64_t allocate(std::uint64_t bytes);
   /// Zero-terminated text at a generic address.
   std::string text_at(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address);
 

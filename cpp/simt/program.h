@@ -285,6 +285,15 @@ struct TextureAccess {
   std::uint8_t query = 0;          ///< txq: 0 width, 1 height, 2 depth
 };
 
+[[nodiscard]] constexpr bool is_texel_access(Action action) {
+  return action == Action::texture || action == Action::surface_load ||
+         action == Action::surface_store;
+}
+
+/// Makes the row of a texture or surface instruction an access of global memory, for traces that
+/// have its addresses.
+void make_texel_access(trace::StaticInstruction& row, Action action, const TextureAccess& access);
+
 /// What messages say of an instruction of the source text. It is known by its address, too.
 struct SourceInstruction {
   std::string source;  ///< "bfs.cu:12"; empty without line information

@@ -15,11 +15,6 @@ namespace warpstack::simt {
          action == Action::fragment_load || action == Action::fragment_store;
 }
 
-[[nodiscard]] constexpr bool is_texel_access(Action action) {
-  return action == Action::texture || action == Action::surface_load ||
-         action == Action::surface_store;
-}
-
 [[nodiscard]] constexpr bool is_access(Action action) {
   return action == Action::load || action == Action::store || action == Action::atomic ||
          action == Action::async_copy || is_texel_access(action) || is_matrix_access(action);

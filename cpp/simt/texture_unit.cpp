@@ -147,4 +147,14 @@ void TextureUnit::access_surface(Warp& warp, const Step& step, const TextureAcce
   }
 }
 
+void make_texel_access(trace::StaticInstruction& row, Action action, const TextureAccess& access) {
+  const bool is_store = action == Action::surface_store;
+  row.op_class = trace::OpClass::memory;
+  row.space = trace::MemorySpace::global;
+  row.kind = is_store ? trace::MemoryKind::store : trace::MemoryKind::load;
+  row.width = action == Action::texture ? texel_word_bytes
+                                        : std::uint32_t{access.element_bytes} * access.elements;
+  row.cache_operator = is_store ? trace::CacheOperator::none : trace::CacheOperator::read_only;
+}
+
 }  // namespace warpstack::simt

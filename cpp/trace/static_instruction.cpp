@@ -47,12 +47,4 @@ StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
   return result;
 }
 
-void make_texel_access(StaticInstruction& row, MemoryKind kind, std::uint32_t width) {
-  row.op_class = OpClass::memory;
-  row.space = MemorySpace::global;
-  row.kind = kind;
-  row.width = width;
-  row.cache_operator = kind == MemoryKind::load ? CacheOperator::read_only : CacheOperator::none;
-}
-
 }  // namespace warpstack::trace

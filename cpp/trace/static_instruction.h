@@ -69,8 +69,4 @@ StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
                                           std::uint32_t source_line = 0,
                                           std::uint32_t traced_width = 0);
 
-/// Makes a texture or surface instruction an access of `width` bytes of global memory per thread,
-/// for traces that have its addresses.
-void make_texel_access(StaticInstruction& row, MemoryKind kind, std::uint32_t width);
-
 }  // namespace warpstack::trace

@@ -17,15 +17,6 @@ namespace {
 /// Addresses of functions, which only indirect calls read.
 constexpr std::uint64_t function_address_base = 0x1000;
 
-/// 75 for sm_75.
-std::uint64_t binary_version(const Module& module) {
-  std::uint64_t version = 0;
-  for (const char c : module.target) {
-    if (c >= '0' && c <= '9') version = version * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return version;
-}
-
 std::uint64_t parameter_bytes(const Module& module, const Function& kernel) {
   const std::vector<std::uint64_t> offsets = parameter_offsets(module, kernel);
   return offsets.empty() ? 0 : offsets.back() + kernel.parameters.back().size;
@@ -64,7 +55,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   KernelProgram program;
   program.name = entry->name;
   program.source = "ptx";
-  program.binary_version = binary_version(module);
+  program.binary_version = module.architecture();
   program.parameter_bytes = parameter_bytes(module, *entry);
   KernelLayout layout;
   find_functions(module, *entry, layout);

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int max_operand_depth = 4;  ///< `[t, {x, y}]` has two levels
 
-/// Number of a vector's element that `.x` or `.r` names.
 /// vadd4, vset2
 bool is_simd_video(std::string_view opcode) {
   return opcode.starts_with('v') && (opcode.ends_with('2') || opcode.ends_with('4'));
@@ -23,6 +22,7 @@ bool is_selector(std::string_view word) {
          word.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
+/// Number of a vector's element that `.x` or `.r` names.
 std::optional<std::uint8_t> component_named(std::string_view word) {
   if (word.size() != 1) return {};
   for (const std::string_view names : {"xyzw", "rgba"}) {

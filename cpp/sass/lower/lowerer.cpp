@@ -12,7 +12,6 @@
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/families.h"
 #include "simt/flow_analysis.h"
-#include "simt/texture.h"
 
 namespace warpstack::sass {
 namespace {
@@ -175,14 +174,8 @@ void Lowerer::add_row(const Instruction& instruction) {
       instruction.address, instruction.opcode, destinations, sources, instruction.line);
   row.control = control_of(instruction);
   simt::Step& step = function_.steps[row_step_];
-  if (step.action == simt::Action::texture) {
-    trace::make_texel_access(row, trace::MemoryKind::load, simt::texel_word_bytes);
-  } else if (step.action == simt::Action::surface_load ||
-             step.action == simt::Action::surface_store) {
-    const simt::TextureAccess& access = program_.textures[step.detail];
-    const bool is_load = step.action == simt::Action::surface_load;
-    trace::make_texel_access(row, is_load ? trace::MemoryKind::load : trace::MemoryKind::store,
-                             std::uint32_t{access.element_bytes} * access.elements);
+  if (simt::is_texel_access(step.action)) {
+    simt::make_texel_access(row, step.action, program_.textures[step.detail]);
   }
   step.first_row = static_cast<std::uint32_t>(program_.rows.size());
   step.num_rows = 1;

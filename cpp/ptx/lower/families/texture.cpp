@@ -1,5 +1,3 @@
-#include "simt/texture.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -77,10 +75,9 @@ void surface(Emitter& e, Modifiers& modifiers, bool is_load) {
     access.values[i] = is_load ? e.out(*registers[i], width) : e.in(*registers[i], width);
     (is_load ? definitions : uses).push_back(access.values[i]);
   }
-  trace::make_texel_access(e.row(), is_load ? MemoryKind::load : MemoryKind::store,
-                           std::uint32_t{access.element_bytes} * access.elements);
-  e.emit(is_load ? Action::surface_load : Action::surface_store, e.program().textures, access,
-         definitions, uses);
+  const Action action = is_load ? Action::surface_load : Action::surface_store;
+  simt::make_texel_access(e.row(), action, access);
+  e.emit(action, e.program().textures, access, definitions, uses);
 }
 
 }  // namespace
@@ -118,7 +115,7 @@ void tex(Emitter& e, Modifiers& modifiers) {
     access.values[i] = e.out(*targets[i], Type::b32);
     definitions.push_back(access.values[i]);
   }
-  trace::make_texel_access(e.row(), MemoryKind::load, simt::texel_word_bytes);
+  simt::make_texel_access(e.row(), Action::texture, access);
   e.emit(Action::texture, e.program().textures, access, definitions, uses);
 }
 
