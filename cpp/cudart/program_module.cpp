@@ -15,7 +15,6 @@ class PtxModule final : public ProgramModule {
   PtxModule(std::shared_ptr<const ptx::Module> module, simt::Device& device)
       : loaded_(std::move(module), device) {}
 
-  [[nodiscard]] const std::string& target() const override { return loaded_.module().target; }
   [[nodiscard]] bool is_machine_code() const override { return false; }
   const simt::KernelProgram& program(std::string_view kernel) override {
     return loaded_.program(kernel);
@@ -52,7 +51,6 @@ class MachineModule final : public ProgramModule {
   MachineModule(std::shared_ptr<const sass::Module> module, simt::Device& device)
       : loaded_(std::move(module), device) {}
 
-  [[nodiscard]] const std::string& target() const override { return loaded_.module().target; }
   [[nodiscard]] bool is_machine_code() const override { return true; }
   const simt::KernelProgram& program(std::string_view kernel) override {
     return loaded_.program(kernel);

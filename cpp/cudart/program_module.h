@@ -29,8 +29,6 @@ class ProgramModule {
   };
 
   virtual ~ProgramModule() = default;
-  /// "sm_75", "sm_90a".
-  [[nodiscard]] virtual const std::string& target() const = 0;
   [[nodiscard]] virtual bool is_machine_code() const = 0;
   /// A kernel made ready to run. Throws InputError when there is no such kernel, and when an
   /// instruction is not executed.
