@@ -128,8 +128,8 @@ void BlockStorage::move_to_file() {
   budget_->give_back(std::exchange(bytes_in_memory_, 0));
 }
 
-void BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                          const ColumnView& columns) {
+ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                                std::span<const ColumnView> pieces) {
   ColumnCounts counts;
   for (const WarpEntry& warp : warps) counts += warp.counts();
   const Layout layout(counts);
@@ -138,24 +138,32 @@ void BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry>
   } else if (!spilled_) {
     move_to_file();
   }
-  std::unique_ptr<std::byte[]> packed;
-  if (spilled_) packed = std::make_unique_for_overwrite<std::byte[]>(layout.end);
-  std::byte* target = spilled_ ? packed.get() : allocate(layout.end);
-  const auto copy = [target](std::uint64_t offset, const auto& column) {
-    if (!column.empty()) std::memcpy(target + offset, column.data(), column.size_bytes());
+  if (spilled_) packed_.resize(layout.end);
+  std::byte* const target = spilled_ ? packed_.data() : allocate(layout.end);
+  const auto pack = [&]<typename T>(std::uint64_t offset, std::span<const T> ColumnView::* column) {
+    std::byte* next = target + offset;
+    for (const ColumnView& piece : pieces) {
+      const std::span<const T> part = piece.*column;
+      if (!part.empty()) std::memcpy(next, part.data(), part.size_bytes());
+      next += part.size_bytes();
+    }
+    const auto* const begin = reinterpret_cast<const T*>(target + offset);
+    return std::span(begin, reinterpret_cast<const T*>(next));
   };
-  copy(layout.sector, columns.sector);
-  copy(layout.instruction, columns.instruction);
-  copy(layout.active_mask, columns.active_mask);
-  copy(layout.memory_static, columns.memory_static);
-  copy(layout.store_bytes, columns.store_bytes);
-  copy(layout.memory_count, columns.memory_count);
+  ColumnView stored;
+  stored.sector = pack(layout.sector, &ColumnView::sector);
+  stored.instruction = pack(layout.instruction, &ColumnView::instruction);
+  stored.active_mask = pack(layout.active_mask, &ColumnView::active_mask);
+  stored.memory_static = pack(layout.memory_static, &ColumnView::memory_static);
+  stored.store_bytes = pack(layout.store_bytes, &ColumnView::store_bytes);
+  stored.memory_count = pack(layout.memory_count, &ColumnView::memory_count);
 
   BlockEntry block{linear_index, warps_.size(), {target}};
   if (spilled_) block.offset = budget_->spill_file().append(target, layout.end);
   bytes_ += layout.end;
   blocks_.push_back(block);
   warps_.insert(warps_.end(), warps.begin(), warps.end());
+  return stored;
 }
 
 ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,

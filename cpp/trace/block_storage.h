@@ -61,6 +61,29 @@ struct ColumnBuffers {
   [[nodiscard]] ColumnView view() const {
     return {instruction, active_mask, memory_static, memory_count, sector, store_bytes};
   }
+  /// Entries `first` to `last` (per column).
+  [[nodiscard]] ColumnView view(const ColumnCounts& first, const ColumnCounts& last) const {
+    const auto part = [](const auto& column, std::uint64_t from, std::uint64_t to) {
+      return std::span(column).subspan(from, to - from);
+    };
+    return {part(instruction, first.instructions, last.instructions),
+            part(active_mask, first.instructions, last.instructions),
+            part(memory_static, first.memory, last.memory),
+            part(memory_count, first.memory, last.memory),
+            part(sector, first.sectors, last.sectors),
+            part(store_bytes, first.stores, last.stores)};
+  }
+  void append(const ColumnView& columns) {
+    const auto extend = [](auto& target, const auto& source) {
+      target.insert(target.end(), source.begin(), source.end());
+    };
+    extend(instruction, columns.instruction);
+    extend(active_mask, columns.active_mask);
+    extend(memory_static, columns.memory_static);
+    extend(memory_count, columns.memory_count);
+    extend(sector, columns.sector);
+    extend(store_bytes, columns.store_bytes);
+  }
   void clear() {
     instruction.clear();
     active_mask.clear();
@@ -137,9 +160,10 @@ class BlockStorage {
   BlockStorage(const BlockStorage&) = delete;
   BlockStorage& operator=(const BlockStorage&) = delete;
 
-  /// Packs and stores the columns of a block, whose entries come warp after warp.
-  void append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-              const ColumnView& columns);
+  /// Packs and stores the columns of a block, whose entries come warp after warp, in as many pieces
+  /// as the caller has them. Returns them as they are stored, until the next call.
+  ColumnView append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                    std::span<const ColumnView> pieces);
 
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
   /// x + grid.x * (y + grid.y * z) of a block.
@@ -190,6 +214,7 @@ class BlockStorage {
   std::uint64_t bytes_ = 0;
   std::uint64_t bytes_in_memory_ = 0;
   bool spilled_ = false;
+  std::vector<std::byte> packed_;  ///< the last block on its way into the file
 };
 
 }  // namespace warpstack::trace
