@@ -240,6 +240,10 @@ HostRange AddressSpaces::common_range(const Step& step, const LaneAddresses& lan
 HostRange AddressSpaces::range_in_view(const Allocation& allocation, const LaneAddresses& lanes,
                                        const Extent& extent, std::uint32_t bytes, bool is_load,
                                        LaneAddresses& places) {
+  if (is_load && !view_->may_have_copies(extent.least, extent.greatest + bytes)) {
+    view_->note_reads(lanes, bytes);
+    return {memory_.data(allocation.address), allocation.address, extent.pattern};
+  }
   if (extent.pattern != AddressPattern::any) {
     const std::uint64_t length = extent.greatest - extent.least + bytes;
     std::byte* const range = is_load ? view_->read_range(extent.least, length)

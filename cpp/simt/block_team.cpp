@@ -1,8 +1,7 @@
 #include "simt/block_team.h"
 
-#include <csignal>
-
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 namespace warpstack::simt {
@@ -157,6 +156,8 @@ void BlockTeam::wait() {
 }
 
 BlockTeam::Outcome BlockTeam::run(const Round& round, Patience& patience) {
+  // A block has allocated more: the next ones will, too.
+  if (!members_.front()->view.covers_all()) return {.is_hopeless = true};
   begin_round(round, patience);
   try {
     // The others run already: the blocks of the last round are stored beside them.

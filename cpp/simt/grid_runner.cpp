@@ -109,8 +109,17 @@ void GridRunner::start_blocks(std::uint64_t wanted) {
 
 bool GridRunner::is_worth_a_team() const {
   if (num_threads_ < 2 || started_ < alone_until_ || num_blocks_ - started_ < 2) return false;
-  // Threads take some time to begin.
-  return num_blocks_ - started_ >= 2 * options_.instructions_ahead / instructions_per_block();
+  if (execution_.warp_instructions > options_.step_limit) return false;  // the next block says so
+  // Threads take some time to begin, and little to go on.
+  const std::uint64_t at_a_time = blocks_at_a_time();
+  return num_blocks_ - started_ >= (team_ == nullptr ? 2 * at_a_time : at_a_time / 2);
+}
+
+std::uint64_t GridRunner::blocks_at_a_time() const {
+  const std::uint64_t instructions = (options_.trace ? 1 : 4) * options_.instructions_ahead;
+  const std::uint64_t per_block =
+      std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
+  return instructions / per_block;
 }
 
 void GridRunner::run_as_team() {
@@ -128,9 +137,8 @@ void GridRunner::run_as_team() {
     if (team_ == nullptr) return;
   }
   const std::uint64_t left = num_blocks_ - started_;
-  const std::uint64_t per_member =
-      std::clamp<std::uint64_t>(options_.instructions_ahead / instructions_per_block(), 1,
-                                std::max<std::uint64_t>(left / num_threads_, 1));
+  const std::uint64_t per_member = std::clamp<std::uint64_t>(
+      blocks_at_a_time(), 1, std::max<std::uint64_t>(left / num_threads_, 1));
   const BlockTeam::Outcome outcome =
       team_->run({.first = started_,
                   .per_member = per_member,

@@ -55,9 +55,8 @@ class GridRunner {
   void store_finished();
   void store_block();
   void show_progress();
-  [[nodiscard]] std::uint64_t instructions_per_block() const {
-    return std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
-  }
+  /// Blocks that a thread of a team runs at a time; 0: one, which is long.
+  [[nodiscard]] std::uint64_t blocks_at_a_time() const;
   /// Blocks that have not ended are as many as the GPU holds: how many?
   [[nodiscard]] std::uint64_t most_blocks() const;
   /// No block has ended for some time: finds out whether one can.

@@ -55,7 +55,8 @@ struct LaunchOptions {
   /// Threads that run independent blocks, with the outcome of one; 0: as many as the machine runs
   /// at once.
   unsigned num_threads = 1;
-  /// Warp instructions that a thread runs at a time.
+  /// Warp instructions that a thread runs at a time when they are traced, and keeps until it is
+  /// their turn; without a trace it runs four times as many.
   std::uint64_t instructions_ahead = std::uint64_t{1} << 16;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;

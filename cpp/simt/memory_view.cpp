@@ -46,8 +46,8 @@ void copy_marked(std::byte* target, const std::byte* source, std::uint64_t marks
 
 MemoryView::MemoryView(DeviceMemory& memory)
     : memory_(memory),
-      num_deltas_(memory.capacity() / line_bytes),
-      num_words_(memory.capacity() / word_bytes) {
+      num_deltas_((memory.end() - device_base) / line_bytes + 1),
+      num_words_(num_deltas_ * (line_bytes / word_bytes)) {
   static_assert(offsetof(Line, data) == 0);
   deltas_ = static_cast<std::uint64_t*>(map_lazily(num_deltas_ * sizeof(std::uint64_t)));
   read_in_ = static_cast<std::uint8_t*>(map_lazily(num_words_));
@@ -66,6 +66,8 @@ MemoryView::~MemoryView() {
 void MemoryView::begin(bool notes_reads) {
   for (std::size_t i = 0; i < num_lines_; ++i) delta_of(line(i).address) = 0;
   num_lines_ = 0;
+  copies_begin_ = ~std::uint64_t{0};
+  copies_end_ = 0;
   notes_reads_ = notes_reads;
   if (!notes_reads) return;
   if (round_ == std::numeric_limits<std::uint8_t>::max()) {
@@ -84,6 +86,8 @@ std::uint64_t MemoryView::copy_line(std::uint64_t address) {
   const std::byte* const original = memory_.data(copy.address);
   std::memcpy(copy.data.data(), original, line_bytes);
   copy.written = {};
+  copies_begin_ = std::min(copies_begin_, copy.address);
+  copies_end_ = std::max(copies_end_, copy.address + line_bytes);
   return delta_of(address) = reinterpret_cast<std::uintptr_t>(copy.data.data()) -
                              reinterpret_cast<std::uintptr_t>(original);
 }
@@ -133,6 +137,10 @@ void MemoryView::place_lanes(const LaneAddresses& lanes, std::uint32_t bytes, bo
     const std::uint64_t address = lanes.address[lane];
     moved.address[lane] = address + delta_of(address);
   }
+  note_reads(lanes, bytes);
+}
+
+void MemoryView::note_reads(const LaneAddresses& lanes, std::uint32_t bytes) {
   if (!notes_reads_) return;
   const std::uint32_t words = (bytes + word_bytes - 1) / word_bytes;
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {

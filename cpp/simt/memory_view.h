@@ -26,11 +26,16 @@ struct NeedsItsTurn {};
 /// address data(a) + delta of its line.
 class MemoryView {
  public:
-  /// Reserves address space, 9/32 of the memory's capacity. Throws std::bad_alloc.
+  /// Reserves address space, 9/32 of what is allocated now. Throws std::bad_alloc.
   explicit MemoryView(DeviceMemory& memory);
   ~MemoryView();
   MemoryView(const MemoryView&) = delete;
   MemoryView& operator=(const MemoryView&) = delete;
+
+  /// Whether all that is allocated now lies within the view.
+  [[nodiscard]] bool covers_all() const {
+    return memory_.end() - device_base <= num_deltas_ * line_bytes;
+  }
 
   /// Forgets all that was written and read. `notes_reads`: somebody will ask conflicts_with().
   void begin(bool notes_reads);
@@ -44,6 +49,13 @@ class MemoryView {
   /// bytes' if the memory reached so far; see HostRange.
   void place_lanes(const LaneAddresses& lanes, std::uint32_t bytes, bool writes,
                    LaneAddresses& moved);
+
+  /// Whether a line between two addresses may have been copied.
+  [[nodiscard]] bool may_have_copies(std::uint64_t begin, std::uint64_t end) const {
+    return begin < copies_end_ && end > copies_begin_;
+  }
+  /// Notes what the lanes of a load read.
+  void note_reads(const LaneAddresses& lanes, std::uint32_t bytes);
 
   /// Notes that bytes are read, and returns where they lie if that is one range; null otherwise.
   std::byte* read_range(std::uint64_t address, std::uint64_t bytes);
@@ -108,6 +120,8 @@ class MemoryView {
   bool notes_reads_ = false;
   std::vector<std::unique_ptr<Line[]>> chunks_;
   std::size_t num_lines_ = 0;
+  std::uint64_t copies_begin_ = ~std::uint64_t{0};  ///< addresses of all copied lines
+  std::uint64_t copies_end_ = 0;
 };
 
 }  // namespace warpstack::simt

@@ -17,7 +17,7 @@ namespace {
 /// Blocks share allocations, whose sizes double from the first to the last of these, so that a
 /// short trace is small. A larger block has one of its own.
 constexpr std::uint64_t min_chunk_bytes = 1 << 12;
-constexpr std::uint64_t max_chunk_bytes = 1 << 20;
+constexpr std::uint64_t max_chunk_bytes = StorageBudget::chunk_bytes;
 
 /// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
 struct Layout {
@@ -99,7 +99,33 @@ SpillFile& StorageBudget::spill_file() {
   return *file_;
 }
 
-BlockStorage::~BlockStorage() { budget_->give_back(bytes_in_memory_); }
+StorageBudget::Chunk StorageBudget::take_chunk() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!spare_chunks_.empty()) {
+      Chunk chunk = std::move(spare_chunks_.back());
+      spare_chunks_.pop_back();
+      return chunk;
+    }
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(chunk_bytes);
+}
+
+void StorageBudget::leave_chunk(Chunk chunk) {
+  const std::scoped_lock lock(mutex_);
+  if (spare_chunks_.size() < most_spare_chunks) spare_chunks_.push_back(std::move(chunk));
+}
+
+BlockStorage::~BlockStorage() {
+  leave_chunks();
+  budget_->give_back(bytes_in_memory_);
+}
+
+void BlockStorage::leave_chunks() {
+  for (StorageBudget::Chunk& chunk : chunks_) budget_->leave_chunk(std::move(chunk));
+  chunks_.clear();
+  odd_chunks_.clear();
+}
 
 ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
   ColumnCounts sum;
@@ -108,12 +134,16 @@ ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
 }
 
 std::byte* BlockStorage::allocate(std::uint64_t bytes) {
-  if (chunks_.empty() || chunk_used_ + bytes > chunk_size_) {
+  if (chunk_ == nullptr || chunk_used_ + bytes > chunk_size_) {
     chunk_size_ = std::max(std::clamp(2 * chunk_size_, min_chunk_bytes, max_chunk_bytes), bytes);
     chunk_used_ = 0;
-    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+    const bool is_usual = chunk_size_ == max_chunk_bytes;
+    auto& chunks = is_usual ? chunks_ : odd_chunks_;
+    chunks.push_back(is_usual ? budget_->take_chunk()
+                              : std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+    chunk_ = chunks.back().get();
   }
-  std::byte* place = chunks_.back().get() + chunk_used_;
+  std::byte* const place = chunk_ + chunk_used_;
   chunk_used_ += bytes;
   return place;
 }
@@ -124,7 +154,7 @@ void BlockStorage::move_to_file() {
     blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b)).end);
   }
   spilled_ = true;
-  chunks_.clear();
+  leave_chunks();
   budget_->give_back(std::exchange(bytes_in_memory_, 0));
 }
 

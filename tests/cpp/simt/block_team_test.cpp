@@ -247,7 +247,8 @@ TEST(BlockTeam, ReadsOfWhatNobodyHasWritten) {
 
 TEST(BlockTeam, TheStepLimitHoldsForAllBlocksTogether) {
   const std::uint64_t all = num_blocks * 2 * 13;
-  for (const std::uint64_t limit : {all, all - 1, all / 2, std::uint64_t{30}}) {
+  for (const std::uint64_t limit :
+       {all, all - 1, all / 2, std::uint64_t{30}, std::uint64_t{25}, std::uint64_t{51}}) {
     expect_equal_outcomes(own_cells(), {.step_limit = limit});
   }
 }

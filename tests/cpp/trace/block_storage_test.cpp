@@ -133,6 +133,16 @@ TEST(BlockStorage, MissingFolderIsASystemError) {
   EXPECT_THROW(storage.append(1, block.warps, {&columns, 1}), std::system_error);
 }
 
+TEST(StorageBudget, AChunkThatIsLeftServesTheNext) {
+  StorageBudget budget(100, "");
+  StorageBudget::Chunk first = budget.take_chunk();
+  const StorageBudget::Chunk second = budget.take_chunk();
+  EXPECT_NE(first, second);
+  const std::byte* const place = first.get();
+  budget.leave_chunk(std::move(first));
+  EXPECT_EQ(budget.take_chunk().get(), place);
+}
+
 TEST(StorageBudget, AbsurdRequestsDoNotOverflow) {
   StorageBudget budget(100, "");
   EXPECT_TRUE(budget.try_take(60));
