@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
@@ -106,8 +107,11 @@ def reading() -> Iterator[Row]:
                 )
 
 
-def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
-    """Yield launches whose warps spend their time in loops of one lane, of few, and of all."""
+def loops() -> Iterator[tuple[str, Callable[..., ws.KernelTrace]]]:
+    """Yield launches whose warps spend their time in loops of one lane, of few, and of all.
+
+    They take the options of `Kernel.launch`.
+    """
     module = ws.cuda.compile(REPOSITORY / "benchmarks" / "loops.ptx")
     random = np.random.default_rng(0)
     nodes = 4096
@@ -118,8 +122,8 @@ def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
         for name, arguments in (("escape", (out, 64, 2000)), ("follow", (following, out, 2000))):
             yield (
                 f"{name}, {lanes} lane{plural}",
-                lambda traced, n=name, a=arguments, lanes=lanes: module.kernel(n).launch(
-                    16, 128, *a, lanes, trace=traced
+                lambda n=name, a=arguments, lanes=lanes, **options: module.kernel(n).launch(
+                    16, 128, *a, lanes, **options
                 ),
             )
     rows = 1 << 14
@@ -130,8 +134,8 @@ def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
     x, y = ws.cuda.array(np.ones(rows, np.float32)), ws.cuda.zeros(rows, np.float32)
     yield (
         "spmv, rows of 4 to 600",
-        lambda traced: module.kernel("spmv").launch(
-            rows // 256, 256, *matrix, x, y, rows, trace=traced
+        lambda **options: module.kernel("spmv").launch(
+            rows // 256, 256, *matrix, x, y, rows, **options
         ),
     )
     for name, target, count in (
@@ -140,17 +144,26 @@ def loops() -> Iterator[tuple[str, Callable[[bool], ws.KernelTrace]]]:
     ):
         yield (
             f"{name}, one thread",
-            lambda traced, n=name, t=target, c=count: module.kernel(n).launch(
-                1, 1, t, c, trace=traced
+            lambda n=name, t=target, c=count, **options: module.kernel(n).launch(
+                1, 1, t, c, **options
             ),
         )
     elements = 1 << 18
     yield (
         "fill, memory not written before",
-        lambda traced: module.kernel("fill").launch(
-            elements // 256, 256, ws.cuda.empty(2 * elements, np.int32), elements, trace=traced
+        lambda **options: module.kernel("fill").launch(
+            elements // 256, 256, ws.cuda.empty(2 * elements, np.int32), elements, **options
         ),
     )
+
+
+def ways_to_run(threads: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield options of a launch, with what they mean."""
+    for number in threads:
+        for traced in (True, False):
+            what = "traced" if traced else "not traced"
+            what += f", {number} threads" if number > 1 else ""
+            yield what, {"trace": traced, "num_threads": number}
 
 
 def simulation() -> Iterator[Row]:
@@ -163,26 +176,21 @@ def simulation() -> Iterator[Row]:
         kernel = module.kernel(name)
         grid = (size // block[0], size // block[1])
         count = kernel.launch(grid, block, a, a, c, size).num_thread_instructions
-        for traced in (True, False):
+        for what, options in ways_to_run(threads=(1, 2)):
             rates = timed(
-                lambda k=kernel, g=grid, b=block, t=traced: k.launch(g, b, a, a, c, size, trace=t),
+                lambda k=kernel, g=grid, b=block, o=options: k.launch(g, b, a, a, c, size, **o),
                 count,
             )
-            what = f"{name}, {'traced' if traced else 'not traced'}"
-            yield "running CUDA", what, *rates, "M thread instructions/s"
-    for what, launch in loops():
-        count = launch(True).num_instructions
-        for traced in (True, False):
-            rates = timed(lambda f=launch, t=traced: f(t), count)
-            yield (
-                "running CUDA",
-                f"{what}, {'traced' if traced else 'not traced'}",
-                *rates,
-                "M warp instructions/s",
-            )
+            yield "running CUDA", f"{name}, {what}", *rates, "M thread instructions/s"
+    for name, launch in loops():
+        count = launch().num_instructions
+        has_blocks = not name.endswith("one thread")
+        for what, options in ways_to_run(threads=(1, 2) if has_blocks else (1,)):
+            rates = timed(lambda f=launch, o=options: f(**o), count)
+            yield "running CUDA", f"{name}, {what}", *rates, "M warp instructions/s"
     for name in ("bfs", "k-means"):
         count = sum(kernel.num_thread_instructions for kernel in ws.workloads.load(name))
-        rates = timed(lambda name=name: ws.workloads.load(name), count)
+        rates = timed(lambda name=name: ws.workloads.load(name, num_threads=1), count)
         yield "running CUDA", f"{name} (small), traced", *rates, "M thread instructions/s"
 
 

@@ -20,6 +20,7 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
                         const trace::Dim3& block, std::uint64_t dynamic_shared_bytes, bool trace,
                         std::uint64_t step_limit, bool check_uninitialized, bool continue_on_fault,
                         bool check_races, bool cooperative, std::uint64_t registers_per_thread,
+                        unsigned num_threads, std::uint64_t instructions_ahead,
                         std::uint64_t launch_id, std::shared_ptr<trace::StorageBudget> budget,
                         const py::object& progress, py::list notes) {
   simt::LaunchOptions options;
@@ -33,6 +34,8 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
   options.check_races = check_races;
   options.cooperative = cooperative;
   options.registers_per_thread = registers_per_thread;
+  options.num_threads = num_threads;
+  if (instructions_ahead != 0) options.instructions_ahead = instructions_ahead;
   options.launch_id = launch_id;
   options.storage = std::move(budget);
   options.interrupt = python_interrupt();
@@ -90,7 +93,8 @@ py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* nam
            py::arg("grid"), py::arg("block"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
            py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
            py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+           py::arg("num_threads"), py::arg("instructions_ahead"), py::arg("launch_id"),
+           py::arg("budget"), py::arg("progress"), py::arg("notes"));
   return loaded_module;
 }
 

@@ -566,6 +566,9 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }
+  // Without a number as many as the machine runs at once.
+  options.num_threads =
+      static_cast<unsigned>(environment_number("WARPSTACK_CUDART_THREADS").value_or(0));
   options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
   options.note = [](const simt::Note& found) { say("note", found.text()); };

@@ -10,14 +10,6 @@
 namespace warpstack::simt {
 namespace {
 
-/// What the addresses of an access span.
-struct Extent {
-  std::uint64_t least = ~std::uint64_t{0};
-  std::uint64_t greatest = 0;
-  std::uint64_t any = 0;  ///< bits that one of them has
-  AddressPattern pattern = AddressPattern::any;
-};
-
 Extent extent_of(const LaneAddresses& lanes, std::uint32_t bytes) {
   Extent extent;
   if (lanes.mask == all_lanes) {
@@ -170,6 +162,13 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
                  access_text(step, "out-of-bounds ", address, bytes) + ": " +
                      (address == 0 ? "a null pointer" : where));
   }
+  if (view_ != nullptr) {
+    // What nobody has written may be what a block before this one has not written yet.
+    if (reads && options_.check_uninitialized && !view_->is_written(*cached, address, bytes)) {
+      throw NeedsItsTurn{};
+    }
+    return view_->place(address, bytes, reads, writes);
+  }
   if (cached->written != nullptr) {
     std::uint8_t* const written = cached->written.get() + (address - cached->address);
     if (reads && options_.check_uninitialized) {
@@ -214,7 +213,7 @@ void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddr
 }
 
 HostRange AddressSpaces::common_range(const Step& step, const LaneAddresses& lanes,
-                                      std::uint32_t bytes, bool is_load) {
+                                      std::uint32_t bytes, bool is_load, LaneAddresses& places) {
   const Extent extent = extent_of(lanes, bytes);
   if ((extent.any & (bytes - 1)) != 0) return {};
   Allocation*& cached = recent(step);
@@ -228,13 +227,31 @@ HostRange AddressSpaces::common_range(const Step& step, const LaneAddresses& lan
   if (cached->written != nullptr) {
     std::uint8_t* const written = cached->written.get();
     if (!is_load) {
-      mark_lanes(written, cached->address, lanes, bytes);
+      if (view_ == nullptr) mark_lanes(written, cached->address, lanes, bytes);
     } else if (options_.check_uninitialized &&
                !holds_lanes(written, cached->address, lanes, bytes)) {
       return {};
     }
   }
+  if (view_ != nullptr) return range_in_view(*cached, lanes, extent, bytes, is_load, places);
   return {memory_.data(cached->address), cached->address, extent.pattern};
+}
+
+HostRange AddressSpaces::range_in_view(const Allocation& allocation, const LaneAddresses& lanes,
+                                       const Extent& extent, std::uint32_t bytes, bool is_load,
+                                       LaneAddresses& places) {
+  if (is_load && !view_->may_have_copies(extent.least, extent.greatest + bytes)) {
+    view_->note_reads(lanes, bytes);
+    return {memory_.data(allocation.address), allocation.address, extent.pattern};
+  }
+  if (extent.pattern != AddressPattern::any) {
+    const std::uint64_t length = extent.greatest - extent.least + bytes;
+    std::byte* const range = is_load ? view_->read_range(extent.least, length)
+                                     : view_->write_range(extent.least, length);
+    if (range != nullptr) return {range, extent.least, extent.pattern};
+  }
+  view_->place_lanes(lanes, bytes, !is_load, places);
+  return {.data = memory_.data(allocation.address), .origin = allocation.address, .moved = true};
 }
 
 HostRange AddressSpaces::common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes,
@@ -277,7 +294,7 @@ HostRange AddressSpaces::common_local_range(Warp& warp, const LaneAddresses& lan
       return {};
     }
   }
-  return {reinterpret_cast<std::byte*>(warp.local.get()), 0};
+  return {.data = reinterpret_cast<std::byte*>(warp.local.get()), .moved = true};
 }
 
 std::byte* AddressSpaces::local(Warp& warp, const Step& step, std::uint32_t lane,

@@ -7,6 +7,7 @@
 
 #include "simt/execution.h"
 #include "simt/faults.h"
+#include "simt/memory_view.h"
 #include "trace/coalescing.h"
 
 namespace warpstack::simt {
@@ -37,18 +38,29 @@ enum class AddressPattern : std::uint8_t {
   consecutive  ///< all 32 lanes, each behind the one before it
 };
 
+/// What the addresses of an access span.
+struct Extent {
+  std::uint64_t least = ~std::uint64_t{0};
+  std::uint64_t greatest = 0;
+  std::uint64_t any = 0;  ///< bits that one of them has
+  AddressPattern pattern = AddressPattern::any;
+};
+
 /// Host memory that holds all that the lanes of an access need, from a device address on. It is not
 /// one pointer for address 0: where device addresses are host addresses, that one is null.
 struct HostRange {
   std::byte* data = nullptr;  ///< null where no one range will do
   std::uint64_t origin = 0;   ///< the device address of `data`
   AddressPattern pattern = AddressPattern::any;
+  bool moved = false;  ///< the lanes' bytes lie at other addresses than theirs, which stand apart
 
   explicit operator bool() const { return data != nullptr; }
-  [[nodiscard]] std::byte* at(std::uint64_t address) const { return data + (address - origin); }
+  [[nodiscard]] std::byte* at(std::uint64_t address) const {
+    return data + static_cast<std::ptrdiff_t>(address - origin);
+  }
   /// What lies so many bytes behind each address.
   [[nodiscard]] HostRange behind(std::uint64_t bytes) const {
-    return {data + bytes, origin, pattern};
+    return {data + bytes, origin, pattern, moved};
   }
 };
 
@@ -61,6 +73,7 @@ class AddressSpaces {
         options_(execution.options),
         memory_(execution.device.memory),
         block_(execution.block),
+        view_(execution.view),
         faults_(faults) {}
 
   std::byte* pointer(Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
@@ -76,11 +89,12 @@ class AddressSpaces {
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
                        std::uint32_t bytes) const;
   /// What all active lanes of a global access fall into, when it is one allocation and the access
-  /// is without a fault. Notes what a store writes.
+  /// is without a fault. Notes what a store writes. `places` becomes where the lanes' bytes lie if
+  /// the range says that they have moved.
   HostRange common_range(const Step& step, const LaneAddresses& lanes, std::uint32_t bytes,
-                         bool is_load);
+                         bool is_load, LaneAddresses& places);
   HostRange common_shared_range(const LaneAddresses& lanes, std::uint32_t bytes, bool is_load);
-  /// The same of an access to local memory. `places` becomes where the lanes' bytes lie in it.
+  /// The same of an access to local memory. The lanes' bytes have moved to `places`.
   HostRange common_local_range(Warp& warp, const LaneAddresses& lanes, std::uint32_t bytes,
                                bool is_load, LaneAddresses& places);
   /// Allocations have come or gone.
@@ -102,6 +116,12 @@ class AddressSpaces {
                      std::uint64_t place, std::uint64_t address, std::uint32_t bytes, AccessUse use,
                      bool is_shared);
 
+  /// common_range() of blocks that run ahead of their turn, once it is known that the access is
+  /// without a fault.
+  HostRange range_in_view(const Allocation& allocation, const LaneAddresses& lanes,
+                          const Extent& extent, std::uint32_t bytes, bool is_load,
+                          LaneAddresses& places);
+
   [[nodiscard]] Allocation*& recent(const Step& step) {
     return recent_[step.detail % recent_.size()];
   }
@@ -110,6 +130,7 @@ class AddressSpaces {
   const LaunchOptions& options_;
   DeviceMemory& memory_;
   Block& block_;
+  MemoryView* const view_;  ///< of blocks that run ahead of their turn; null as a rule
   Faults& faults_;
   /// Of the last global accesses, by the instruction.
   std::array<Allocation*, 16> recent_{};

@@ -11,6 +11,7 @@
 namespace warpstack::simt {
 
 void BuiltIns::call(Warp& warp, const Step& step, const Call& call, std::uint32_t mask) {
+  execution_.need_turn();
   const Frame& frame = warp.frames.back();
   std::byte* const area = warp.file.data() + frame.base + frame.function->register_bytes;
   const auto argument = [&](std::size_t i, std::uint32_t lane) {

@@ -47,6 +47,13 @@ class DeviceMemory {
   [[nodiscard]] std::uint64_t used() const { return used_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
 
+  /// The address behind the last allocation.
+  [[nodiscard]] std::uint64_t end() const {
+    return allocations_.empty()
+               ? device_base
+               : allocations_.rbegin()->first + allocations_.rbegin()->second.bytes;
+  }
+
   /// The allocation that holds `address`, or null.
   [[nodiscard]] Allocation* find(std::uint64_t address);
   [[nodiscard]] const Allocation* find(std::uint64_t address) const;

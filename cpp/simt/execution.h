@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simt/launch.h"
+#include "simt/memory_view.h"
 #include "simt/program.h"
 #include "simt/race_check.h"
 #include "simt/warp.h"
@@ -75,6 +76,12 @@ struct Execution {
     if (later > time()) skipped_time = later - warp_instructions;
   }
 
+  /// Called before something whose outcome depends on how far the launch is, or which others see at
+  /// once. Throws NeedsItsTurn in a block that runs ahead of its turn.
+  void need_turn() const {
+    if (view != nullptr) throw NeedsItsTurn{};
+  }
+
   Device& device;
   const KernelProgram& program;
   const LaunchOptions& options;
@@ -86,6 +93,7 @@ struct Execution {
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
   std::uint64_t skipped_time = 0;  ///< in which warps only slept or watched the clock
+  MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
   bool in_turns = false;           ///< several blocks are there and wait for each other
   Sightings sightings;             ///< of warps that are watched
   RaceBudget race_budget;

@@ -43,6 +43,7 @@ class Faults {
   template <class What>
   void note(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
             const What& what) {
+    execution_.need_turn();  // the text is that of the first occurrence
     const SourceInstruction& text = warp.text_of(step);
     Note& note = book_.note(kind, &text, [&] { return line_of(text); });
     if (note.count++ > 0) return;

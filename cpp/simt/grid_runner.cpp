@@ -5,7 +5,9 @@
 #include <bit>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/error.h"
@@ -15,20 +17,8 @@
 namespace warpstack::simt {
 namespace {
 
-// Rounds are turns of all warps of a block. A block that runs alone is watched for a sixteenth of
-// the rounds that it has run without, so that what does not spin costs nothing.
-constexpr std::uint32_t most_patience = turns_in_a_row;
-/// Once a block of the launch has been found to spin.
-constexpr std::uint32_t short_patience = 64;
-constexpr std::uint32_t fewest_watched_rounds = 64;
-constexpr std::uint32_t most_watched_rounds = 256;
-/// Long stretches of a block that looks at memory of others, after which these get turns although
-/// it is not known to spin.
-constexpr std::uint32_t most_doubts = 16;
 /// Rounds of a block before the others get their turns, if it does not wait earlier.
 constexpr std::uint32_t rounds_in_turns = 256;
-/// Rounds of a loop of a warp whose whole state is compared while its block runs alone.
-constexpr std::uint32_t few_states = 32;
 
 constexpr std::uint64_t most_quiet_turns = std::uint64_t{1} << 16;
 constexpr std::uint64_t watched_quiet_turns = 256;
@@ -38,6 +28,9 @@ constexpr std::uint32_t circles_of_proof = 64;
 constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
 /// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
 constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
+
+/// Threads that run blocks ahead of their turn: each is compared with all before it.
+constexpr std::uint64_t most_members = 16;
 
 /// Warps of the GPUs that hold most: 144 SMs of 64 (GH100).
 constexpr std::uint64_t most_resident_warps = 144 * 64;
@@ -71,13 +64,16 @@ std::optional<KernelTrace> GridRunner::run() {
     start_blocks(num_blocks_);
   }
   while (stored_ < num_blocks_) {
-    if (resident_.empty()) {
-      run_alone();
-    } else {
+    if (!resident_.empty()) {
       run_in_turns();
+    } else if (is_worth_a_team()) {
+      run_as_team();
+    } else {
+      run_alone();
     }
   }
-  return recorder_.finish();
+  if (team_ != nullptr) team_->store_records();
+  return runner_.recorder().finish();
 }
 
 void GridRunner::make_workspace() {
@@ -86,7 +82,7 @@ void GridRunner::make_workspace() {
   execution_.workspace_address =
       execution_.device.memory.allocate(zeros.size(), "(workspace of the cooperative launch)");
   execution_.device.memory.write(execution_.workspace_address, zeros.data(), zeros.size());
-  spaces_.forget_allocation();
+  runner_.spaces().forget_allocation();
 }
 
 std::uint64_t GridRunner::most_blocks() const {
@@ -106,51 +102,72 @@ void GridRunner::start_blocks(std::uint64_t wanted) {
       std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
   wanted = std::min(wanted, most_blocks());
   for (std::uint64_t count = there; count < wanted && started_ < num_blocks_; ++count) {
-    start_block(started_++);
+    runner_.start(started_++);
     resident_.push_back(std::exchange(block_, {}));
   }
 }
 
-void GridRunner::run_alone() {
-  start_block(started_++);
-  std::uint32_t rounds = patience_;
-  while (!block_.done) {
-    run_block(rounds);
-    if (block_.done) break;
-    if (is_spinning(std::clamp(rounds / 16, fewest_watched_rounds, most_watched_rounds))) {
-      patience_ = short_patience;
-      execution_.in_turns = true;
-      resident_.push_back(std::exchange(block_, {}));
-      start_blocks(2);
-      return;
-    }
-    // What others do is seldom worth another look.
-    rounds = std::min(2 * rounds, most_patience);
-    patience_ = std::max(patience_, rounds);
-  }
-  store_block();
+bool GridRunner::is_worth_a_team() const {
+  if (num_threads_ < 2 || started_ < alone_until_ || num_blocks_ - started_ < 2) return false;
+  if (execution_.warp_instructions > options_.step_limit) return false;  // the next block says so
+  // Threads take some time to begin, and little to go on.
+  const std::uint64_t at_a_time = blocks_at_a_time();
+  return num_blocks_ - started_ >= (team_ == nullptr ? 2 * at_a_time : at_a_time / 2);
 }
 
-bool GridRunner::is_spinning(std::uint32_t rounds) {
-  execution_.sightings = {};
-  for (Warp& warp : block_.warps) {
-    if (warp.state == Warp::State::done) continue;
-    warp.watch = std::make_unique<Watch>(execution_.sightings, few_states);
+std::uint64_t GridRunner::blocks_at_a_time() const {
+  const std::uint64_t instructions = (options_.trace ? 1 : 4) * options_.instructions_ahead;
+  const std::uint64_t per_block =
+      std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
+  return instructions / per_block;
+}
+
+void GridRunner::run_as_team() {
+  if (team_ == nullptr) {
+    const std::uint64_t most = std::min<std::uint64_t>(num_threads_, most_members);
+    try {
+      team_ = std::make_unique<BlockTeam>(
+          execution_, runner_.recorder(),
+          static_cast<std::uint32_t>(std::min(most, num_blocks_ - started_)));
+    } catch (const std::bad_alloc&) {
+      alone_until_ = num_blocks_;
+    } catch (const std::system_error&) {
+      alone_until_ = num_blocks_;
+    }
+    if (team_ == nullptr) return;
   }
-  run_block(rounds);
-  bool spins = false;
-  bool works = block_.done;
-  bool has_looked = false;
-  for (Warp& warp : block_.warps) {
-    const std::unique_ptr<Watch> watch = std::exchange(warp.watch, nullptr);
-    if (watch == nullptr) continue;
-    if (warp.state == Warp::State::ready && !watch->circles()) works = true;
-    if (warp.state != Warp::State::done && watch->spins()) spins = true;
-    has_looked |= watch->has_looked();
+  const std::uint64_t left = num_blocks_ - started_;
+  const std::uint64_t per_member = std::clamp<std::uint64_t>(
+      blocks_at_a_time(), 1, std::max<std::uint64_t>(left / num_threads_, 1));
+  const BlockTeam::Outcome outcome =
+      team_->run({.first = started_,
+                  .per_member = per_member,
+                  .most = std::min(left, (num_threads_ + 3) * per_member)},
+                 runner_.patience());
+  started_ += outcome.blocks;
+  stored_ += outcome.blocks;
+  if (outcome.blocks > 0) show_progress();
+  if (outcome.all) {
+    most_alone_ = per_member;
+  } else if (outcome.is_hopeless) {
+    alone_until_ = num_blocks_;
+  } else {
+    // Blocks of a launch often depend on each other as those before them did.
+    alone_until_ = started_ + most_alone_;
+    most_alone_ = std::min(2 * most_alone_, num_blocks_);
   }
-  if (block_.done) return false;
-  if (has_looked && patience_ == most_patience && ++doubts_ >= most_doubts) return true;
-  return spins && !works;
+}
+
+void GridRunner::run_alone() {
+  if (team_ != nullptr) team_->store_records();
+  runner_.start(started_++);
+  if (runner_.run_to_end()) {
+    store_block();
+    return;
+  }
+  execution_.in_turns = true;
+  resident_.push_back(std::exchange(block_, {}));
+  start_blocks(2);
 }
 
 void GridRunner::run_in_turns() {
@@ -160,10 +177,10 @@ void GridRunner::run_in_turns() {
   for (Block& block : resident_) {
     if (block.done) continue;
     std::swap(block_, block);
-    run_block(rounds_in_turns);
+    runner_.run(rounds_in_turns);
     std::swap(block_, block);
     ++(block.done ? ended : unfinished);
-    wake = std::min(wake, first_wake(block));
+    wake = std::min(wake, BlockRunner::first_wake(block));
   }
   // All have had a turn while these slept.
   if (wake != ~std::uint64_t{0}) execution_.skip_time_to(wake);
@@ -191,106 +208,13 @@ void GridRunner::store_finished() {
 }
 
 void GridRunner::store_block() {
-  recorder_.store_block();
+  runner_.recorder().store_block();
   ++stored_;
+  show_progress();
+}
+
+void GridRunner::show_progress() {
   if (options_.progress) options_.progress(stored_, num_blocks_);
-}
-
-void GridRunner::start_block(std::uint64_t number) {
-  block_.number = number;
-  block_.done = false;
-  block_.index = {number % options_.grid[0], number / options_.grid[0] % options_.grid[1],
-                  number / options_.grid[0] / options_.grid[1]};
-  block_.shared.assign(program_.uses_dynamic_shared
-                           ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
-                           : program_.shared_bytes,
-                       std::byte{0});
-  start_checks();
-  block_.barriers = {};
-  block_.warps.resize(execution_.num_warps);
-  for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);
-}
-
-void GridRunner::start_warp(Warp& warp, std::uint32_t number) {
-  const ProgramFunction& kernel = program_.functions[0];
-  warp.number = number;
-  warp.state = Warp::State::ready;
-  const std::uint32_t lanes = std::min(execution_.num_threads - number * warp_size, warp_size);
-  warp.live = lanes == warp_size ? all_lanes : (1u << lanes) - 1;
-  warp.spins = 0;
-  warp.turns = 0;
-  warp.is_parted = false;
-  warp.out_of_order = false;
-  warp.may_part = false;
-  warp.may_wait = false;
-  warp.watch.reset();
-  warp.pauses = 0;
-  warp.clock = nullptr;
-  warp.file = execution_.first_frame;
-  warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
-  warp.paths.assign(1, {0, none, warp.live});
-  const std::uint64_t local_bytes = program_.local_bytes * warp_size;
-  assign_zeros(warp.local, local_bytes);
-  warp.local_written.reset(options_.check_uninitialized ? local_bytes : 0);
-  warp.columns.clear();
-}
-
-void GridRunner::start_checks() {
-  block_.shared_written.reset(options_.check_uninitialized ? block_.shared.size() : 0);
-  if (!block_.shared_written.whole()) {
-    // Nobody writes the gaps between variables.
-    std::uint64_t end = 0;
-    for (const SharedVariable& variable : program_.shared_variables) {
-      block_.shared_written.mark(end, variable.offset - end);
-      end = variable.offset + variable.bytes;
-    }
-    if (program_.uses_dynamic_shared) {
-      block_.shared_written.mark(end, program_.dynamic_shared_offset - end);
-    }
-  }
-  if (!options_.check_races) return;
-  if (block_.races != nullptr) {
-    block_.races->begin_block();
-  } else {
-    block_.races = std::make_unique<RaceCheck>(execution_.num_warps, execution_.race_budget);
-  }
-}
-
-bool GridRunner::run_block(std::uint32_t rounds) {
-  for (Warp& warp : block_.warps) {
-    if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
-  }
-  bool has_run = false;
-  for (std::uint32_t round = 0; round < rounds; ++round) {
-    bool runs = false;
-    for (Warp& warp : block_.warps) {
-      if (warp.state != Warp::State::ready) {
-        if (warp.state != Warp::State::asleep || warp.wake > execution_.time()) continue;
-        warp.state = Warp::State::ready;
-      }
-      warps_.run(warp);
-      runs = true;
-    }
-    has_run |= runs;
-    if (runs) continue;
-    const std::uint64_t wake = first_wake(block_);
-    if (wake == ~std::uint64_t{0} || execution_.in_turns) break;
-    execution_.skip_time_to(wake);
-  }
-  block_.done = std::ranges::all_of(
-      block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
-  const std::uint64_t wake = first_wake(block_);
-  if (!has_run && !block_.done && wake == ~std::uint64_t{0}) report_deadlock();
-  if (wake != ~std::uint64_t{0} && !execution_.in_turns) execution_.skip_time_to(wake);
-  return has_run;
-}
-
-std::uint64_t GridRunner::first_wake(const Block& block) {
-  std::uint64_t first = ~std::uint64_t{0};
-  for (const Warp& warp : block.warps) {
-    if (warp.state == Warp::State::asleep) first = std::min(first, warp.wake);
-  }
-  return first;
 }
 
 void GridRunner::watch_all(bool on) {
@@ -346,53 +270,6 @@ void GridRunner::look_for_standstill() {
   }
 }
 
-std::string GridRunner::waits_of(const Block& block, bool of_spinning) {
-  constexpr std::size_t enough = 200;
-  std::string text;
-  std::string last;
-  std::uint32_t alike = 0;
-  const auto end_group = [&] {
-    if (alike > 0) {
-      text += ", and so " + std::string(alike == 1 ? "does 1 more warp" : "do ");
-      if (alike > 1) text += std::to_string(alike) + " more warps";
-    }
-    alike = 0;
-  };
-  for (const Warp& warp : block.warps) {
-    if (warp.state == Warp::State::done || text.size() > enough) continue;
-    std::string what;
-    if (warp.state == Warp::State::waiting) {
-      // The warp goes on behind the barrier.
-      const PathEntry& path = warp.paths.back();
-      const Step& step =
-          warp.frames.back().function->steps[path.pc == parked ? path.resume : path.pc - 1];
-      what =
-          " at barrier " + std::to_string(warp.barrier) + " (" + Faults::place_of(warp, step) + ")";
-    } else if (!of_spinning) {
-      continue;
-    } else if (warp.watch != nullptr && warp.watch->look() != nullptr) {
-      what = " reads " + hexadecimal(warp.watch->look_address()) + " again and again (" +
-             Faults::place_of(warp, *warp.watch->look()) + ")";
-    } else {
-      what = " goes round a loop (" + Faults::place_of(warp, warp.next_step()) + ")";
-    }
-    if (of_spinning && what == last) {
-      ++alike;
-      continue;
-    }
-    end_group();
-    text += (text.empty() ? "warp " : ", warp ") + std::to_string(warp.number) + what;
-    last = what;
-  }
-  end_group();
-  return text;
-}
-
-void GridRunner::report_deadlock() const {
-  throw InputError("kernel " + program_.name + ", block " + block_.text() +
-                   ": deadlock: all warps that have not finished wait: " + waits_of(block_, false));
-}
-
 void GridRunner::report_standstill(bool is_certain) const {
   constexpr std::size_t enough = 600;
   std::string where;
@@ -404,8 +281,8 @@ void GridRunner::report_standstill(bool is_certain) const {
     if (where.size() > enough) {
       ++untold;
     } else {
-      where +=
-          (where.empty() ? "block " : "; block ") + block.text() + ": " + waits_of(block, true);
+      where += (where.empty() ? "block " : "; block ") + block.text() + ": " +
+               BlockRunner::waits_of(block, true);
     }
   }
   if (untold > 0) where += "; and " + std::to_string(untold) + " more blocks";

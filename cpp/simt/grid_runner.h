@@ -1,16 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "simt/address_spaces.h"
+#include "common/threads.h"
+#include "simt/block_runner.h"
+#include "simt/block_team.h"
 #include "simt/execution.h"
-#include "simt/faults.h"
-#include "simt/recorder.h"
-#include "simt/warp_runner.h"
 
 namespace warpstack::simt {
 
@@ -24,10 +25,10 @@ class GridRunner {
         options_(execution.options),
         block_(execution.block),
         num_blocks_(options_.grid[0] * options_.grid[1] * options_.grid[2]),
-        faults_(execution),
-        recorder_(execution),
-        spaces_(execution, faults_),
-        warps_(execution, faults_, recorder_, spaces_) {}
+        runner_(execution),
+        num_threads_(options_.cooperative || options_.check_races
+                         ? 1
+                         : threads_asked_for(options_.num_threads)) {}
   ~GridRunner();
   GridRunner(const GridRunner&) = delete;
   GridRunner& operator=(const GridRunner&) = delete;
@@ -36,54 +37,48 @@ class GridRunner {
   std::optional<KernelTrace> run();
 
   /// Faults so far that the launch went on after.
-  [[nodiscard]] const std::vector<Note>& notes() const { return faults_.notes(); }
+  [[nodiscard]] const std::vector<Note>& notes() const { return runner_.notes(); }
 
  private:
   void make_workspace();
-  void start_block(std::uint64_t number);
-  void start_warp(Warp& warp, std::uint32_t number);
-  void start_checks();
   /// Runs the next block to its end, or until it only waits for others, which then take turns.
   void run_alone();
+  /// Whether several threads are worth their while for the next blocks.
+  [[nodiscard]] bool is_worth_a_team() const;
+  /// Runs the next blocks on several threads.
+  void run_as_team();
   /// Gives each resident block a turn, and lets more of them begin.
   void run_in_turns();
-  /// Gives the warps of the block turns, one after the other, until none of them can go on, at most
-  /// `rounds` times. Returns false when there was none that could.
-  bool run_block(std::uint32_t rounds);
-  /// Follows the block's warps for a while: do they only wait for other blocks?
-  bool is_spinning(std::uint32_t rounds);
   /// Lets blocks begin until `wanted` are there or as many as the GPU holds.
   void start_blocks(std::uint64_t wanted);
   /// Hands finished blocks to the recorder, which takes them in the order of their numbers.
   void store_finished();
   void store_block();
+  void show_progress();
+  /// Blocks that a thread of a team runs at a time; 0: one, which is long.
+  [[nodiscard]] std::uint64_t blocks_at_a_time() const;
   /// Blocks that have not ended are as many as the GPU holds: how many?
   [[nodiscard]] std::uint64_t most_blocks() const;
-  /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
-  static std::uint64_t first_wake(const Block& block);
   /// No block has ended for some time: finds out whether one can.
   void look_for_standstill();
   void watch_all(bool on);
-  [[noreturn]] void report_deadlock() const;
   [[noreturn]] void report_standstill(bool is_certain) const;
-  /// "warp 0 at barrier 1 (…), warp 1 reads 0x7000 again and again (…)"
-  static std::string waits_of(const Block& block, bool of_spinning);
 
   Execution& execution_;
   const KernelProgram& program_;
   const LaunchOptions& options_;
   Block& block_;
   const std::uint64_t num_blocks_;
-  Faults faults_;
-  Recorder recorder_;
-  AddressSpaces spaces_;
-  WarpRunner warps_;
+  BlockRunner runner_;
+
+  const unsigned num_threads_;       ///< for blocks that need not wait for their turn
+  std::unique_ptr<BlockTeam> team_;  ///< null until it is worth its while
+  std::uint64_t alone_until_ = 1;    ///< the block before which none runs ahead of its turn
+  std::uint64_t most_alone_ = 1;     ///< blocks that run alone when the team has failed again
 
   std::uint64_t started_ = 0;   ///< blocks
   std::uint64_t stored_ = 0;    ///< the same, in the trace
   std::deque<Block> resident_;  ///< that take turns, and those behind one of them that have ended
-  std::uint32_t patience_ = 1024;  ///< rounds of a block before somebody looks whether it spins
-  std::uint32_t doubts_ = 0;       ///< long stretches in which a block looked at memory of others
 
   // While no block ends:
   std::uint64_t quiet_turns_ = 0;

@@ -52,6 +52,12 @@ struct LaunchOptions {
   std::uint64_t begin_time = 0;  ///< nanoseconds of the device's timer
   /// Answers calls of the CUDA runtime; null: they are faults.
   DeviceRuntime* runtime = nullptr;
+  /// Threads that run independent blocks, with the outcome of one; 0: as many as the machine runs
+  /// at once.
+  unsigned num_threads = 1;
+  /// Warp instructions that a thread runs at a time when they are traced, and keeps until it is
+  /// their turn; without a trace it runs four times as many.
+  std::uint64_t instructions_ahead = std::uint64_t{1} << 16;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;
   /// Called now and then with the blocks done and the blocks of the grid; may be empty.

@@ -89,7 +89,7 @@ Watch* watch_of(const Warp& warp, const MemoryAccess& access) {
 template <class F>
 void for_lanes(const LaneAddresses& lanes, F f) {
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    f(lanes.address[std::countr_zero(rest)]);
+    f(std::countr_zero(rest));
   }
 }
 
@@ -124,20 +124,21 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     update(warp, step, access, registers, lanes);
   } else {
     const bool is_load = step.action == Action::load;
-    const bool is_local = access.space == AddressSpace::local;
     const HostRange range = range_of(warp, step, access, bytes, is_load);
+    const LaneAddresses& places = range.moved ? places_ : lanes;
     const bool notes_changes = races_.is_on() && !is_load;
     if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
     Watch* const watch = watch_of(warp, access);
     if (watch != nullptr) watch->begin_access(step.detail, mask);
     if (range) {
       if (watch != nullptr) {
-        for_lanes(lanes,
-                  [&](std::uint64_t address) { watch->before(address, range.at(address), bytes); });
+        for_lanes(lanes, [&](int lane) {
+          watch->before(lanes.address[lane], range.at(places.address[lane]), bytes);
+        });
       }
-      move_elements(registers, access, is_local ? places_ : lanes, range, is_load);
+      move_elements(registers, access, places, range, is_load);
       if (watch != nullptr) {
-        for_lanes(lanes, [&](std::uint64_t address) { watch->after(range.at(address), bytes); });
+        for_lanes(lanes, [&](int lane) { watch->after(range.at(places.address[lane]), bytes); });
       }
     } else {
       spaces_.check_alignment(warp, step, lanes, bytes);
@@ -183,7 +184,7 @@ HostRange LoadStore::range_of(Warp& warp, const Step& step, const MemoryAccess& 
     case AddressSpace::local:
       return spaces_.common_local_range(warp, addresses_, bytes, is_load, places_);
     default:
-      return spaces_.common_range(step, addresses_, bytes, is_load);
+      return spaces_.common_range(step, addresses_, bytes, is_load, places_);
   }
 }
 

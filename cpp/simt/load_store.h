@@ -34,8 +34,8 @@ class LoadStore {
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
  private:
-  /// Host memory for all lanes of a load or store, if one range will do; of local memory, at
-  /// `places_`.
+  /// Host memory for all lanes of a load or store, if one range will do. If their bytes have moved,
+  /// they are at `places_`.
   HostRange range_of(Warp& warp, const Step& step, const MemoryAccess& access, std::uint32_t bytes,
                      bool is_load);
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -49,7 +49,7 @@ class LoadStore {
   AddressSpaces& spaces_;
   RaceMonitor& races_;
   LaneAddresses addresses_;  ///< of the access at hand
-  LaneAddresses places_;     ///< in a warp's local memory, of the same
+  LaneAddresses places_;     ///< of its bytes, if they have moved
 };
 
 }  // namespace warpstack::simt

@@ -209,12 +209,14 @@ void MatrixUnit::move_pieces(Warp& warp, const Step& step, AddressSpace space,
                              const LaneAddresses& lanes, std::uint32_t bytes, std::uint32_t offset,
                              std::array<std::array<std::byte, 16>, warp_size>& tile_bytes,
                              bool is_load) {
+  LaneAddresses places;
   const HostRange range = space == AddressSpace::shared
                               ? spaces_.common_shared_range(lanes, bytes, is_load)
-                              : spaces_.common_range(step, lanes, bytes, is_load);
+                              : spaces_.common_range(step, lanes, bytes, is_load, places);
+  const LaneAddresses& where = range.moved ? places : lanes;
   if (!range) spaces_.check_alignment(warp, step, lanes, bytes);
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-    std::byte* const place = range ? range.at(lanes.address[lane])
+    std::byte* const place = range ? range.at(where.address[lane])
                                    : spaces_.pointer(warp, step, space, lane, lanes.address[lane],
                                                      bytes, {.reads = is_load, .writes = !is_load});
     std::byte* const value = tile_bytes[lane].data() + offset;

@@ -14,6 +14,7 @@ Parameters::~Parameters() {
 
 std::uint64_t Parameters::parameter_address() {
   if (parameter_address_ == 0) {
+    execution_.need_turn();
     parameter_address_ = memory_.allocate(execution_.parameters.size(), "(kernel parameters)");
     memory_.write(parameter_address_, execution_.parameters.data(), execution_.parameters.size());
     spaces_.forget_allocation();

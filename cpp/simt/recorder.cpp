@@ -27,12 +27,27 @@ trace::KernelHeader header_of(const Execution& execution) {
 
 }  // namespace
 
+void RecordedBlocks::clear() {
+  blocks.clear();
+  warps.clear();
+  columns.clear();
+  counts.clear();
+}
+
 Recorder::Recorder(const Execution& execution) : execution_(execution) {
   if (!execution.options.trace) return;
   builder_.emplace(header_of(execution), execution.options.storage);
+  log_ = &*builder_;
   for (const trace::StaticInstruction& row : execution.program.rows) {
     rows_.push_back(builder_->intern(row));
   }
+}
+
+Recorder::Recorder(const Execution& execution, const Recorder& trunk)
+    : execution_(execution), rows_(trunk.rows_) {
+  if (!trunk.builder_) return;
+  branch_.emplace(*trunk.builder_);
+  log_ = &*branch_;
 }
 
 void Recorder::record_idle_access(Warp& warp, const Step& step) {
@@ -49,12 +64,49 @@ void Recorder::record_idle_access(Warp& warp, const Step& step) {
 
 void Recorder::store_block() {
   if (!builder_) return;
-  builder_->begin_block(execution_.block.number);
+  const std::uint64_t number = execution_.block.number;
+  warps_.clear();
+  columns_.clear();
   for (const Warp& warp : execution_.block.warps) {
-    builder_->begin_warp(warp.number);
-    builder_->append_columns(warp.columns.view());
+    warps_.push_back(trace::TraceBuilder::entry_of(number, warp.number, warp.columns.counts()));
+    columns_.push_back(warp.columns.view());
   }
-  builder_->end_block();
+  builder_->add_recorded(number, warps_, columns_);
+}
+
+void Recorder::begin_ahead() {
+  if (branch_) branch_->begin();
+}
+
+void Recorder::keep_block(RecordedBlocks& kept) const {
+  if (!branch_) return;
+  const std::uint64_t number = execution_.block.number;
+  for (const Warp& warp : execution_.block.warps) {
+    kept.warps.push_back(trace::TraceBuilder::entry_of(number, warp.number, warp.columns.counts()));
+    kept.columns.append(warp.columns.view());
+  }
+  kept.blocks.push_back({number, kept.warps.size()});
+}
+
+void Recorder::keep_counts(RecordedBlocks& kept) const {
+  if (branch_) kept.counts = branch_->row_counts();
+}
+
+void Recorder::store(const RecordedBlocks& kept) {
+  if (!builder_) return;
+  builder_->add_counts(kept.counts);
+  const std::span warps(kept.warps);
+  trace::ColumnCounts begin;
+  std::size_t first = 0;
+  for (const RecordedBlocks::Entry& block : kept.blocks) {
+    const auto of_block = warps.subspan(first, block.end - first);
+    trace::ColumnCounts end = begin;
+    for (const trace::WarpEntry& warp : of_block) end += warp.counts();
+    const trace::ColumnView columns = kept.columns.view(begin, end);
+    builder_->add_recorded(block.number, of_block, {&columns, 1});
+    begin = end;
+    first = block.end;
+  }
 }
 
 std::optional<KernelTrace> Recorder::finish() {

@@ -20,40 +20,57 @@ namespace warpstack::simt {
          action == Action::async_copy || is_texel_access(action) || is_matrix_access(action);
 }
 
+/// Blocks that have ended and whose columns are not in the trace yet.
+struct RecordedBlocks {
+  struct Entry {
+    std::uint64_t number = 0;  ///< of the block
+    std::size_t end = 0;       ///< of its warps in `warps`
+  };
+  std::vector<Entry> blocks;
+  std::vector<trace::WarpEntry> warps;
+  trace::ColumnBuffers columns;
+  std::vector<trace::RowCounts> counts;
+
+  /// Forgets the blocks and keeps the memory.
+  void clear();
+};
+
 /// Records what a launch does in its trace, if it makes one.
 class Recorder {
  public:
   explicit Recorder(const Execution& execution);
+  /// Records blocks that run ahead of their turn, for the recorder of the launch.
+  Recorder(const Execution& execution, const Recorder& trunk);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   /// A step without memory accesses of the memory stage: all of its rows.
   void record(Warp& warp, const Step& step, std::uint32_t mask) {
-    if (!builder_) return;
+    if (log_ == nullptr) return;
     for (std::uint32_t i = 0; i < step.num_rows; ++i) {
-      builder_->append_plain(warp.columns, rows_[step.first_row + i], mask);
+      log_->append_plain(warp.columns, rows_[step.first_row + i], mask);
     }
   }
 
   /// Rows of several steps without accesses.
   void record_rows(Warp& warp, std::uint32_t first, std::uint32_t count, std::uint32_t mask) {
-    if (!builder_ || count == 0) return;
-    builder_->append_plain(warp.columns, std::span(rows_).subspan(first, count), mask);
+    if (log_ == nullptr || count == 0) return;
+    log_->append_plain(warp.columns, std::span(rows_).subspan(first, count), mask);
   }
 
   /// One of the rows of a step, its first as a rule, with the addresses of an access.
   void record_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
                      std::uint32_t row = 0) {
-    if (!builder_ || step.num_rows == 0) return;
-    builder_->append_to(warp.columns, execution_.block.number * execution_.num_warps + warp.number,
-                        rows_[step.first_row + row], mask, lanes);
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_to(warp.columns, execution_.block.number * execution_.num_warps + warp.number,
+                    rows_[step.first_row + row], mask, lanes);
   }
 
   /// A read of a texture that touches the words at `addresses`.
   void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
                      std::span<const std::uint64_t> addresses) {
-    if (!builder_ || step.num_rows == 0) return;
-    builder_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
   }
 
   /// An access without an active lane is issued all the same.
@@ -61,13 +78,26 @@ class Recorder {
 
   /// The block that runs has ended.
   void store_block();
+
+  /// Of a recorder for blocks ahead of their turn: begins, keeps a block that has ended, and gives
+  /// out what it has counted.
+  void begin_ahead();
+  void keep_block(RecordedBlocks& kept) const;
+  void keep_counts(RecordedBlocks& kept) const;
+  /// Stores what such a recorder has kept. It reads only what is its own, so that others may run.
+  void store(const RecordedBlocks& kept);
+
   /// The trace, when the launch has ended.
   std::optional<KernelTrace> finish();
 
  private:
   const Execution& execution_;
   std::optional<trace::TraceBuilder> builder_;
-  std::vector<std::uint32_t> rows_;  ///< of the program, in the trace's table
+  std::optional<trace::TraceBranch> branch_;  ///< of the launch's builder
+  trace::IssueLog* log_ = nullptr;            ///< one of these; null without a trace
+  std::vector<std::uint32_t> rows_;           ///< of the program, in the trace's table
+  std::vector<trace::WarpEntry> warps_;       ///< of the block at hand
+  std::vector<trace::ColumnView> columns_;
 };
 
 }  // namespace warpstack::simt

@@ -16,6 +16,7 @@ constexpr std::uint32_t clock_turns = 4;
 /// The time. Where warps only watch the clock, about an eighth of what they have waited is added
 /// with each look of all of them, so that they need not look a million times.
 std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step) {
+  execution.need_turn();
   if (warp.clock != &step || warp.turns < warp.clock_turn ||
       warp.turns > warp.clock_turn + clock_turns) {
     warp.clock = &step;
@@ -105,6 +106,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
       uniform(read_clock(execution, warp, step));
       break;
     case Special::clock_hi:
+      execution.need_turn();
       uniform(execution.time() >> 32);
       break;
     // That of the device goes on from launch to launch.
@@ -113,6 +115,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
       uniform(execution.options.begin_time + read_clock(execution, warp, step));
       break;
     case Special::globaltimer_hi:
+      execution.need_turn();
       uniform((execution.options.begin_time + execution.time()) >> 32);
       break;
     case Special::dynamic_smem_size:

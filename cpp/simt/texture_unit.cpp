@@ -13,6 +13,7 @@
 namespace warpstack::simt {
 
 void TextureUnit::access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
+  execution_.need_turn();  // it reads memory as all see it
   const TextureAccess& access = program_.textures[step.detail];
   touched_.clear();
   addresses_.mask = 0;

@@ -272,6 +272,7 @@ void WarpRunner::sleep(Warp& warp, const Step& step, const std::byte* registers,
         std::max(longest, lane_u32(registers, step.operands.source[0], std::countr_zero(rest)));
   }
   if (longest == 0) return;
+  execution_.need_turn();
   warp.wake = execution_.time() + std::min(longest, longest_sleep);
   warp.state = Warp::State::asleep;
 }

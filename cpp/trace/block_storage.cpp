@@ -17,7 +17,7 @@ namespace {
 /// Blocks share allocations, whose sizes double from the first to the last of these, so that a
 /// short trace is small. A larger block has one of its own.
 constexpr std::uint64_t min_chunk_bytes = 1 << 12;
-constexpr std::uint64_t max_chunk_bytes = 1 << 20;
+constexpr std::uint64_t max_chunk_bytes = StorageBudget::chunk_bytes;
 
 /// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
 struct Layout {
@@ -99,7 +99,33 @@ SpillFile& StorageBudget::spill_file() {
   return *file_;
 }
 
-BlockStorage::~BlockStorage() { budget_->give_back(bytes_in_memory_); }
+StorageBudget::Chunk StorageBudget::take_chunk() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!spare_chunks_.empty()) {
+      Chunk chunk = std::move(spare_chunks_.back());
+      spare_chunks_.pop_back();
+      return chunk;
+    }
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(chunk_bytes);
+}
+
+void StorageBudget::leave_chunk(Chunk chunk) {
+  const std::scoped_lock lock(mutex_);
+  if (spare_chunks_.size() < most_spare_chunks) spare_chunks_.push_back(std::move(chunk));
+}
+
+BlockStorage::~BlockStorage() {
+  leave_chunks();
+  budget_->give_back(bytes_in_memory_);
+}
+
+void BlockStorage::leave_chunks() {
+  for (StorageBudget::Chunk& chunk : chunks_) budget_->leave_chunk(std::move(chunk));
+  chunks_.clear();
+  odd_chunks_.clear();
+}
 
 ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
   ColumnCounts sum;
@@ -108,12 +134,16 @@ ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
 }
 
 std::byte* BlockStorage::allocate(std::uint64_t bytes) {
-  if (chunks_.empty() || chunk_used_ + bytes > chunk_size_) {
+  if (chunk_ == nullptr || chunk_used_ + bytes > chunk_size_) {
     chunk_size_ = std::max(std::clamp(2 * chunk_size_, min_chunk_bytes, max_chunk_bytes), bytes);
     chunk_used_ = 0;
-    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+    const bool is_usual = chunk_size_ == max_chunk_bytes;
+    auto& chunks = is_usual ? chunks_ : odd_chunks_;
+    chunks.push_back(is_usual ? budget_->take_chunk()
+                              : std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+    chunk_ = chunks.back().get();
   }
-  std::byte* place = chunks_.back().get() + chunk_used_;
+  std::byte* const place = chunk_ + chunk_used_;
   chunk_used_ += bytes;
   return place;
 }
@@ -124,12 +154,12 @@ void BlockStorage::move_to_file() {
     blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b)).end);
   }
   spilled_ = true;
-  chunks_.clear();
+  leave_chunks();
   budget_->give_back(std::exchange(bytes_in_memory_, 0));
 }
 
-void BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                          const ColumnView& columns) {
+ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                                std::span<const ColumnView> pieces) {
   ColumnCounts counts;
   for (const WarpEntry& warp : warps) counts += warp.counts();
   const Layout layout(counts);
@@ -138,24 +168,32 @@ void BlockStorage::append(std::uint64_t linear_index, std::span<const WarpEntry>
   } else if (!spilled_) {
     move_to_file();
   }
-  std::unique_ptr<std::byte[]> packed;
-  if (spilled_) packed = std::make_unique_for_overwrite<std::byte[]>(layout.end);
-  std::byte* target = spilled_ ? packed.get() : allocate(layout.end);
-  const auto copy = [target](std::uint64_t offset, const auto& column) {
-    if (!column.empty()) std::memcpy(target + offset, column.data(), column.size_bytes());
+  if (spilled_) packed_.resize(layout.end);
+  std::byte* const target = spilled_ ? packed_.data() : allocate(layout.end);
+  const auto pack = [&]<typename T>(std::uint64_t offset, std::span<const T> ColumnView::* column) {
+    std::byte* next = target + offset;
+    for (const ColumnView& piece : pieces) {
+      const std::span<const T> part = piece.*column;
+      if (!part.empty()) std::memcpy(next, part.data(), part.size_bytes());
+      next += part.size_bytes();
+    }
+    const auto* const begin = reinterpret_cast<const T*>(target + offset);
+    return std::span(begin, reinterpret_cast<const T*>(next));
   };
-  copy(layout.sector, columns.sector);
-  copy(layout.instruction, columns.instruction);
-  copy(layout.active_mask, columns.active_mask);
-  copy(layout.memory_static, columns.memory_static);
-  copy(layout.store_bytes, columns.store_bytes);
-  copy(layout.memory_count, columns.memory_count);
+  ColumnView stored;
+  stored.sector = pack(layout.sector, &ColumnView::sector);
+  stored.instruction = pack(layout.instruction, &ColumnView::instruction);
+  stored.active_mask = pack(layout.active_mask, &ColumnView::active_mask);
+  stored.memory_static = pack(layout.memory_static, &ColumnView::memory_static);
+  stored.store_bytes = pack(layout.store_bytes, &ColumnView::store_bytes);
+  stored.memory_count = pack(layout.memory_count, &ColumnView::memory_count);
 
   BlockEntry block{linear_index, warps_.size(), {target}};
   if (spilled_) block.offset = budget_->spill_file().append(target, layout.end);
   bytes_ += layout.end;
   blocks_.push_back(block);
   warps_.insert(warps_.end(), warps.begin(), warps.end());
+  return stored;
 }
 
 ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,

@@ -61,6 +61,29 @@ struct ColumnBuffers {
   [[nodiscard]] ColumnView view() const {
     return {instruction, active_mask, memory_static, memory_count, sector, store_bytes};
   }
+  /// Entries `first` to `last` (per column).
+  [[nodiscard]] ColumnView view(const ColumnCounts& first, const ColumnCounts& last) const {
+    const auto part = [](const auto& column, std::uint64_t from, std::uint64_t to) {
+      return std::span(column).subspan(from, to - from);
+    };
+    return {part(instruction, first.instructions, last.instructions),
+            part(active_mask, first.instructions, last.instructions),
+            part(memory_static, first.memory, last.memory),
+            part(memory_count, first.memory, last.memory),
+            part(sector, first.sectors, last.sectors),
+            part(store_bytes, first.stores, last.stores)};
+  }
+  void append(const ColumnView& columns) {
+    const auto extend = [](auto& target, const auto& source) {
+      target.insert(target.end(), source.begin(), source.end());
+    };
+    extend(instruction, columns.instruction);
+    extend(active_mask, columns.active_mask);
+    extend(memory_static, columns.memory_static);
+    extend(memory_count, columns.memory_count);
+    extend(sector, columns.sector);
+    extend(store_bytes, columns.store_bytes);
+  }
   void clear() {
     instruction.clear();
     active_mask.clear();
@@ -91,11 +114,13 @@ class SpillFile {
 };
 
 /// Where the columns of an application's kernels live: in memory until `limit` bytes are used, then
-/// in one temporary file in `spill_folder`.
+/// in one temporary file in `spill_folder`. Safe to use from several threads.
 class StorageBudget {
  public:
   StorageBudget(std::uint64_t limit, std::string spill_folder)
-      : limit_(limit), spill_folder_(std::move(spill_folder)) {}
+      : limit_(limit), spill_folder_(std::move(spill_folder)) {
+    spare_chunks_.reserve(most_spare_chunks);
+  }
 
   /// How many bytes the columns of one thread block may have, which is in memory as a whole while
   /// it is built. Blocks of ordinary size pass however small the budget is.
@@ -107,14 +132,25 @@ class StorageBudget {
   /// The file, made at the first call.
   SpillFile& spill_file();
 
+  /// Columns in memory lie in chunks of this size, smaller ones at first.
+  static constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
+  using Chunk = std::unique_ptr<std::byte[]>;
+  /// A chunk of `chunk_bytes`, with any contents: one that a kernel has left, if there is one. The
+  /// system takes longer for the first touch of its pages than a kernel for what it puts there.
+  Chunk take_chunk();
+  /// Keeps a few chunks for the kernels that come.
+  void leave_chunk(Chunk chunk);
+
  private:
   static constexpr std::uint64_t least_block_limit = std::uint64_t{64} << 20;
+  static constexpr std::size_t most_spare_chunks = 32;
 
   std::uint64_t limit_;
   std::string spill_folder_;
   std::atomic<std::uint64_t> used_{0};
   std::mutex mutex_;
   std::unique_ptr<SpillFile> file_;
+  std::vector<Chunk> spare_chunks_;
 };
 
 /// A warp of a stored block: its number in the block and its entries in each column.
@@ -137,9 +173,10 @@ class BlockStorage {
   BlockStorage(const BlockStorage&) = delete;
   BlockStorage& operator=(const BlockStorage&) = delete;
 
-  /// Packs and stores the columns of a block, whose entries come warp after warp.
-  void append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-              const ColumnView& columns);
+  /// Packs and stores the columns of a block, whose entries come warp after warp, in as many pieces
+  /// as the caller has them. Returns them as they are stored, until the next call.
+  ColumnView append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                    std::span<const ColumnView> pieces);
 
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
   /// x + grid.x * (y + grid.y * z) of a block.
@@ -179,17 +216,21 @@ class BlockStorage {
   };
 
   std::byte* allocate(std::uint64_t bytes);
+  void leave_chunks();
   void move_to_file();
 
   std::shared_ptr<StorageBudget> budget_;
   std::vector<BlockEntry> blocks_;
   std::vector<WarpEntry> warps_;
-  std::vector<std::unique_ptr<std::byte[]>> chunks_;  ///< each holds many blocks
+  std::vector<StorageBudget::Chunk> chunks_;      ///< each holds many blocks
+  std::vector<StorageBudget::Chunk> odd_chunks_;  ///< of other sizes than usual
+  std::byte* chunk_ = nullptr;                    ///< that takes the next block
   std::uint64_t chunk_used_ = 0;
   std::uint64_t chunk_size_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t bytes_in_memory_ = 0;
   bool spilled_ = false;
+  std::vector<std::byte> packed_;  ///< the last block on its way into the file
 };
 
 }  // namespace warpstack::trace

@@ -1,7 +1,6 @@
 #include "trace/trace_builder.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <map>
 #include <utility>
@@ -64,10 +63,14 @@ void add_to(Digest& digest, const KernelHeader& header) {
   }
 }
 
+std::uint64_t resolved_key(std::uint32_t row, MemorySpace space) {
+  return row * std::uint64_t{8} + static_cast<std::uint64_t>(space);
+}
+
 }  // namespace
 
 TraceBuilder::TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget)
-    : header_(std::move(header)), blocks_(std::make_unique<BlockStorage>(std::move(budget))) {
+    : IssueLog(std::move(header)), blocks_(std::make_unique<BlockStorage>(std::move(budget))) {
   header_.validate();
 }
 
@@ -125,32 +128,28 @@ void TraceBuilder::begin_warp(std::uint32_t warp) {
   open_warp_id_ = open_block_ * header_.warps_per_block() + warp;
 }
 
-void TraceBuilder::end_warp() {
-  const ColumnCounts end = open_columns_.counts();
-  const auto count = [this](std::uint64_t from, std::uint64_t to) {
-    if (to - from > std::numeric_limits<std::uint32_t>::max()) {
-      throw InputError("warp " + std::to_string(open_warps_.back().number) + " of thread block " +
-                       std::to_string(open_block_) + " has more than 4294967295 entries");
+WarpEntry TraceBuilder::entry_of(std::uint64_t block, std::uint32_t warp,
+                                 const ColumnCounts& counts) {
+  const auto narrow = [&](std::uint64_t count) {
+    if (count > std::numeric_limits<std::uint32_t>::max()) {
+      throw InputError("warp " + std::to_string(warp) + " of thread block " +
+                       std::to_string(block) + " has more than 4294967295 entries");
     }
-    return static_cast<std::uint32_t>(to - from);
+    return static_cast<std::uint32_t>(count);
   };
-  WarpEntry& warp = open_warps_.back();
-  warp.instructions = count(open_begin_.instructions, end.instructions);
-  warp.memory = count(open_begin_.memory, end.memory);
-  warp.sectors = count(open_begin_.sectors, end.sectors);
-  warp.stores = count(open_begin_.stores, end.stores);
+  return {.number = warp,
+          .instructions = narrow(counts.instructions),
+          .memory = narrow(counts.memory),
+          .sectors = narrow(counts.sectors),
+          .stores = narrow(counts.stores)};
 }
 
-void TraceBuilder::append_columns(const ColumnView& columns) {
-  const auto extend = [](auto& target, const auto& source) {
-    target.insert(target.end(), source.begin(), source.end());
-  };
-  extend(open_columns_.instruction, columns.instruction);
-  extend(open_columns_.active_mask, columns.active_mask);
-  extend(open_columns_.memory_static, columns.memory_static);
-  extend(open_columns_.memory_count, columns.memory_count);
-  extend(open_columns_.sector, columns.sector);
-  extend(open_columns_.store_bytes, columns.store_bytes);
+void TraceBuilder::end_warp() {
+  const ColumnCounts end = open_columns_.counts();
+  open_warps_.back() =
+      entry_of(open_block_, open_warps_.back().number,
+               {end.instructions - open_begin_.instructions, end.memory - open_begin_.memory,
+                end.sectors - open_begin_.sectors, end.stores - open_begin_.stores});
 }
 
 void TraceBuilder::end_block() {
@@ -158,99 +157,54 @@ void TraceBuilder::end_block() {
     throw InputError("thread block " + std::to_string(open_block_) + " has no warp");
   }
   end_warp();
-  store(open_block_, open_warps_, open_columns_.view());
+  const ColumnView columns = open_columns_.view();
+  store(open_block_, open_warps_, {&columns, 1});
 }
 
 void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                         const ColumnView& columns) {
+                         std::span<const ColumnView> columns) {
+  const ColumnView stored = blocks_->append(linear_index, warps, columns);
   digest_.add(linear_index);
   for (const WarpEntry& warp : warps) {
     digest_.add(warp.number);
     digest_.add(warp.instructions);
   }
-  digest_.add_bytes(columns.instruction.data(), columns.instruction.size_bytes());
-  digest_.add_bytes(columns.active_mask.data(), columns.active_mask.size_bytes());
-  digest_.add_bytes(columns.memory_count.data(), columns.memory_count.size_bytes());
-  digest_.add_bytes(columns.sector.data(), columns.sector.size_bytes());
-  digest_.add_bytes(columns.store_bytes.data(), columns.store_bytes.size_bytes());
-  blocks_->append(linear_index, warps, columns);
+  digest_.add_bytes(stored.instruction.data(), stored.instruction.size_bytes());
+  digest_.add_bytes(stored.active_mask.data(), stored.active_mask.size_bytes());
+  digest_.add_bytes(stored.memory_count.data(), stored.memory_count.size_bytes());
+  digest_.add_bytes(stored.sector.data(), stored.sector.size_bytes());
+  digest_.add_bytes(stored.store_bytes.data(), stored.store_bytes.size_bytes());
 }
 
-std::uint32_t TraceBuilder::resolve_generic(std::uint32_t row, const LaneAddresses& lanes) {
-  auto space = MemorySpace::none;
-  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
-    const MemorySpace lane = header_.space_of(lanes.address[std::countr_zero(rest)]);
-    space = space == MemorySpace::none || space == lane ? lane : MemorySpace::generic;
+void TraceBuilder::add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                                std::span<const ColumnView> columns) {
+  check_block_index(linear_index);
+  store(linear_index, warps, columns);
+}
+
+void TraceBuilder::add_counts(std::span<const RowCounts> counts) {
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    row_counts_[row].issued += counts[row].issued;
+    row_counts_[row].active += counts[row].active;
+    row_counts_[row].shared_wavefronts += counts[row].shared_wavefronts;
   }
-  // An instruction with lanes in several spaces keeps its generic row.
-  if (space == MemorySpace::none || space == MemorySpace::generic) return row;
-  const auto [entry, is_new] =
-      resolved_rows_.try_emplace(row * std::uint64_t{8} + static_cast<std::uint64_t>(space));
+}
+
+std::optional<std::uint32_t> TraceBuilder::find_resolved(std::uint32_t row,
+                                                         MemorySpace space) const {
+  const auto found = resolved_rows_.find(resolved_key(row, space));
+  if (found == resolved_rows_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::uint32_t TraceBuilder::resolved_row(std::uint32_t row, MemorySpace space) {
+  const auto [entry, is_new] = resolved_rows_.try_emplace(resolved_key(row, space));
   if (is_new) {
     StaticInstruction resolved = instructions_[row];
     resolved.space = space;
     entry->second = intern(std::move(resolved));
   }
   return entry->second;
-}
-
-void TraceBuilder::count_access(std::uint32_t row, std::uint32_t count) {
-  if (count > 0) ++row_counts_[row].active;
-  if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
-}
-
-std::uint32_t TraceBuilder::append_access(ColumnBuffers& columns, std::uint64_t warp_id,
-                                          std::uint32_t row, const LaneAddresses& lanes) {
-  const bool is_generic = instructions_[row].space == MemorySpace::generic;
-  if (is_generic) row = resolve_generic(row, lanes);
-  const StaticInstruction& instruction = instructions_[row];
-  std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
-  std::uint32_t count = 0;
-  switch (instruction.space) {
-    case MemorySpace::shared:
-      count = shared_wavefronts(lanes, instruction.width);
-      break;
-    case MemorySpace::local:
-      count = coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
-                             instruction.width, warp_id, columns.sector, bytes);
-      break;
-    case MemorySpace::generic:
-      // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
-      count = coalesce(header_.lanes_in(MemorySpace::global, lanes), instruction.width,
-                       columns.sector, bytes) +
-              coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
-                             warp_id, columns.sector, bytes);
-      break;
-    default:
-      count = coalesce(lanes, instruction.width, columns.sector, bytes);
-      break;
-  }
-  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
-  count_access(row, count);
-  return row;
-}
-
-void TraceBuilder::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
-                             std::uint32_t active_mask, const LaneAddresses* lanes) {
-  if (instructions_[row].is_memory()) {
-    if (lanes != nullptr && lanes->mask != 0) {
-      row = append_access(columns, warp_id, row, *lanes);
-    } else {
-      columns.memory_count.push_back(0);
-    }
-    columns.memory_static.push_back(row);
-  }
-  append_plain(columns, row, active_mask);
-}
-
-void TraceBuilder::append_touched(ColumnBuffers& columns, std::uint32_t row,
-                                  std::uint32_t active_mask,
-                                  std::span<const std::uint64_t> addresses) {
-  const std::uint32_t count = coalesce(addresses, instructions_[row].width, columns.sector);
-  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
-  columns.memory_static.push_back(row);
-  count_access(row, count);
-  append_plain(columns, row, active_mask);
 }
 
 void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
@@ -299,7 +253,7 @@ void TraceBuilder::add_block(std::uint64_t linear_index, std::span<const WarpEnt
   for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
     count_access(columns.memory_static[i], columns.memory_count[i]);
   }
-  store(linear_index, warps, columns);
+  store(linear_index, warps, {&columns, 1});
 }
 
 std::uint32_t TraceBuilder::renumber_registers() {
@@ -334,6 +288,22 @@ KernelTrace TraceBuilder::finish() {
   add_to(digest_, header_);
   return KernelTrace(std::move(header_), std::move(instructions_), std::move(row_counts_),
                      num_registers, std::move(blocks_), digest_.hex());
+}
+
+TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), trunk_(trunk) {}
+
+void TraceBranch::begin() {
+  for (auto row = static_cast<std::uint32_t>(instructions_.size()); row < trunk_.num_instructions();
+       ++row) {
+    instructions_.push_back(trunk_.instruction(row));
+  }
+  row_counts_.assign(instructions_.size(), {});
+}
+
+std::uint32_t TraceBranch::resolved_row(std::uint32_t row, MemorySpace space) {
+  const std::optional<std::uint32_t> known = trunk_.find_resolved(row, space);
+  if (!known) throw NewRow{};
+  return *known;
 }
 
 }  // namespace warpstack::trace

@@ -2,34 +2,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "common/digest.h"
+#include "trace/issue_log.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::trace {
 
 /// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers,
-/// patterns and functional simulation all end here, so that coalescing, the resolution of generic
-/// addresses and the renumbering of registers exist once.
-class TraceBuilder {
+/// patterns and functional simulation all end here, so that the renumbering of registers and the
+/// digest exist once.
+class TraceBuilder final : public IssueLog {
  public:
   /// Throws InputError when the header is impossible. Messages do not know the file: callers add
   /// it.
   TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
 
-  [[nodiscard]] const KernelHeader& header() const { return header_; }
-
   /// Row of an instruction in the static table; a new instruction gets the next row. Throws
   /// InputError when its control fields are impossible.
   std::uint32_t intern(StaticInstruction instruction);
-  [[nodiscard]] std::size_t num_instructions() const { return instructions_.size(); }
-  [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
-    return instructions_[row];
-  }
 
   /// Opens the block with this linear index. Blocks come in increasing order.
   void begin_block(std::uint64_t linear_index);
@@ -41,7 +37,7 @@ class TraceBuilder {
     append_to(open_columns_, open_warp_id_, row, active_mask, lanes);
   }
   /// Appends finished columns of the open warp.
-  void append_columns(const ColumnView& columns);
+  void append_columns(const ColumnView& columns) { open_columns_.append(columns); }
   /// Instructions of the open warp so far.
   [[nodiscard]] std::uint64_t open_warp_instructions() const {
     return open_columns_.instruction.size() - open_begin_.instructions;
@@ -51,28 +47,18 @@ class TraceBuilder {
   /// Stores the open block.
   void end_block();
 
-  /// Appends an issued instruction to columns of the caller's, for traces whose warps interleave.
-  /// `warp_id` numbers the warp in the launch; it places local memory.
-  void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
-                 std::uint32_t active_mask, const LaneAddresses* lanes);
-
-  /// The same for a load of global memory that touches `addresses`, any number of each lane.
-  void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
-                      std::span<const std::uint64_t> addresses);
-
-  /// The same for an instruction without an access, and for several of them.
-  void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {
-    columns.instruction.push_back(row);
-    columns.active_mask.push_back(active_mask);
-    ++row_counts_[row].issued;
-  }
-
-  void append_plain(ColumnBuffers& columns, std::span<const std::uint32_t> rows,
-                    std::uint32_t active_mask) {
-    columns.instruction.insert(columns.instruction.end(), rows.begin(), rows.end());
-    columns.active_mask.insert(columns.active_mask.end(), rows.size(), active_mask);
-    for (const std::uint32_t row : rows) ++row_counts_[row].issued;
-  }
+  /// The entry of a warp of a block with so much in its columns. Throws InputError when that is
+  /// more than an entry holds.
+  static WarpEntry entry_of(std::uint64_t block, std::uint32_t warp, const ColumnCounts& counts);
+  /// Stores a block whose warps have their columns, one view per warp or one for all of them. The
+  /// columns come from append_to() and its like, of this builder or of a branch of it.
+  void add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                    std::span<const ColumnView> columns);
+  /// Adds what a branch has counted.
+  void add_counts(std::span<const RowCounts> counts);
+  /// The row of a generic instruction whose addresses all lie in `space`, if it has come up.
+  [[nodiscard]] std::optional<std::uint32_t> find_resolved(std::uint32_t row,
+                                                           MemorySpace space) const;
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table.
@@ -84,22 +70,16 @@ class TraceBuilder {
   KernelTrace finish();
 
  private:
-  void count_access(std::uint32_t row, std::uint32_t count);
   void check_block_index(std::uint64_t linear_index);
   void end_warp();
   void store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-             const ColumnView& columns);
+             std::span<const ColumnView> columns);
   void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                      const ColumnView& columns) const;
-  std::uint32_t append_access(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
-                              const LaneAddresses& lanes);
-  std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
+  std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
   std::uint32_t renumber_registers();
 
-  KernelHeader header_;
   std::unique_ptr<BlockStorage> blocks_;
-  std::vector<StaticInstruction> instructions_;
-  std::vector<RowCounts> row_counts_;
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
   std::uint64_t open_block_ = 0;
@@ -109,6 +89,25 @@ class TraceBuilder {
   std::uint64_t open_warp_id_ = 0;
   std::uint64_t next_block_ = 0;
   Digest digest_;
+};
+
+/// Records blocks for a builder, from another thread than the builder's: it has the builder's rows
+/// and counts of its own, and adds no row. The builder may store blocks in the meantime, but not
+/// intern.
+class TraceBranch final : public IssueLog {
+ public:
+  explicit TraceBranch(const TraceBuilder& trunk);
+
+  /// Thrown where the builder would make a new row, whose number depends on the order of blocks.
+  struct NewRow {};
+
+  /// Takes over the builder's new rows, and forgets the counts.
+  void begin();
+
+ private:
+  std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
+
+  const TraceBuilder& trunk_;
 };
 
 }  // namespace warpstack::trace

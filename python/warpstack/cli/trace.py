@@ -72,6 +72,13 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         help="warp instructions after which a launch counts as endless (default: 10,000,000,000)",
     )
     parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="threads that run blocks of a long launch (default: one per core)",
+    )
+    parser.add_argument(
         "--device-memory",
         type=float,
         metavar="MIB",
@@ -111,7 +118,11 @@ def run(arguments: argparse.Namespace) -> None:
             f"{printable(target)}: exists already; choose another name or give --overwrite"
         )
     app = ws.workloads.load(
-        arguments.workload, arguments.size, arguments.seed, machine_code=arguments.machine_code
+        arguments.workload,
+        arguments.size,
+        arguments.seed,
+        machine_code=arguments.machine_code,
+        num_threads=arguments.workers,
     )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 
@@ -134,6 +145,7 @@ def _trace_program(arguments: argparse.Namespace) -> None:
             machine_code=arguments.machine_code,
             stop_at_limit=arguments.stop_at_limit,
             step_limit=arguments.step_limit,
+            num_threads=arguments.workers,
             timeout_s=arguments.timeout,
         )
     except KeyboardInterrupt as error:

@@ -26,6 +26,11 @@ _MOST = 2**32 - 1
 #: Blocks of a grid and threads of a block in x, y and z (CUDA C++ Programming Guide).
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
+#: Threads of the computer that run a launch.
+MOST_LAUNCH_THREADS = 255
+#: Warp instructions that one of them runs at a time; 0: what the core takes. Tests lower it, so that
+#: short launches have several threads.
+_instructions_ahead = 0
 
 
 class KernelWarning(UserWarning):
@@ -173,6 +178,7 @@ class Kernel(Handle):
         check_races: bool = False,
         cooperative: bool = False,
         registers_per_thread: int | None = None,
+        num_threads: int = 0,
         progress: bool = False,
     ) -> KernelTrace | None:
         """Run the kernel to its end and return its trace.
@@ -207,6 +213,9 @@ class Kernel(Handle):
             until one only waits for others.
         registers_per_thread
             What the trace says, for occupancy; by default `Kernel.registers_per_thread`.
+        num_threads
+            Threads that run blocks of a long launch at once; 0 takes as many as the machine runs.
+            Results, traces and messages are those of one thread.
         progress
             Show a progress bar on a terminal.
 
@@ -255,6 +264,8 @@ class Kernel(Handle):
                     bool(check_races),
                     bool(cooperative),
                     registers,
+                    as_integer("num_threads", num_threads, 0, MOST_LAUNCH_THREADS),
+                    _instructions_ahead,
                     device.next_launch(),
                     default_budget(),
                     advance if progress else None,

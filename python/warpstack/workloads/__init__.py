@@ -68,6 +68,8 @@ class Session:
         The compiled kernels.
     trace
         Whether launches are traced.
+    num_threads
+        Threads that run blocks of a long launch at once; 0 takes as many as the machine runs.
 
     Notes
     -----
@@ -75,8 +77,9 @@ class Session:
     """
 
     @checked
-    def __init__(self, module: cuda.Module, *, trace: bool) -> None:
+    def __init__(self, module: cuda.Module, *, trace: bool, num_threads: int = 0) -> None:
         self._module = module
+        self._num_threads = num_threads
         self._trace = trace
         self.traces: list[KernelTrace] = []
 
@@ -118,7 +121,12 @@ class Session:
             Dynamic shared memory of a thread block.
         """
         trace = self._module.kernel(kernel).launch(
-            grid, block, *args, shared_memory_bytes=shared_memory_bytes, trace=self._trace
+            grid,
+            block,
+            *args,
+            shared_memory_bytes=shared_memory_bytes,
+            trace=self._trace,
+            num_threads=self._num_threads,
         )
         if trace is not None:
             self.traces.append(trace)
@@ -208,6 +216,7 @@ def load(
     seed: int = 0,
     *,
     machine_code: str | None = None,
+    num_threads: int = 0,
 ) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
@@ -223,6 +232,9 @@ def load(
     machine_code
         None: the kernels run as PTX. One of `machine_codes`, ``sm_80``, say: as the machine code that
         nvcc made of them for this architecture.
+    num_threads
+        Threads that run blocks of a long launch at once; 0 takes as many as the machine runs. The
+        traces are those of one thread.
 
     Returns
     -------
@@ -235,7 +247,7 @@ def load(
         If there is no such workload, size, parameter or machine code.
     """
     workload, session, parameters, inputs = _prepare(
-        name, size, seed, trace=True, machine_code=machine_code
+        name, size, seed, trace=True, machine_code=machine_code, num_threads=num_threads
     )
     workload.run(session, parameters, inputs)
     return App(session.traces, name)
@@ -249,12 +261,13 @@ def run(
     *,
     trace: bool = False,
     machine_code: str | None = None,
+    num_threads: int = 0,
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a workload by functional simulation and return its outputs.
 
     Parameters
     ----------
-    name, size, seed, machine_code
+    name, size, seed, machine_code, num_threads
         As in `load`.
     trace
         Whether launches are traced on the way, which changes no result.
@@ -265,7 +278,7 @@ def run(
         If there is no such workload, size or parameter.
     """
     workload, session, parameters, inputs = _prepare(
-        name, size, seed, trace=trace, machine_code=machine_code
+        name, size, seed, trace=trace, machine_code=machine_code, num_threads=num_threads
     )
     return workload.run(session, parameters, inputs)
 
@@ -387,7 +400,9 @@ def machine_codes() -> list[str]:
     return sorted(found)
 
 
-def _session(stem: str, *, trace: bool, machine_code: str | None = None) -> Session:
+def _session(
+    stem: str, *, trace: bool, machine_code: str | None = None, num_threads: int = 0
+) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
     device = cuda.Device()
     if machine_code is None:
@@ -398,7 +413,7 @@ def _session(stem: str, *, trace: bool, machine_code: str | None = None) -> Sess
         packed = (_FOLDER / stem / f"{stem}.{machine_code}.sass.gz").read_bytes()
         listing = gzip.decompress(packed).decode()
         module = cuda.MachineModule(listing, f"{stem}.{machine_code}.sass", device)
-    return Session(module, trace=trace)
+    return Session(module, trace=trace, num_threads=num_threads)
 
 
 def _prepare(
@@ -408,10 +423,11 @@ def _prepare(
     *,
     trace: bool,
     machine_code: str | None = None,
+    num_threads: int = 0,
 ) -> tuple[Workload, Session, Parameters, Arrays]:
     stem, workload = _find(name)
     parameters = workload.parameters(size)
-    session = _session(stem, trace=trace, machine_code=machine_code)
+    session = _session(stem, trace=trace, machine_code=machine_code, num_threads=num_threads)
     return workload, session, parameters, _inputs(workload, parameters, seed)
 
 

@@ -43,8 +43,9 @@ TEST(AddressSpaces, LanesInOneAllocationHaveARangeWhereverTheDeviceLies) {
     memory.fill(a, 1, 256);
     Launch launch(*device);
     const Step step;
+    LaneAddresses places;
     const auto range_from = [&](std::uint64_t address) {
-      return launch.spaces.common_range(step, words_from(address), 4, true);
+      return launch.spaces.common_range(step, words_from(address), 4, true, places);
     };
     const HostRange range = range_from(a);
     ASSERT_TRUE(range);
@@ -62,6 +63,7 @@ TEST(AddressSpaces, StoresMarkWhatLoadsMayRead) {
   const std::uint64_t a = device.memory.allocate(4096);
   Launch launch(device);
   const Step step;
+  LaneAddresses places;
   for (const std::uint32_t bytes : {1u, 2u, 4u, 8u, 16u, 32u}) {
     LaneAddresses lanes;
     lanes.mask = 0x80000005;  // 0, 2 and 31
@@ -69,14 +71,16 @@ TEST(AddressSpaces, StoresMarkWhatLoadsMayRead) {
     device.memory.free(a);
     launch.spaces.forget_allocation();
     ASSERT_EQ(device.memory.allocate(4096), a);
-    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true)) << bytes;
-    EXPECT_TRUE(launch.spaces.common_range(step, lanes, bytes, false)) << bytes;
-    EXPECT_TRUE(launch.spaces.common_range(step, lanes, bytes, true)) << bytes;
+    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true, places)) << bytes;
+    EXPECT_TRUE(launch.spaces.common_range(step, lanes, bytes, false, places)) << bytes;
+    EXPECT_TRUE(launch.spaces.common_range(step, lanes, bytes, true, places)) << bytes;
     lanes.mask |= 2;
-    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true)) << bytes << ", lane 1";
+    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true, places))
+        << bytes << ", lane 1";
     lanes.mask = 4;
     lanes.address[2] -= bytes;
-    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true)) << bytes << ", before";
+    EXPECT_FALSE(launch.spaces.common_range(step, lanes, bytes, true, places))
+        << bytes << ", before";
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <system_error>
 #include <thread>
 
@@ -78,7 +80,13 @@ void expect_contents(const BlockStorage& storage, std::uint32_t count) {
 void fill(BlockStorage& storage, std::uint32_t count) {
   for (std::uint32_t b = 0; b < count; ++b) {
     const Block block = make_block(b);
-    storage.append(10 + 3 * b, block.warps, block.columns.view());
+    // In one piece, or the first warp apart.
+    const ColumnCounts first = b % 2 == 0 ? ColumnCounts{} : block.warps.front().counts();
+    const std::array pieces{block.columns.view({}, first),
+                            block.columns.view(first, block.columns.counts())};
+    const ColumnView stored = storage.append(10 + 3 * b, block.warps, pieces);
+    EXPECT_TRUE(std::ranges::equal(stored.instruction, block.columns.instruction));
+    EXPECT_TRUE(std::ranges::equal(stored.sector, block.columns.sector));
   }
 }
 
@@ -121,7 +129,18 @@ TEST(BlockStorage, ThreadsReadAFileTogether) {
 TEST(BlockStorage, MissingFolderIsASystemError) {
   BlockStorage storage(std::make_shared<StorageBudget>(0, "/nowhere/at/all"));
   const Block block = make_block(1);
-  EXPECT_THROW(storage.append(1, block.warps, block.columns.view()), std::system_error);
+  const ColumnView columns = block.columns.view();
+  EXPECT_THROW(storage.append(1, block.warps, {&columns, 1}), std::system_error);
+}
+
+TEST(StorageBudget, AChunkThatIsLeftServesTheNext) {
+  StorageBudget budget(100, "");
+  StorageBudget::Chunk first = budget.take_chunk();
+  const StorageBudget::Chunk second = budget.take_chunk();
+  EXPECT_NE(first, second);
+  const std::byte* const place = first.get();
+  budget.leave_chunk(std::move(first));
+  EXPECT_EQ(budget.take_chunk().get(), place);
 }
 
 TEST(StorageBudget, AbsurdRequestsDoNotOverflow) {

@@ -1,0 +1,78 @@
+#include "trace/issue_log.h"
+
+#include <bit>
+
+#include "trace/coalescing.h"
+
+namespace warpstack::trace {
+
+void IssueLog::count_access(std::uint32_t row, std::uint32_t count) {
+  if (count > 0) ++row_counts_[row].active;
+  if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
+}
+
+std::uint32_t IssueLog::resolve_generic(std::uint32_t row, const LaneAddresses& lanes) {
+  auto space = MemorySpace::none;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const MemorySpace lane = header_.space_of(lanes.address[std::countr_zero(rest)]);
+    space = space == MemorySpace::none || space == lane ? lane : MemorySpace::generic;
+  }
+  // An instruction with lanes in several spaces keeps its generic row.
+  if (space == MemorySpace::none || space == MemorySpace::generic) return row;
+  return resolved_row(row, space);
+}
+
+std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp_id,
+                                      std::uint32_t row, const LaneAddresses& lanes) {
+  const bool is_generic = instructions_[row].space == MemorySpace::generic;
+  if (is_generic) row = resolve_generic(row, lanes);
+  const StaticInstruction& instruction = instructions_[row];
+  std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
+  std::uint32_t count = 0;
+  switch (instruction.space) {
+    case MemorySpace::shared:
+      count = shared_wavefronts(lanes, instruction.width);
+      break;
+    case MemorySpace::local:
+      count = coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
+                             instruction.width, warp_id, columns.sector, bytes);
+      break;
+    case MemorySpace::generic:
+      // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
+      count = coalesce(header_.lanes_in(MemorySpace::global, lanes), instruction.width,
+                       columns.sector, bytes) +
+              coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
+                             warp_id, columns.sector, bytes);
+      break;
+    default:
+      count = coalesce(lanes, instruction.width, columns.sector, bytes);
+      break;
+  }
+  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
+  count_access(row, count);
+  return row;
+}
+
+void IssueLog::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
+                         std::uint32_t active_mask, const LaneAddresses* lanes) {
+  if (instructions_[row].is_memory()) {
+    if (lanes != nullptr && lanes->mask != 0) {
+      row = append_access(columns, warp_id, row, *lanes);
+    } else {
+      columns.memory_count.push_back(0);
+    }
+    columns.memory_static.push_back(row);
+  }
+  append_plain(columns, row, active_mask);
+}
+
+void IssueLog::append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                              std::span<const std::uint64_t> addresses) {
+  const std::uint32_t count = coalesce(addresses, instructions_[row].width, columns.sector);
+  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
+  columns.memory_static.push_back(row);
+  count_access(row, count);
+  append_plain(columns, row, active_mask);
+}
+
+}  // namespace warpstack::trace

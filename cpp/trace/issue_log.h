@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "trace/kernel_trace.h"
+
+namespace warpstack::trace {
+
+/// Turns issued instructions into columns and counts them by row: coalescing and the resolution of
+/// generic addresses exist once, here. The columns are the caller's, so that warps may interleave.
+class IssueLog {
+ public:
+  virtual ~IssueLog() = default;
+  IssueLog(const IssueLog&) = delete;
+  IssueLog& operator=(const IssueLog&) = delete;
+
+  [[nodiscard]] const KernelHeader& header() const { return header_; }
+  [[nodiscard]] std::size_t num_instructions() const { return instructions_.size(); }
+  [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
+    return instructions_[row];
+  }
+  [[nodiscard]] const std::vector<RowCounts>& row_counts() const { return row_counts_; }
+
+  /// Appends an issued instruction. `lanes` holds the addresses of a memory instruction and is null
+  /// for others; without an active lane there is no access. `warp_id` numbers the warp in the
+  /// launch; it places local memory.
+  void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
+                 std::uint32_t active_mask, const LaneAddresses* lanes);
+
+  /// The same for a load of global memory that touches `addresses`, any number of each lane.
+  void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                      std::span<const std::uint64_t> addresses);
+
+  /// The same for an instruction without an access, and for several of them.
+  void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {
+    columns.instruction.push_back(row);
+    columns.active_mask.push_back(active_mask);
+    ++row_counts_[row].issued;
+  }
+
+  void append_plain(ColumnBuffers& columns, std::span<const std::uint32_t> rows,
+                    std::uint32_t active_mask) {
+    columns.instruction.insert(columns.instruction.end(), rows.begin(), rows.end());
+    columns.active_mask.insert(columns.active_mask.end(), rows.size(), active_mask);
+    for (const std::uint32_t row : rows) ++row_counts_[row].issued;
+  }
+
+ protected:
+  explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}
+
+  /// The row of a generic instruction whose addresses all lie in `space`.
+  virtual std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) = 0;
+  void count_access(std::uint32_t row, std::uint32_t count);
+
+  KernelHeader header_;
+  std::vector<StaticInstruction> instructions_;
+  std::vector<RowCounts> row_counts_;
+
+ private:
+  std::uint32_t append_access(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
+                              const LaneAddresses& lanes);
+  std::uint32_t resolve_generic(std::uint32_t row, const LaneAddresses& lanes);
+};
+
+}  // namespace warpstack::trace
