@@ -309,9 +309,9 @@ class Design:
         tasks = []
         for app, kernels in enumerate(self._kernels):
             points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
-            for numbers in groups.values():
-                for start in range(0, len(numbers), points):
-                    chunk = tuple(numbers[start : start + points])
+            for alike in groups.values():
+                for start in range(0, len(alike), points):
+                    chunk = tuple(alike[start : start + points])
                     gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
                     tasks.append(Task(app, chunk, gpus))
             for number, gpu in enumerate(self._gpus):
