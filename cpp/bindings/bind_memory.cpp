@@ -133,6 +133,13 @@ void bind_memory(py::module_& module) {
             return system.run(trace, observed, python_interrupt());
           },
           py::arg("trace"), py::arg("observe") = py::none())
+      .def(
+          "warm",
+          [](memory::MemorySystem& system, const trace::KernelTrace& trace) {
+            const py::gil_scoped_release unlocked;
+            system.warm(trace, python_interrupt());
+          },
+          py::arg("trace"))
       .def("flush_l2", &memory::MemorySystem::flush_l2);
 
   module.def(

@@ -1,4 +1,3 @@
-#include <array>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -6,6 +5,7 @@
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
 #include "trace/column_batch.h"
+#include "trace/launch_features.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
 #include "trace/trace_file.h"
@@ -52,18 +52,23 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
 }
 
 /// Warp instructions that each unit of a scheduler executes: all but memory accesses.
-py::dict unit_instructions(const trace::KernelTrace& trace) {
-  std::array<std::uint64_t, trace::num_op_classes> counts{};
-  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const trace::StaticInstruction& instruction = trace.instructions()[row];
-    if (instruction.is_memory()) continue;
-    const trace::OpClass unit = trace::unit_of(instruction.opcode, instruction.op_class);
-    counts[static_cast<std::size_t>(unit)] += trace.row_counts()[row].issued;
-  }
+py::dict unit_instructions(const trace::LaunchFeatures& features) {
   py::dict result;
   for (const trace::OpClass op_class : values_of<trace::OpClass>) {
-    result[py::str(std::string(name_of(op_class)))] = counts[static_cast<std::size_t>(op_class)];
+    result[py::str(std::string(name_of(op_class)))] =
+        features.units[static_cast<std::size_t>(op_class)];
   }
+  return result;
+}
+
+py::dict features_to_dict(const trace::LaunchFeatures& features) {
+  py::dict result = unit_instructions(features);
+  result["loads"] = features.loads;
+  result["stores"] = features.stores;
+  result["atomics"] = features.atomics;
+  result["shared_wavefronts"] = features.shared_wavefronts;
+  result["read_sectors"] = features.read_sectors;
+  result["written_sectors"] = features.written_sectors;
   return result;
 }
 
@@ -329,7 +334,10 @@ void bind_trace(py::module_& module) {
              return t.num_thread_instructions(python_interrupt());
            })
       .def("instruction_table", &instruction_table)
-      .def("unit_instructions", &unit_instructions)
+      .def("unit_instructions",
+           [](const trace::KernelTrace& t) { return unit_instructions(launch_features(t)); })
+      .def("launch_features",
+           [](const trace::KernelTrace& t) { return features_to_dict(launch_features(t)); })
       .def("block_warps",
            [](const trace::KernelTrace& t, std::size_t block) {
              if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");

@@ -259,8 +259,12 @@ void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, do
     }
   };
   if (interrupt) interrupt();
+  // The start of a thread takes as long as tens of thousands of instructions.
+  constexpr std::uint64_t instructions_per_thread = 200'000;
+  const std::uint64_t threads =
+      std::min<std::uint64_t>(num_threads, trace.totals().instructions / instructions_per_thread);
   std::vector<std::jthread> helpers;
-  for (unsigned t = 1; t < num_threads; ++t) helpers.emplace_back(work, t);
+  for (unsigned t = 1; t < threads; ++t) helpers.emplace_back(work, t);
   work(0);
   helpers.clear();
   if (failure) std::rethrow_exception(failure);

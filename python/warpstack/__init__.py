@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnusedOptionWarning,
     )
     from warpstack.exploration import samples
+    from warpstack.exploration.large_sweep import open_store, sweep_to_store
     from warpstack.exploration.point_totals import point_totals, speedups
     from warpstack.exploration.search import search
     from warpstack.exploration.sensitivity import one_at_a_time, sobol_indices, swings
@@ -114,6 +115,7 @@ _NAMES = {
     "line_stream": "warpstack.memory.reuse",
     "load": "warpstack.traces.io",
     "occupancy": "warpstack.memory.caches",
+    "open_store": "warpstack.exploration.large_sweep",
     "one_at_a_time": "warpstack.exploration.sensitivity",
     "point_totals": "warpstack.exploration.point_totals",
     "ppt_gpu_mem": "warpstack.memory.reuse",
@@ -129,6 +131,7 @@ _NAMES = {
     "speedups": "warpstack.exploration.point_totals",
     "stack_distances": "warpstack.memory.reuse",
     "sweep": "warpstack.exploration.sweep",
+    "sweep_to_store": "warpstack.exploration.large_sweep",
     "swings": "warpstack.exploration.sensitivity",
     "validate": "warpstack.validation.validate",
     "validation_errors": "warpstack.validation.validate",
@@ -177,6 +180,7 @@ __all__ = [
     "mwp_cwp",
     "occupancy",
     "one_at_a_time",
+    "open_store",
     "patterns",
     "plot",
     "point_totals",
@@ -195,6 +199,7 @@ __all__ = [
     "speedups",
     "stack_distances",
     "sweep",
+    "sweep_to_store",
     "swings",
     "timing",
     "validate",

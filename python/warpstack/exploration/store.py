@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,10 @@ FORMAT_VERSION = 2
 #: Readers of datasets skip names that begin with an underscore or a dot.
 _DESIGN = "_design.json"
 _LOCK = "_lock"
+#: Lock of one who writes a share of the tasks: which, and of how many.
+_SHARE = re.compile(r"_lock-([0-9]{1,6})-([0-9]{1,6})")
+#: How long to wait for another one who opens the store.
+_OPENING_SECONDS = 60.0
 #: Each part has the digest of its content in its name.
 _PART = re.compile(r"part-[0-9a-f]+-[0-9a-f]{8}-([0-9a-f]{32})\.parquet")
 #: What a part says of itself: its tasks, and the digest of the sweep that they belong to.
@@ -39,6 +44,10 @@ _TASKS = b"warpstack tasks"
 _SWEEP = b"warpstack sweep"
 #: Results that come within this time are written together: a file for each would be many.
 _WRITE_SECONDS = 1.0
+#: The same as a share of the time that the store has been open, so that hours make hundreds of files.
+_WRITE_SHARE = 0.01
+#: So many rows are written at once, with those of the task that exceeds them.
+_PART_ROWS = 2**17
 
 
 class SweepStore:
@@ -46,9 +55,9 @@ class SweepStore:
 
     ``_design.json`` says which sweep it is; each ``part-*.parquet`` holds the rows of some tasks, and
     has a digest of its content in its name. All are written beside their place and moved there, so
-    that a sweep killed at any time leaves whole files only. One process writes at a time: an advisory
-    lock on ``_lock`` ensures it where the platform and the file system have such locks. `close` gives
-    the lock back.
+    that a sweep killed at any time leaves whole files only. One process writes at a time, or several
+    that each have a share of the tasks: advisory locks on ``_lock`` and on ``_lock-SHARE-COUNT`` ensure
+    it where the platform and the file system have such locks. `close` gives them back.
 
     Parameters
     ----------
@@ -58,6 +67,8 @@ class SweepStore:
         What tells this sweep from others, ready for JSON.
     resume
         Whether to continue where another run stopped.
+    share
+        Which share of how many, from 0, this process writes; None: it writes alone.
 
     Raises
     ------
@@ -67,10 +78,16 @@ class SweepStore:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], design: Mapping[str, Any], *, resume: bool
+        self,
+        folder: str | os.PathLike[str],
+        design: Mapping[str, Any],
+        *,
+        resume: bool,
+        share: tuple[int, int] | None = None,
     ) -> None:
         self.folder = as_path("store", folder)
         self._waiting: list[tuple[int, pd.DataFrame]] = []
+        self._opened = time.monotonic()
         self._mutex = threading.RLock()
         self._timer: threading.Timer | None = None
         self._last_write = time.monotonic()
@@ -85,14 +102,35 @@ class SweepStore:
                 raise InputError(
                     f"{where}: the folder is not empty and holds no sweep; give a new folder"
                 )
-            self._lock = _locked(self.folder / _LOCK, where)
+            # Those that share the work hold the store's lock only while they open it.
+            wait = 0.0 if share is None else _OPENING_SECONDS
+            self._lock = _locked(self.folder / _LOCK, where, wait)
         except OSError as error:
             raise InputError(f"{where}: {error.strerror or error}") from None
+        own = None
         try:
+            self._check_writers(where, share)
+            if share is not None:
+                own = _locked(self.folder / _name_of(share), where)
             self._open(where, resume=resume)
         except BaseException:
+            if own is not None:
+                own.release()
             self._unlock()
             raise
+        if share is not None:
+            self._unlock()
+            self._lock = own
+
+    def _check_writers(self, where: str, share: tuple[int, int] | None) -> None:
+        """Raise `InputError` if a process writes other shares than those of as many as `share` has."""
+        for name in sorted(os.listdir(self.folder)):
+            match = _SHARE.fullmatch(name)
+            if match is None or (share and share[1] == int(match[2]) and share[0] != int(match[1])):
+                continue
+            lock = _locked(self.folder / name, where)
+            if lock is not None:
+                lock.release()
 
     def _open(self, where: str, *, resume: bool) -> None:
         try:
@@ -151,6 +189,19 @@ class SweepStore:
             If a part cannot be read, which says nothing of what it holds, or belongs to another sweep.
         """
         found: dict[int, pd.DataFrame] = {}
+        for tasks, rows in self._sound_parts(sizes, with_rows=True):
+            found.update(_tables(rows.to_pandas(), tasks, sizes))
+        return found
+
+    def finished(self, sizes: Sequence[int]) -> set[int]:
+        """Return the numbers of the finished tasks, as `read` does, without their rows."""
+        parts = self._sound_parts(sizes, with_rows=False)
+        return {task for tasks, _ in parts for task in tasks}
+
+    def _sound_parts(
+        self, sizes: Sequence[int], *, with_rows: bool
+    ) -> Iterator[tuple[list[int], pa.Table]]:
+        """Yield tasks and rows, if asked for, of the parts that are as they were written."""
         path = self.folder
         try:
             for name in sorted(os.listdir(path)):
@@ -159,30 +210,32 @@ class SweepStore:
                     continue
                 path = self.folder / name
                 data = _content(path)
-                part = self._read_part(data, sizes) if digest_of(data) == match[1] else None
+                sound = digest_of(data) == match[1]
+                part = self._part(data, sizes, with_rows) if sound else None
                 if part is None:
                     with contextlib.suppress(OSError):
                         path.unlink()
                     _warn(f"store {printable(path)}: damaged; its tasks are computed again")
                     continue
-                found.update(part)
+                yield part
         except OSError as error:
             raise InputError(
                 f"store {printable(path)}: cannot be read: {error.strerror or error}"
             ) from None
-        return found
 
-    def _read_part(self, data: bytes, sizes: Sequence[int]) -> dict[int, pd.DataFrame] | None:
-        """Return the rows by task; None when the file holds something else."""
+    def _part(
+        self, data: bytes, sizes: Sequence[int], with_rows: bool
+    ) -> tuple[list[int], pa.Table] | None:
+        """Return tasks and rows of a part; None when the file holds something else."""
         try:
-            arrow = pq.read_table(io.BytesIO(data))
-            sweep = arrow.schema.metadata[_SWEEP].decode()
-            tasks = json.loads(arrow.schema.metadata[_TASKS])
+            file = pq.ParquetFile(io.BytesIO(data))
+            described = file.schema_arrow.metadata
+            sweep = described[_SWEEP].decode()
+            tasks = json.loads(described[_TASKS])
             if not all(task in range(len(sizes)) for task in tasks):
                 return None
-            ends = [0]
-            for task in tasks:
-                ends.append(ends[-1] + sizes[task])
+            is_whole = sum(sizes[task] for task in tasks) == file.metadata.num_rows
+            rows = file.read() if with_rows else None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
         if sweep != self._sweep:
@@ -190,20 +243,16 @@ class SweepStore:
                 f"store {printable(self.folder)}: a part holds results of another sweep; give a new "
                 "folder"
             )
-        if ends[-1] != arrow.num_rows:
-            return None
-        table = arrow.to_pandas()
-        return {
-            task: table.iloc[start:end].reset_index(drop=True)
-            for task, start, end in zip(tasks, ends, ends[1:], strict=False)
-        }
+        return (tasks, rows) if is_whole else None
 
     def add(self, task: int, table: pd.DataFrame) -> None:
         """Take the rows of a finished task; they are on disk after about a second."""
         with self._mutex:
             self._waiting.append((task, table))
-            rest = self._last_write + _WRITE_SECONDS - time.monotonic()
-            if rest <= 0:
+            now = time.monotonic()
+            pause = max(_WRITE_SECONDS, _WRITE_SHARE * (now - self._opened))
+            rest = self._last_write + pause - now
+            if rest <= 0 or sum(len(rows) for _, rows in self._waiting) >= _PART_ROWS:
                 self.flush()
             elif self._timer is None:
                 # The next result may be long in coming.
@@ -266,17 +315,37 @@ class SweepStore:
 
 def _is_foreign(name: str) -> bool:
     """Return whether a file does not come from a sweep."""
-    return not (name == _LOCK or name.startswith(PARTIAL) or _PART.fullmatch(name))
+    own = name == _LOCK or name.startswith(PARTIAL) or _PART.fullmatch(name)
+    return not (own or _SHARE.fullmatch(name))
 
 
-def _locked(path: Path, where: str) -> BaseFileLock | None:
-    """Return a lock that is held until it is released or the process ends; None where there are no locks."""
+def _name_of(share: tuple[int, int]) -> str:
+    """Return the name of the lock of a share."""
+    return f"{_LOCK}-{share[0]}-{share[1]}"
+
+
+def _tables(
+    table: pd.DataFrame, tasks: Sequence[int], sizes: Sequence[int]
+) -> dict[int, pd.DataFrame]:
+    """Return the rows of each task of a part."""
+    ends = [0, *itertools.accumulate(sizes[task] for task in tasks)]
+    return {
+        task: table.iloc[start:end].reset_index(drop=True)
+        for task, start, end in zip(tasks, ends, ends[1:], strict=False)
+    }
+
+
+def _locked(path: Path, where: str, wait: float = 0) -> BaseFileLock | None:
+    """Return a lock that is held until it is released or the process ends; None where there are no locks.
+
+    It waits for some seconds where another one holds it.
+    """
     from filelock import FileLock, Timeout
 
     # A lock that is a mere file would outlive a killed process: without the system's locks there is none.
     lock = FileLock(path, fallback_to_soft=False, thread_local=False)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=wait)
     except Timeout:
         raise InputError(
             f"{where}: another sweep is writing to it; wait for it or give a new folder"

@@ -25,7 +25,6 @@ from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
-from warpstack.exploration.cluster import check_client, run_on_cluster
 from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
@@ -37,6 +36,7 @@ from warpstack.memory.caches import MemoryProfile
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.models.prediction import evaluate_all, fields_used, model_list
 from warpstack.tables import STACK
+from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 _MOST_POINTS = 2**24
 _MOST_WORKERS = 255
-#: Points of one task: a task's result is written at once.
+#: Points of one task, and its rows unless one point has more: a task's result is in memory and
+#: written at once, and a row takes half a KiB.
 _TASK_POINTS = 20_000
+_TASK_ROWS = 2**17
 
 _NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 
@@ -100,7 +102,9 @@ def sweep(
     store
         Folder to write results to while the sweep runs, as a Parquet dataset
         (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
-        there. A result is there about a second after it was computed; one sweep writes at a time.
+        there. A result is there about a second after it was computed, or a hundredth of the time that
+        the sweep has run. One sweep writes at a time; `sweep_to_store` divides one among several
+        programs, and needs no memory for the whole table.
     resume
         False: a `store` with results is an error.
     cache
@@ -133,24 +137,14 @@ def sweep(
     """
     design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    if workers is not None:
-        workers = as_integer("workers", workers, 1, _MOST_WORKERS)
-    if client is not None:
-        check_client(client)
-    stage_cache = as_cache(cache)
-    _warn_of_unused(design, options)
-    tasks = design.tasks(options)
-    kept = None if store is None else SweepStore(store, design.identity(options), resume=resume)
+    work = Work(design, options, workers=workers, client=client, cache=cache)
+    kept = None if store is None else SweepStore(store, work.identity, resume=resume)
     with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
-        results = {} if kept is None else kept.read([design.num_rows(task) for task in tasks])
-        missing = [number for number in range(len(tasks)) if number not in results]
-        if client is not None:
-            running = _on_cluster(client, design, options, tasks, missing, workers, stage_cache)
-        else:
-            running = _on_threads(design, options, tasks, missing, workers, stage_cache)
+        results = {} if kept is None else kept.read(work.sizes)
+        missing = [number for number in range(len(work.tasks)) if number not in results]
         with (
             progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar,
-            contextlib.closing(running),
+            contextlib.closing(work.run(missing)) as running,
         ):
             bar.update(sum(map(len, results.values())))
             for number, table in running:
@@ -158,7 +152,62 @@ def sweep(
                 if kept is not None:
                     kept.add(number, table)
                 bar.update(len(table))
-    return design.table([results[number] for number in range(len(tasks))])
+    return design.table([results[number] for number in range(len(work.tasks))])
+
+
+class Work:
+    """A sweep that is ready to run: its tasks, and where they do.
+
+    Parameters
+    ----------
+    design, options
+        What is predicted, and how.
+    workers, client, cache
+        As for `sweep`.
+
+    Raises
+    ------
+    InputError
+        If an argument is not what `sweep` takes.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        options: Options,
+        *,
+        workers: int | None,
+        client: distributed.Client | None,
+        cache: CacheLike,
+    ) -> None:
+        self.design = design
+        self.options = options
+        if workers is not None:
+            workers = as_integer("workers", workers, 1, _MOST_WORKERS)
+        self._workers = workers
+        if client is not None:
+            check_client(client)
+        self._client = client
+        self._cache = as_cache(cache)
+        _warn_of_unused(design, options)
+        self.tasks = design.tasks(options)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this sweep from others, ready for JSON."""
+        return self.design.identity(self.options)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of each task."""
+        return [self.design.num_rows(task) for task in self.tasks]
+
+    def run(self, missing: Sequence[int]) -> Generator[tuple[int, pd.DataFrame], None, None]:
+        """Yield the number and the rows of each missing task as they come."""
+        where = (self.design, self.options, self.tasks, missing, self._workers, self._cache)
+        if self._client is not None:
+            return _on_cluster(self._client, *where)
+        return _on_threads(*where)
 
 
 @dataclass(frozen=True)
@@ -257,16 +306,14 @@ class Design:
         for number, gpu in enumerate(self._gpus):
             if isinstance(gpu, Gpu):
                 groups.setdefault(values_of(gpu, memory_fields), []).append(number)
-        chunks = [
-            tuple(numbers[start : start + _TASK_POINTS])
-            for numbers in groups.values()
-            for start in range(0, len(numbers), _TASK_POINTS)
-        ]
         tasks = []
-        for app in range(len(self.apps)):
-            for chunk in chunks:
-                gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
-                tasks.append(Task(app, chunk, gpus))
+        for app, kernels in enumerate(self._kernels):
+            points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
+            for alike in groups.values():
+                for start in range(0, len(alike), points):
+                    chunk = tuple(alike[start : start + points])
+                    gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
+                    tasks.append(Task(app, chunk, gpus))
             for number, gpu in enumerate(self._gpus):
                 if isinstance(gpu, InputError):
                     tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))

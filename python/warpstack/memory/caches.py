@@ -270,6 +270,20 @@ class MemorySystem:
             core = self._core.run(kernel._core, observe)
         return MemoryProfile(core, kernel, self.gpu, self.access_order)
 
+    @checked
+    def warm(self, kernel: KernelTrace) -> None:
+        """Leave about that in L2 which `run` would, in a fraction of its time.
+
+        L2 sees all accesses of the kernel, thread block by thread block and warp by warp, without an
+        L1 that keeps hits from it. Nothing is counted.
+
+        Parameters
+        ----------
+        kernel
+            The kernel.
+        """
+        self._core.warm(kernel._core)
+
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel."""
         self._core.flush_l2()

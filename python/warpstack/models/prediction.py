@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from warpstack.tables import (
     row,
 )
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
 
 __all__ = [
     "STACK_COMPONENTS",
@@ -445,6 +448,8 @@ def predict(
     access_order: str = "auto",
     flush_l2: bool = False,
     profiler: str = "nsys",
+    sample_launches: bool | float = False,
+    client: distributed.Client | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict the performance of kernels.
@@ -468,6 +473,13 @@ def predict(
         Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
         clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
         launch).
+    sample_launches
+        Predict some launches of each group of similar ones only, for applications with thousands of
+        launches: as many as it takes until the cycles of all are known within 1 % with a confidence of
+        95 %, or within the number that is given. See ``docs/explanation/launch-sampling.md``.
+    client
+        A Dask cluster to run on (needs ``warpstack[dask]``). Launches that share an L2 cannot run
+        apart: give `flush_l2`, too.
     progress
         Show a progress bar on standard error.
 
@@ -478,12 +490,16 @@ def predict(
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up.
+        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up. From a
+        sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC of a launch
+        that was not predicted lies with a confidence of 95 %, ``launch_group`` (its number) and
+        ``launch_sampled`` (whether the launch itself was predicted).
 
     Raises
     ------
     InputError
-        If a name is unknown or a thread block does not fit on an SM.
+        If a name is unknown, a thread block does not fit on an SM, or launches that share an L2 are to
+        run on a cluster.
     """
     rows = predicted_rows(
         app_or_kernel,
@@ -495,6 +511,8 @@ def predict(
         access_order=access_order,
         flush_l2=flush_l2,
         profiler=profiler,
+        sample_launches=sample_launches,
+        client=client,
         progress=progress,
     )
     return pd.DataFrame(rows)
@@ -512,6 +530,8 @@ def predicted_rows(
     access_order: str = "auto",
     flush_l2: bool = False,
     profiler: str = "nsys",
+    sample_launches: bool | float = False,
+    client: distributed.Client | None = None,
     progress: bool = False,
     memo: Recent | None = None,
 ) -> list[dict[str, Any]]:
@@ -523,15 +543,30 @@ def predicted_rows(
     gpu = profiled(as_gpu(gpu), profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     pipeline = Pipeline(app_or_kernel, options, memo=memo)
+    if sample_launches is not False or client is not None:
+        from warpstack.models.launch_rows import launch_rows, tolerance_of
+
+        return launch_rows(
+            pipeline.kernels,
+            gpu,
+            wanted,
+            options,
+            profiler=profiler,
+            tolerance=tolerance_of(sample_launches),
+            client=client,
+            progress=progress,
+        )
     rows = []
-    with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
+    # Launches differ in length: counted as instructions, the time left is about right.
+    total = sum(kernel.num_instructions for kernel in pipeline.kernels)
+    with progress_bar(progress, total, "predicting", "instruction") as bar:
         for number, memory in enumerate(pipeline.memory(gpu)):
             kernel = pipeline.kernels[number]
             profile = pipeline.interval(number, gpu, memory)
             for model in wanted:
                 found = evaluate(profile, gpu, model)
                 rows.append(row(kernel, gpu, model, values_of_row(found, gpu, profiler)))
-            bar.update(1)
+            bar.update(kernel.num_instructions)
     return rows
 
 
@@ -552,13 +587,16 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
         ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us`` where the rows have
-        them, ``ipc``, ``cpi`` and the stack.
+        them, ``ipc``, ``cpi`` and the stack. Of rows from a sample of the launches also ``ipc_low`` and
+        ``ipc_high``, between which the IPC of a prediction of all lies with a confidence of 95 %.
 
     Raises
     ------
     InputError
         If these are not rows of `predict`.
     """
+    from warpstack.models.launch_rows import bars_of_totals
+
     keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
     columns = [*keys, "instructions", "cycles", "cpi", *STACK]
     require(predictions, columns, "the rows of predict", what="the predictions have", rows=True)
@@ -572,7 +610,9 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
         identity = {"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model}
-        rows.append({**identity, "kernels": len(group), **add_up(group)})
+        total = add_up(group)
+        bars = bars_of_totals(group, total)
+        rows.append({**identity, "kernels": len(group), **total, **bars})
     return pd.DataFrame(rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
@@ -18,7 +18,11 @@ from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
 from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
 from warpstack.tables import as_records as records_of
 from warpstack.tables import row
+from warpstack.timing.apart import ResultValues, simulated_apart
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
 
@@ -62,7 +66,7 @@ class SimulationResult:
     @checked
     def __init__(
         self,
-        core: _core.SimulationResult,
+        core: _core.SimulationResult | ResultValues,
         kernel: KernelTrace,
         gpu: Gpu,
         profiler: str = "nsys",
@@ -346,6 +350,7 @@ def simulate(
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
     profiler: str = ...,
+    client: distributed.Client | None = ...,
     progress: bool = ...,
 ) -> SimulationResult: ...
 @overload
@@ -357,6 +362,7 @@ def simulate(
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
     profiler: str = ...,
+    client: distributed.Client | None = ...,
     progress: bool = ...,
 ) -> list[SimulationResult]: ...
 @checked
@@ -368,6 +374,7 @@ def simulate(
     sample_cycles: int | None = None,
     max_cycles: int | None = None,
     profiler: str = "nsys",
+    client: distributed.Client | None = None,
     progress: bool = False,
 ) -> SimulationResult | list[SimulationResult]:
     """Simulate a kernel, or an application, cycle by cycle.
@@ -390,6 +397,9 @@ def simulate(
         As for `Simulator.run`.
     profiler
         As for `Simulator`.
+    client
+        A Dask cluster to simulate the kernels of an application on, all at once (needs
+        ``warpstack[dask]``): give `flush_l2`, too, as they would share an L2 otherwise.
     progress
         Show a progress bar on standard error.
 
@@ -401,7 +411,8 @@ def simulate(
     Raises
     ------
     InputError
-        If a thread block does not fit on an SM, or a kernel takes more than `max_cycles`.
+        If a thread block does not fit on an SM, a kernel takes more than `max_cycles`, or kernels that
+        share an L2 are to run on a cluster.
 
     Examples
     --------
@@ -414,6 +425,27 @@ def simulate(
     simulator = Simulator(gpu, profiler=profiler)
     kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
     results = []
+    if client is not None:
+        if not flush_l2 and len(kernels) > 1:
+            raise InputError(
+                "client: a kernel finds in L2 what those before it left there, so that kernels cannot "
+                "run apart; give flush_l2=True, too, or leave the client out"
+            )
+        for one, values in zip(
+            kernels,
+            simulated_apart(
+                kernels,
+                simulator.gpu,
+                profiler,
+                sample_cycles=sample_cycles,
+                max_cycles=max_cycles,
+                client=client,
+                progress=progress,
+            ),
+            strict=True,
+        ):
+            results.append(SimulationResult(values, one, simulator.gpu, profiler))
+        return results[0] if isinstance(kernel, KernelTrace) else results
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:
         for one in kernels:

@@ -74,6 +74,14 @@ def test_predict_loads_what_it_computes_with(form):
 
 
 @pytest.mark.slow
+def test_predict_of_a_saved_trace_loads_what_reads_it(tmp_path):
+    """Arrow reads the trace; pandas would take longer to load than that."""
+    ws.save(ws.App([ws.patterns.stream(blocks=2)]), tmp_path / "saved")
+    names = loaded(PROGRAM, "predict", tmp_path / "saved")
+    assert names & SLOW == {"pyarrow"}
+
+
+@pytest.mark.slow
 def test_a_table_loads_pandas():
     """The tests above see what is loaded."""
     assert "pandas" in loaded(PROGRAM, "predict", TRACE, "--csv")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.exploration.cluster import PackedKernels, run_on_cluster
+from warpstack.traces.cluster import PackedKernels, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
 # Dask leaves sockets and loops to the collector when a worker dies.

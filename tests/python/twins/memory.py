@@ -552,6 +552,29 @@ class PlainMemorySystem:
         totals["l2_dirty_sectors"] = self.l2.dirty_sectors()
         return totals, rows, observed
 
+    def warm(self, kernel):
+        """Let L2 see all accesses of a kernel, block by block and warp by warp."""
+        unit = self.config["l1"]["sector_bytes"] // 32
+        table = kernel.instructions
+        for position, (_, warps) in enumerate(kernel.blocks()):
+            for warp in range(len(warps)):
+                for row, sectors, masks in warp_accesses(kernel, position, warp):
+                    evict_first = table.cache_operator[row] == "evict_first"
+                    for line, touched in grouped(sectors, masks, self.l2.per_line).items():
+                        if masks is None:
+                            # L1 asks for its fill units, as far as they are of the line.
+                            asked = {
+                                t
+                                for t in range(self.l2.per_line)
+                                for s in touched
+                                if s // unit == t // unit
+                            }
+                            self.l2.read(line, asked, evict_first)
+                            continue
+                        if table.kind[row] != "store":
+                            self.l2.read(line, set(touched), evict_first)
+                        self.l2.write(line, touched, 0, evict_first)
+
     def run_in_turn(self, kernel, lists, l1s, slots, observe, results):
         totals, rows, observed = results
         is_greedy = self.config["access_order"] == "greedy"

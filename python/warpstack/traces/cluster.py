@@ -1,9 +1,10 @@
-"""Sweeps on a Dask cluster."""
+"""Work with traces on a Dask cluster."""
 
 from __future__ import annotations
 
 import collections
 import concurrent.futures
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedKernels", "check_client", "run_on_cluster"]
 
+#: Tasks with traces of their own that are sent before their results are awaited.
+_MOST_WAITING = 64
 #: How often a task is given to another worker after one was lost.
 _MOST_ATTEMPTS = 8
 #: Applications whose traces a worker keeps unpacked.
@@ -97,6 +100,8 @@ def run_on_cluster(
     apps: Sequence[Sequence[KernelTrace]],
     tasks: Sequence[tuple[int, int, Any]],
     work: Work[Result],
+    *,
+    shared: bool = True,
 ) -> Iterator[tuple[int, Result]]:
     """Yield the number and result of each task as they come.
 
@@ -113,6 +118,9 @@ def run_on_cluster(
         Number, application and description of each task.
     work
         What a worker does with the kernels and the description.
+    shared
+        Whether many tasks have the same traces, which then go to every worker. Otherwise each task
+        has its own, which go to one worker, and 64 tasks at most wait at a time.
     """
     import distributed
     from distributed.comm.core import CommClosedError
@@ -136,21 +144,27 @@ def run_on_cluster(
     def submit(task: tuple[int, int, Any]) -> None:
         number, app, description = task
         if app not in sent or sent[app].status in ("cancelled", "lost", "error"):
-            # On every worker: the loss of one loses no trace.
-            sent[app] = cluster.scatter(PackedKernels.of(apps[app]), broadcast=True, hash=False)
+            # On every worker, where they are shared: the loss of one loses no trace.
+            packed = PackedKernels.of(apps[app])
+            sent[app] = cluster.scatter(packed, broadcast=shared, hash=False)
         future = cluster.submit(
             _run_packed, work, sent[app], description, pure=False, retries=2, priority=-number
         )
         running[future] = task
         queue.add(future)
 
+    waiting = iter(tasks)
     try:
-        for task in tasks:
+        for task in itertools.islice(waiting, None if shared else _MOST_WAITING):
             submit(task)
         for future in queue:
             task = running.pop(future)
             error = future.exception() if future.status == "error" else None
             if future.status == "finished":
+                if not shared:
+                    del sent[task[1]]
+                for following in itertools.islice(waiting, 1):
+                    submit(following)
                 yield task[0], future.result()
                 continue
             if error is not None and not isinstance(error, lost):

@@ -1,0 +1,210 @@
+"""Rows of predictions of applications with many launches: on a cluster, or from a sample of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpstack._util.progress import progress_bar
+from warpstack.errors import InputError, shown
+from warpstack.hardware.description import Gpu
+from warpstack.interval.profile import whole_instructions
+from warpstack.models.launch_runs import predicted_runs, runs_of
+from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups
+from warpstack.models.pipeline import Options
+from warpstack.models.prediction import Prediction, values_of_row
+from warpstack.tables import STACK_COMPONENTS, row
+from warpstack.traces.cluster import check_client
+from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
+    import pandas as pd
+
+__all__ = ["bars_of_totals", "launch_rows", "tolerance_of"]
+
+#: Relative bar of the cycles of an application that `sample_launches=True` asks for.
+_DEFAULT_TOLERANCE = 0.01
+
+Rows = list[dict[str, Any]]
+
+
+def tolerance_of(sample_launches: bool | float) -> float | None:
+    """Return the relative bar that is asked for; None where every launch is predicted.
+
+    Raises
+    ------
+    InputError
+        If it is not True, False or a number between 0 and 1.
+    """
+    if sample_launches is False or sample_launches is True:
+        return _DEFAULT_TOLERANCE if sample_launches else None
+    if not 0 < sample_launches < 1:
+        raise InputError(
+            f"sample_launches = {shown(sample_launches)} is not True, False or a relative error of "
+            "the cycles between 0 and 1, such as 0.01"
+        )
+    return float(sample_launches)
+
+
+def launch_rows(
+    kernels: Sequence[KernelTrace],
+    gpu: Gpu,
+    models: Sequence[str],
+    options: Options,
+    *,
+    profiler: str,
+    tolerance: float | None,
+    client: distributed.Client | None,
+    progress: bool,
+) -> Rows:
+    """Return the rows of `predict` for a sample of the launches, or for all of them on a cluster.
+
+    Raises
+    ------
+    InputError
+        If launches are to run on a cluster and depend on each other through L2.
+    """
+    if client is not None:
+        check_client(client)
+        if not options.flush_l2:
+            raise InputError(
+                "client: a launch finds in L2 what those before it left there, so that launches cannot "
+                "run apart; give flush_l2=True, too, or leave the client out"
+            )
+    work = _Work(kernels, gpu, models, options, client, progress)
+    if tolerance is not None:
+        return _sampled(work, tolerance, profiler)
+    found = work.run(range(len(kernels)))
+    return [
+        row(kernel, gpu, model, values_of_row(prediction, gpu, profiler))
+        for position, kernel in enumerate(kernels)
+        for model, prediction in zip(models, found[position], strict=True)
+    ]
+
+
+class _Work:
+    """Predictions of launches of one application."""
+
+    def __init__(
+        self,
+        kernels: Sequence[KernelTrace],
+        gpu: Gpu,
+        models: Sequence[str],
+        options: Options,
+        client: distributed.Client | None,
+        progress: bool,
+    ) -> None:
+        self.kernels = kernels
+        self.gpu = gpu
+        self.models = models
+        self.options = options
+        self.client = client
+        self.progress = progress
+
+    def run(self, wanted: Sequence[int]) -> dict[int, list[Prediction]]:
+        """Return what the models say of some launches, by position."""
+        found: dict[int, list[Prediction]] = {}
+        runs = runs_of(self.kernels, wanted, self.options)
+        total = sum(self.kernels[position].num_instructions for position in wanted)
+        with progress_bar(self.progress, total, "predicting", "instruction") as bar:
+            for position, predictions in predicted_runs(
+                self.kernels, runs, self.gpu, self.options, self.models, self.client
+            ):
+                found[position] = predictions
+                bar.update(self.kernels[position].num_instructions)
+        return found
+
+
+def _sampled(work: _Work, tolerance: float, profiler: str) -> Rows:
+    kernels, gpu = work.kernels, work.gpu
+    groups = launch_groups(kernels, gpu, by_predecessor=not work.options.flush_l2)
+    instructions = [whole_instructions(kernel) for kernel in kernels]
+    sample = LaunchSample(groups, instructions, tolerance)
+    found: dict[int, list[Prediction]] = {}
+    while True:
+        found.update(work.run(sample.missing()))
+        estimates = [
+            sample.estimate({n: predictions[m].cycles for n, predictions in found.items()})
+            for m in range(len(work.models))
+        ]
+        if not sample.grow(estimates):
+            break
+    rows: Rows = [{}] * (len(kernels) * len(work.models))
+    for number, (members, predicted) in enumerate(zip(groups, sample.groups, strict=True)):
+        for m, model in enumerate(work.models):
+            bar = float(estimates[m].launch_bars()[number])
+            of_group = [found[int(n)][m] for n in predicted]
+            cycles = estimates[m].launches[number]
+            for position, estimated in zip(map(int, members), map(float, cycles), strict=True):
+                kernel = kernels[position]
+                is_sampled = position in found
+                prediction = (
+                    found[position][m]
+                    if is_sampled
+                    else _like(of_group, estimated, instructions[position], kernel)
+                )
+                values = {
+                    **values_of_row(prediction, gpu, profiler),
+                    **_bars(prediction.ipc, 0.0 if is_sampled else bar),
+                    "launch_group": number,
+                    "launch_sampled": is_sampled,
+                }
+                rows[position * len(work.models) + m] = row(kernel, gpu, model, values)
+    return rows
+
+
+def _like(
+    predictions: Sequence[Prediction], cycles: float, work: int, kernel: KernelTrace
+) -> Prediction:
+    """Return what the predicted launches of its group say of one that was not predicted.
+
+    Its CPI stack is theirs, as much larger as its cycles per instruction are.
+    """
+    weights = np.array([one.instructions for one in predictions], dtype=float)
+    weights /= weights.sum()
+    slower = cycles / work / float(weights @ [1 / one.ipc for one in predictions])
+    return Prediction._computed(
+        model=predictions[0].model,
+        kernel=kernel.launch_id,
+        name=kernel.short_name,
+        instructions=work,
+        cycles=cycles,
+        ipc=work / cycles,
+        cpi=slower * float(weights @ [one.cpi for one in predictions]),
+        cpi_stack={
+            part: slower * float(weights @ [one.cpi_stack[part] for one in predictions])
+            for part in STACK_COMPONENTS
+        },
+    )
+
+
+def _bars(ipc: float, bar: float) -> dict[str, float]:
+    """Return the ends of a bar of the logarithm."""
+    return {"ipc_low": ipc * math.exp(-bar), "ipc_high": ipc * math.exp(bar)}
+
+
+def bars_of_totals(rows: pd.DataFrame, totals: Mapping[str, Any]) -> dict[str, float]:
+    """Return the bar of the IPC of an application whose rows come from a sample of its launches.
+
+    `rows` are those of one GPU and model, `totals` their sum. Nothing where all were predicted.
+    """
+    if "launch_group" not in rows or rows["launch_group"].isna().any():
+        return {}
+    return _bars(float(totals["ipc"]), _estimate_of_rows(rows).total_bar())
+
+
+def _estimate_of_rows(rows: pd.DataFrame) -> Estimate:
+    groups = []
+    for _, group in rows.groupby("launch_group", sort=True):
+        cycles = group["cycles"].where(group["launch_sampled"].astype(bool))
+        if cycles.isna().all():
+            raise InputError(
+                "predictions: a group of launches has rows and none that was predicted; give all "
+                "rows of predict"
+            )
+        groups.append((group["instructions"].to_numpy(), cycles.to_numpy()))
+    return estimate(groups)

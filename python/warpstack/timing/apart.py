@@ -1,0 +1,89 @@
+"""Simulations of launches that need nothing of each other, on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from warpstack import _core
+from warpstack._util.progress import progress_bar
+from warpstack.hardware.description import Gpu
+from warpstack.traces.cluster import check_client, run_on_cluster
+from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
+    import numpy as np
+
+__all__ = ["ResultValues", "simulated_apart"]
+
+
+@dataclass(frozen=True)
+class ResultValues:
+    """What the core says of a simulation, as values that can be sent to another machine."""
+
+    cycles: int
+    instructions: int
+    active_sms: int
+    sm_cycles: int
+    l1_size_bytes: int
+    slots: dict[str, float]
+    store_slots: float
+    critical_cycles: float
+    misses: int
+    miss_cycles: dict[str, float]
+    totals: dict[str, int]
+    occupancy: dict[str, Any]
+    samples: dict[str, np.ndarray[Any, Any]]
+
+    @classmethod
+    def of(cls, core: _core.SimulationResult) -> ResultValues:
+        """Return the values of a result."""
+        return cls(**{field.name: getattr(core, field.name) for field in fields(cls)})
+
+
+def simulated_apart(
+    kernels: Sequence[KernelTrace],
+    gpu: Gpu,
+    profiler: str,
+    *,
+    sample_cycles: int | None,
+    max_cycles: int | None,
+    client: distributed.Client,
+    progress: bool,
+) -> list[ResultValues]:
+    """Simulate each kernel with an empty L2, on a cluster, and return what each did in order.
+
+    The arguments are those of `warpstack.simulate`.
+    """
+    check_client(client)
+    work = partial(_simulate, gpu, profiler, sample_cycles, max_cycles)
+    tasks = [(number, number, None) for number in range(len(kernels))]
+    apps = [(kernel,) for kernel in kernels]
+    found: dict[int, ResultValues] = {}
+    total = sum(kernel.num_instructions for kernel in kernels)
+    results: Iterator[tuple[int, ResultValues]]
+    with progress_bar(progress, total, "simulating", "instruction") as bar:
+        results = run_on_cluster(client, apps, tasks, work, shared=False)
+        for number, result in results:
+            found[number] = result
+            bar.update(kernels[number].num_instructions)
+    return [found[number] for number in range(len(kernels))]
+
+
+def _simulate(
+    gpu: Gpu,
+    profiler: str,
+    sample_cycles: int | None,
+    max_cycles: int | None,
+    kernels: tuple[KernelTrace, ...],
+    _: None,
+) -> ResultValues:
+    from warpstack.timing.simulation import Simulator
+
+    simulator = Simulator(gpu, profiler=profiler)
+    result = simulator.run(kernels[0], sample_cycles=sample_cycles, max_cycles=max_cycles)
+    core = result._core
+    return core if isinstance(core, ResultValues) else ResultValues.of(core)
