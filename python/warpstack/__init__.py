@@ -19,7 +19,7 @@ from warpstack._core import __version__
 if TYPE_CHECKING:
     from warpstack import cuda, models, plot, timing, workloads
     from warpstack.calibration import Calibration, calibrate
-    from warpstack.cuda import host
+    from warpstack.cuda import host, numba
     from warpstack.errors import (
         DamageWarning,
         InputError,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         reuse_profile,
         stack_distances,
     )
-    from warpstack.models import mwp_cwp
+    from warpstack.models import mwp_cwp, triton
     from warpstack.models.dvfs import CrispCounters, dvfs
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
@@ -74,11 +74,13 @@ _MODULES = {
     "measures": "warpstack.validation.measures",
     "models": "warpstack.models",
     "mwp_cwp": "warpstack.models.mwp_cwp",
+    "numba": "warpstack.cuda.numba",
     "patterns": "warpstack.traces.patterns",
     "plot": "warpstack.plot",
     "reference": "warpstack.validation.reference",
     "samples": "warpstack.exploration.samples",
     "timing": "warpstack.timing",
+    "triton": "warpstack.models.triton",
     "workloads": "warpstack.workloads",
 }
 _NAMES = {
@@ -175,6 +177,7 @@ __all__ = [
     "measures",
     "models",
     "mwp_cwp",
+    "numba",
     "occupancy",
     "one_at_a_time",
     "patterns",
@@ -197,6 +200,7 @@ __all__ = [
     "sweep",
     "swings",
     "timing",
+    "triton",
     "validate",
     "validation_errors",
     "what_if",
