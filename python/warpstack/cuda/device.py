@@ -122,6 +122,18 @@ def default_device() -> Device:
     return Device()
 
 
+def device_of(arguments: Sequence[Any]) -> Device:
+    """Return the device of the first array among arguments and in their tuples, or the default."""
+    arrays: list[Any] = list(arguments)
+    while arrays:
+        value = arrays.pop(0)
+        if isinstance(value, DeviceArray):
+            return value.device
+        if isinstance(value, (tuple, list)):
+            arrays[:0] = value
+    return default_device()
+
+
 class DeviceArray(Handle):
     """An array in the memory of a simulated device.
 
@@ -194,6 +206,11 @@ class DeviceArray(Handle):
         if self.nbytes:
             self.device._core.write(self.address, _as_bytes(host))
         return self
+
+    def restore(self, kept: DeviceArray) -> None:
+        """Give the array the bytes of a copy of it; what nobody had written is unwritten again."""
+        if self.nbytes:
+            self.device._core.copy(self.address, kept.address, self.nbytes)
 
     def to_host(self) -> npt.NDArray[Any]:
         """Return a copy of the elements."""

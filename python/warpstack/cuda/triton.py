@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warpstack._util.checked import strictly_checked
-from warpstack.cuda.device import Device, DeviceArray, Handle, default_device
+from warpstack.cuda.device import Device, DeviceArray, Handle, device_of
 from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
 from warpstack.cuda.triton_front_end import Compiled, compile_function
 from warpstack.errors import InputError, shown
@@ -171,15 +171,6 @@ def _as_parameter(name: str, kind: str, value: Any) -> Any:
         raise InputError(f"kernel {name}: {shown(value)} is not of type {kind}: {error}") from None
 
 
-def _device_of(arguments: Sequence[Any]) -> Device:
-    for value in arguments:
-        if isinstance(value, DeviceArray):
-            return value.device
-        if isinstance(value, (tuple, list)) and any(isinstance(v, DeviceArray) for v in value):
-            return _device_of(value)
-    return default_device()
-
-
 @strictly_checked
 def compile(
     kernel: Any,
@@ -220,7 +211,7 @@ def compile(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.compile", kernel, args, options, target)
-    return TritonKernel(compiled, _device_of([*args, *constexprs.values()]))
+    return TritonKernel(compiled, device_of([*args, *constexprs.values()]))
 
 
 @strictly_checked
@@ -261,5 +252,5 @@ def launch(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.launch", kernel, args, options, target)
-    made = TritonKernel(compiled, _device_of([*args, *constexprs.values()]))
+    made = TritonKernel(compiled, device_of([*args, *constexprs.values()]))
     return made.launch(grid, trace=trace)

@@ -7,10 +7,11 @@ element). Its own binder decides that here, too; only the driver, which wants a 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
-import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +23,13 @@ import numpy as np
 from warpstack.cuda.cubin import Cubin
 from warpstack.cuda.device import DeviceArray
 from warpstack.cuda.extras import load_extra
-from warpstack.errors import InputError, not_a, shown
+from warpstack.cuda.toolchain import target_number
+from warpstack.errors import InputError, not_a
 
 #: The environment variable of Triton that says where it keeps what it compiled.
 CACHE_VARIABLE = "TRITON_CACHE_DIR"
+#: The oldest architecture that Triton compiles for.
+FIRST_TARGET = 75
 #: Triton's settings are those of the process.
 _compiling = threading.Lock()
 
@@ -83,14 +87,6 @@ class _Pointer:
         return self.array.address
 
 
-def target_number(what: str, target: str) -> int:
-    """Return 80 for sm_80."""
-    match = re.fullmatch(r"sm_(\d{2,3})a?", target)
-    if match is None or int(match[1]) < 75:
-        raise InputError(f"{what}: target = {shown(target)} is not like sm_80 (sm_75 or later)")
-    return int(match[1])
-
-
 def jit_function(what: str, kernel: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """Return the function inside of the decorators, and add to `named` what heuristics choose."""
     triton = load_extra(what, "triton", "triton")
@@ -133,7 +129,9 @@ def compile_function(
     InputError
         If Triton is missing, the arguments do not fit, or it does not compile.
     """
-    number = target_number(what, target)
+    number = target_number(f"{what}: target", target)
+    if number < FIRST_TARGET:
+        raise InputError(f"{what}: Triton does not compile for {target}; choose sm_{FIRST_TARGET} or later")
     named = dict(named)
     function = jit_function(what, kernel, arguments, named)
     backends = load_extra(what, "triton.backends.compiler", "triton")
@@ -241,7 +239,7 @@ def _reason(error: BaseException) -> str:
     found: BaseException | None = error
     while found is not None:
         text = str(found).strip() or type(found).__name__
-        if text not in texts:
+        if not any(text in one for one in texts):
             texts.append(text)
         found = found.__cause__
     return "\n".join(texts)
@@ -256,11 +254,13 @@ def _own_cache(what: str) -> Iterator[None]:
             yield
             return
         with knobs.cache.scope():
-            knobs.cache.dir = _temporary_cache().name
+            knobs.cache.dir = _temporary_cache()
             yield
 
 
 @functools.cache
-def _temporary_cache() -> tempfile.TemporaryDirectory[str]:
+def _temporary_cache() -> str:
     """Return a folder that lasts as long as the process."""
-    return tempfile.TemporaryDirectory(prefix="warpstack-triton-")
+    folder = tempfile.mkdtemp(prefix="warpstack-triton-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -112,7 +112,7 @@ def tune(
     settings = [_settings(what, config) for config in configs]
     constants = list(dict.fromkeys(n for one in settings for n in one if n not in _OPTIONS))
     target = target or _target_of(what, described)
-    arrays = [value for value in _flat([*args, *constexprs.values()])]
+    arrays = _flat([*args, *constexprs.values()])
     kept = [copy.copy(array) for array in arrays]
     rows = []
     with progress_bar(progress, len(settings), "tuning", "configuration") as bar:
@@ -124,7 +124,7 @@ def tune(
                 found = _times(made, grid, described, model, simulator, profiler)
             finally:
                 for array, values in zip(arrays, kept, strict=True):
-                    array.copy_from(values.to_host())
+                    array.restore(values)
             rows.append({**columns, **found, "config": _text(setting)})
             bar.update(1)
     order = "simulated_time_us" if simulator else "time_us"
