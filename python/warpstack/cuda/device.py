@@ -207,11 +207,6 @@ class DeviceArray(Handle):
             self.device._core.write(self.address, _as_bytes(host))
         return self
 
-    def restore(self, kept: DeviceArray) -> None:
-        """Give the array the bytes of a copy of it; what nobody had written is unwritten again."""
-        if self.nbytes:
-            self.device._core.copy(self.address, kept.address, self.nbytes)
-
     def to_host(self) -> npt.NDArray[Any]:
         """Return a copy of the elements."""
         host = np.empty(self.shape, self.dtype)
@@ -238,6 +233,12 @@ class DeviceArray(Handle):
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"
+
+
+def restore(array: DeviceArray, kept: DeviceArray) -> None:
+    """Give an array the bytes of a copy of it; what nobody had written is unwritten again."""
+    if array.nbytes:
+        array.device._core.copy(array.address, kept.address, array.nbytes)
 
 
 def _as_bytes(host: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -28,7 +28,7 @@ from typing import Any
 from warpstack._util.checked import strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
-from warpstack.cuda.device import DeviceArray
+from warpstack.cuda.device import DeviceArray, restore
 from warpstack.cuda.extras import load_extra
 from warpstack.cuda.triton import Grid, TritonKernel, compile, launch
 from warpstack.errors import InputError, not_a, shown
@@ -124,7 +124,7 @@ def tune(
                 found = _times(made, grid, described, model, simulator, profiler)
             finally:
                 for array, values in zip(arrays, kept, strict=True):
-                    array.restore(values)
+                    restore(array, values)
             rows.append({**columns, **found, "config": _text(setting)})
             bar.update(1)
     order = "simulated_time_us" if simulator else "time_us"

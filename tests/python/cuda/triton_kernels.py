@@ -274,3 +274,35 @@ def attention(
         top = higher
     out = (result / total[:, None]).to(tl.float16)
     tl.store(out_ptr + head + rows[:, None] * DIM + across[None, :], out)
+
+
+@triton.heuristics({"BLOCK": lambda given: triton.next_power_of_2(given["n"])})
+@triton.jit
+def double(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(x_ptr + at, 2 * x, mask=at < n)
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 64}, num_warps=1), triton.Config({"BLOCK": 256}, num_warps=2)],
+    key=["n"],
+)
+@triton.jit
+def add_tuned(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.load(x_ptr + at, mask=at < n) + tl.load(y_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, total, mask=at < n)
+
+
+@triton.jit
+def numbers(out_ptr, whole, long, real: tl.float64, half: tl.float16, flag, pair, nothing):
+    """Store each argument as f64: what it was specialised to does not change its value."""
+    tl.store(out_ptr, whole.to(tl.float64))
+    tl.store(out_ptr + 1, long.to(tl.float64))
+    tl.store(out_ptr + 2, real)
+    tl.store(out_ptr + 3, half.to(tl.float64))
+    tl.store(out_ptr + 4, flag.to(tl.float64))
+    tl.store(out_ptr + 5, tl.load(pair[0]).to(tl.float64) + pair[1])
+    if nothing is None:
+        tl.store(out_ptr + 6, 1.0)
