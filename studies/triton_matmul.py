@@ -1,4 +1,4 @@
-"""Does the model rank the tile sizes of a Triton kernel as the simulator does?
+"""Rank the tile sizes of a Triton kernel with the model, and with the simulator.
 
 A product of two 1024 x 1024 matrices in half precision, in twelve configurations on an A100: times
 of the model and the simulator, their ranks, the fraction of the tensor cores' peak, bytes from
@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pages
 import pandas as pd
 
-import pages
 import warpstack as ws
 
 PAGE = pages.DOCS / "how-to" / "triton.md"

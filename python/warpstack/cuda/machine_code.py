@@ -121,7 +121,9 @@ def load_cubin(
 
 def _cubin_in(data: bytes, file: str, machine_code: str | None) -> bytes:
     """Return the only cubin with kernels for an architecture of a file, which may be one itself."""
-    target = None if machine_code is None else target_number("load_cubin: machine_code", machine_code)
+    target = (
+        None if machine_code is None else target_number("load_cubin: machine_code", machine_code)
+    )
     if is_cubin(data):
         version = Cubin(data, file).version
         if target not in (None, version):

@@ -131,14 +131,18 @@ def compile_function(
     """
     number = target_number(f"{what}: target", target)
     if number < FIRST_TARGET:
-        raise InputError(f"{what}: Triton does not compile for {target}; choose sm_{FIRST_TARGET} or later")
+        raise InputError(
+            f"{what}: Triton does not compile for {target}; choose sm_{FIRST_TARGET} or later"
+        )
     named = dict(named)
     function = jit_function(what, kernel, arguments, named)
     backends = load_extra(what, "triton.backends.compiler", "triton")
     compiler = load_extra(what, "triton.compiler", "triton")
     place = backends.GPUTarget("cuda", number, 32)
     backend = compiler.make_backend(place)
-    named.setdefault("enable_fp_fusion", True)  # the default of Triton up to 3.9, which 3.10 changes
+    named.setdefault(
+        "enable_fp_fusion", True
+    )  # the default of Triton up to 3.9, which 3.10 changes
     bound, specialization = _bind(what, function, backend, arguments, named)
     try:
         options, signature, constants, attributes = function._pack_args(

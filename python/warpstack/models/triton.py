@@ -176,7 +176,9 @@ def _settings(what: str, config: Any) -> dict[str, Any]:
     if not hasattr(config, "all_kwargs"):
         raise not_a(f"{what}: a configuration", "a triton.Config or a dictionary", config)
     if config.pre_hook is not None:
-        raise InputError(f"{what}: the configuration {shown(str(config))} has a pre_hook, which needs a GPU")
+        raise InputError(
+            f"{what}: the configuration {shown(str(config))} has a pre_hook, which needs a GPU"
+        )
     return {name: value for name, value in config.all_kwargs().items() if value is not None}
 
 

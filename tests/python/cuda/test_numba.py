@@ -8,12 +8,11 @@ import warpstack as ws
 pytest.importorskip("numba", reason="Numba is not here (warpstack[numba] brings it)")
 pytest.importorskip("numba_cuda", reason="numba-cuda is not here (warpstack[numba] brings it)")
 
-from numba.cuda.random import (  # noqa: E402
+import numba_kernels as kernels
+from numba.cuda.random import (
     init_xoroshiro128p_states_cpu,
     xoroshiro128p_dtype,
 )
-
-import numba_kernels as kernels  # noqa: E402
 
 
 def predicted(trace):
@@ -49,9 +48,7 @@ def test_histogram():
 def test_matmul_in_shared_memory():
     a, b = singles(3, 40, 50), singles(4, 50, 30)
     c = ws.cuda.zeros((40, 30))
-    trace = ws.numba.launch(
-        kernels.matmul, (2, 3), (16, 16), ws.cuda.array(a), ws.cuda.array(b), c
-    )
+    trace = ws.numba.launch(kernels.matmul, (2, 3), (16, 16), ws.cuda.array(a), ws.cuda.array(b), c)
     np.testing.assert_allclose(np.asarray(c), a @ b, rtol=1e-5)
     predicted(trace)
 
@@ -59,9 +56,7 @@ def test_matmul_in_shared_memory():
 def test_n_body_with_a_function_of_the_device():
     bodies = singles(5, 50, 4)
     forces = ws.cuda.zeros((50, 3))
-    trace = ws.numba.launch(
-        kernels.n_body, 2, 32, ws.cuda.array(bodies), forces, np.float32(0.01)
-    )
+    trace = ws.numba.launch(kernels.n_body, 2, 32, ws.cuda.array(bodies), forces, np.float32(0.01))
     off = bodies[None, :, :3].astype(np.float64) - bodies[:, None, :3]
     square = (off**2).sum(axis=2) + 0.01
     exact = (off * (bodies[None, :, 3] / square**1.5)[..., None]).sum(axis=1)
@@ -152,9 +147,7 @@ def test_stencil_with_tuples_and_local_memory():
     x = singles(9, 8, 10, 12)
     out = ws.cuda.zeros((8, 10, 12))
     weights = (np.float32(0.4), np.float32(0.1))
-    trace = ws.numba.launch(
-        kernels.stencil, (2, 3, 3), (4, 4, 4), ws.cuda.array(x), out, weights
-    )
+    trace = ws.numba.launch(kernels.stencil, (2, 3, 3), (4, 4, 4), ws.cuda.array(x), out, weights)
     exact = np.zeros_like(x)
     middle = (slice(1, -1),) * 3
     exact[middle] = 0.4 * x[middle] + 0.1 * sum(
@@ -176,7 +169,9 @@ def test_halves_are_linked_from_source():
     out = ws.cuda.empty(40, np.float16)
     ws.numba.launch(kernels.square_halves, 1, 64, ws.cuda.array(x), out)
     assert np.array_equal(np.asarray(out), x * x + x)
-    with pytest.raises(ws.InputError, match=r"argument 1: got a NumPy array; copy it to the device"):
+    with pytest.raises(
+        ws.InputError, match=r"argument 1: got a NumPy array; copy it to the device"
+    ):
         ws.numba.launch(kernels.square_halves, 1, 64, x, out)
 
 

@@ -294,7 +294,13 @@ def test_tune_sorts_the_configurations():
 
     best = eval(table.attrs["best_config"], {"triton": triton})
     trace = ws.triton.launch(
-        kernels.add_tuned.fn, triton.cdiv(2000, best.kwargs["BLOCK"]), x, x, out, 2000, **best.all_kwargs()
+        kernels.add_tuned.fn,
+        triton.cdiv(2000, best.kwargs["BLOCK"]),
+        x,
+        x,
+        out,
+        2000,
+        **best.all_kwargs(),
     )
     row = ws.predict(trace, "a100", models=["closed_network"]).iloc[0]
     assert row.time_us == table["time_us"][0]
@@ -329,7 +335,10 @@ def test_a_configuration_that_does_not_fit_comes_last():
     ("call", "message"),
     [
         (lambda x: ws.triton.launch(3, 1), "expected a function decorated with @triton.jit, got 3"),
-        (lambda x: ws.triton.launch(kernels.add_tuned, 1), "the kernel is autotuned; ws.triton.tune"),
+        (
+            lambda x: ws.triton.launch(kernels.add_tuned, 1),
+            "the kernel is autotuned; ws.triton.tune",
+        ),
         (lambda x: ws.triton.launch(kernels.add, 1, x), "kernel add missing 4 required positional"),
         (
             lambda x: ws.triton.launch(kernels.add, 1, np.ones(3), x, x, 3, BLOCK=64),
