@@ -39,7 +39,11 @@ class TritonKernel(Handle):
         self._compiled = compiled
         self.device = device
         self._kernel: Kernel = Module(compiled.ptx, compiled.name, device).kernel(compiled.name)
-        self._values = tuple(_as_parameter(compiled.name, *one) for one in compiled.arguments)
+        values = [_as_parameter(compiled.name, *one) for one in compiled.arguments]
+        for number, parameter in enumerate(self._kernel._parameters[: len(values)]):
+            if parameter["is_array"]:  # a half is a structure of two bytes
+                values[number] = values[number].tobytes()
+        self._values = values
 
     @property
     def name(self) -> str:

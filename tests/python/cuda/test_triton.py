@@ -308,7 +308,7 @@ def test_tune_sorts_the_configurations():
 
 
 def test_a_configuration_that_does_not_fit_comes_last():
-    small = ws.gpu("a100").replace(shared_memory_kib_per_sm=16, l1_size_kib=16)
+    small = ws.gpu("a100").replace(shared_memory_kib_per_sm=16)
     a = ws.cuda.array(halves(1, 64, 64))
     c = ws.cuda.empty((64, 64), np.float16)
     configs = [
@@ -383,7 +383,7 @@ def test_times_are_not_below_the_tensor_cores_peak():
         trace = ws.triton.launch(
             kernels.matmul, blocks, a, b, c, 128, 128, 256, BM=tile, BN=tile, BK=32, GROUP=4
         )
-        least = 2048 / blocks * gpu.tensor_interval / gpu.schedulers_per_sm
+        least = 2048 / blocks * gpu.tensor_interval / gpu.num_schedulers
         assert ws.predict(trace, gpu, models=["closed_network"])["cycles"][0] >= least
         assert ws.simulate(trace, gpu).cycles >= least
         # Both matrices come from DRAM once.
