@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,15 @@ myst_enable_extensions = ["colon_fence"]
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebook-cache")
+#: Notebooks that show nothing where a package is missing.
+nb_execution_excludepatterns = [
+    f"notebooks/{name}*"
+    for name, package in {
+        "choose-a-tile-size-without-a-gpu": "triton",
+        "from-numba-to-a-roofline": "numba_cuda",
+    }.items()
+    if find_spec(package) is None
+]
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True

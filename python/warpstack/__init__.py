@@ -19,7 +19,7 @@ from warpstack._core import __version__
 if TYPE_CHECKING:
     from warpstack import cuda, models, plot, timing, workloads
     from warpstack.calibration import Calibration, calibrate
-    from warpstack.cuda import host
+    from warpstack.cuda import host, numba
     from warpstack.errors import (
         DamageWarning,
         InputError,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         reuse_profile,
         stack_distances,
     )
-    from warpstack.models import mwp_cwp
+    from warpstack.models import mwp_cwp, triton
     from warpstack.models.dvfs import CrispCounters, dvfs
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
@@ -75,11 +75,13 @@ _MODULES = {
     "measures": "warpstack.validation.measures",
     "models": "warpstack.models",
     "mwp_cwp": "warpstack.models.mwp_cwp",
+    "numba": "warpstack.cuda.numba",
     "patterns": "warpstack.traces.patterns",
     "plot": "warpstack.plot",
     "reference": "warpstack.validation.reference",
     "samples": "warpstack.exploration.samples",
     "timing": "warpstack.timing",
+    "triton": "warpstack.models.triton",
     "workloads": "warpstack.workloads",
 }
 _NAMES = {
@@ -178,6 +180,7 @@ __all__ = [
     "measures",
     "models",
     "mwp_cwp",
+    "numba",
     "occupancy",
     "one_at_a_time",
     "open_store",
@@ -202,6 +205,7 @@ __all__ = [
     "sweep_to_store",
     "swings",
     "timing",
+    "triton",
     "validate",
     "validation_errors",
     "what_if",

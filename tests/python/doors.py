@@ -17,11 +17,14 @@ import pandas as pd
 import warpstack as ws
 from card_output import output
 from ptx_forms import HEADER
+from warpstack.cuda.triton_front_end import Compiled
 
 PTX = HEADER + (
     ".visible .entry k(.param .u64 p)\n{\n  .reg .u64 %rd<2>;\n  .reg .u32 %r<2>;\n"
     "  ld.param.u64 %rd1, [p];\n  mov.u32 %r1, 1;\n  st.global.u32 [%rd1], %r1;\n  ret;\n}\n"
 )
+#: A kernel without parameters.
+BARE_PTX = HEADER + ".visible .entry k()\n{\n  ret;\n}\n"
 
 
 @dataclass
@@ -285,6 +288,28 @@ def calls(given: Given) -> dict[str, Call]:
         layered=False,
         cube=False,
     )
+    made = Compiled("k", BARE_PTX, b"", "sm_80", 1, 1, 0, 0, 8, False, (), {})
+    add(ws.triton.TritonKernel, compiled=made, device=g.device)
+    add(
+        ws.triton.TritonKernel.launch,
+        self=ws.triton.TritonKernel(made, g.device),
+        grid=1,
+        step_limit=1000,
+    )
+    add(ws.triton.compile, kernel=None, target="sm_80", num_warps=4, num_stages=3)
+    add(ws.triton.launch, kernel=None, grid=1, target="sm_80", num_warps=4, num_stages=3)
+    add(ws.triton.tune, kernel=None, grid=1, args=(), configs=[{}], gpu=g.gpu, target="sm_80")
+    add(ws.numba.NumbaKernel, name="k", ptx=BARE_PTX, types=(), device=g.device)
+    add(
+        ws.numba.NumbaKernel.launch,
+        self=ws.numba.NumbaKernel("k", BARE_PTX, (), g.device),
+        grid=1,
+        block=32,
+        step_limit=1000,
+        registers_per_thread=8,
+    )
+    add(ws.numba.compile, kernel=None, signature=None, target="sm_80", device=g.device)
+    add(ws.numba.launch, kernel=None, grid=1, block=32, target="sm_80", shared_memory_bytes=0)
     add(ws.calibrate, path=g.measured, base="rtx3080", name="mine")
     add(ws.Calibration, **vars(g.calibration))
     add(ws.Calibration.to_frame, self=g.calibration)

@@ -122,6 +122,18 @@ def default_device() -> Device:
     return Device()
 
 
+def device_of(arguments: Sequence[Any]) -> Device:
+    """Return the device of the first array among arguments and in their tuples, or the default."""
+    arrays: list[Any] = list(arguments)
+    while arrays:
+        value = arrays.pop(0)
+        if isinstance(value, DeviceArray):
+            return value.device
+        if isinstance(value, (tuple, list)):
+            arrays[:0] = value
+    return default_device()
+
+
 class DeviceArray(Handle):
     """An array in the memory of a simulated device.
 
@@ -221,6 +233,12 @@ class DeviceArray(Handle):
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"
+
+
+def restore(array: DeviceArray, kept: DeviceArray) -> None:
+    """Give an array the bytes of a copy of it; what nobody had written is unwritten again."""
+    if array.nbytes:
+        array.device._core.copy(array.address, kept.address, array.nbytes)
 
 
 def _as_bytes(host: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

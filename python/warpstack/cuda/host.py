@@ -30,8 +30,7 @@ from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
 from warpstack.cuda.libraries import check_libraries
-from warpstack.cuda.machine_code import target_number
-from warpstack.cuda.toolchain import assemble
+from warpstack.cuda.toolchain import assemble, target_number
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
@@ -342,7 +341,7 @@ def _stop_signals() -> Iterator[_Stop]:
 
 def _runnable_target(machine_code: str) -> int:
     """Return the number of an architecture whose code runs here, or say what is missing."""
-    target = target_number("trace", machine_code)
+    target = target_number("trace: machine_code", machine_code)
     if not FIRST_ARCH <= target < 100:
         raise InputError(
             f"trace: machine code for {machine_code} is not executed; choose one of sm_75 to sm_90"

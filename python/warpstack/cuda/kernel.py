@@ -39,7 +39,7 @@ class KernelWarning(UserWarning):
 
 def _plain(name: str) -> str:
     """Return a name for messages as it is, or shortened where it is not like one."""
-    return name if re.fullmatch(r"[\w$%.]{1,200}", name) else shown(name)
+    return name if re.fullmatch(r"[\w$%.]{1,4096}", name) else shown(name)
 
 
 class Module(Handle):

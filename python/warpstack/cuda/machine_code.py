@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 import pandas as pd
 
@@ -15,8 +14,8 @@ from warpstack.cuda.cubin import Cubin, is_cubin
 from warpstack.cuda.device import Device, default_device
 from warpstack.cuda.disassembly import FIRST_ARCH, Types, listing_of
 from warpstack.cuda.kernel import Module
-from warpstack.cuda.toolchain import compile_both
-from warpstack.errors import InputError, shown
+from warpstack.cuda.toolchain import compile_both, target_number
+from warpstack.errors import InputError
 
 
 class MachineModule(Module):
@@ -122,7 +121,9 @@ def load_cubin(
 
 def _cubin_in(data: bytes, file: str, machine_code: str | None) -> bytes:
     """Return the only cubin with kernels for an architecture of a file, which may be one itself."""
-    target = None if machine_code is None else target_number("load_cubin", machine_code)
+    target = (
+        None if machine_code is None else target_number("load_cubin: machine_code", machine_code)
+    )
     if is_cubin(data):
         version = Cubin(data, file).version
         if target not in (None, version):
@@ -159,14 +160,6 @@ def _cubin_in(data: bytes, file: str, machine_code: str | None) -> bytes:
     return modules[0]
 
 
-def target_number(what: str, machine_code: str) -> int:
-    """Return 80 for sm_80."""
-    match = re.fullmatch(r"sm_(\d{1,3})[a-z]?", machine_code)
-    if match is None:
-        raise InputError(f"{what}: machine_code = {shown(machine_code)} is not like sm_80")
-    return int(match[1])
-
-
 def compile_machine_code(
     text: str,
     file: str,
@@ -183,7 +176,7 @@ def compile_machine_code(
         if arch not in (None, module.target):
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")
         return module
-    if target_number("compile", str(arch)) < FIRST_ARCH:
+    if target_number("compile: machine_code", str(arch)) < FIRST_ARCH:
         raise InputError(f"compile: machine code for {arch} is not read; choose sm_75 to sm_120")
     ptx, cubin = compile_both(text, file, str(arch), options, compiler)
     listing = listing_of(cubin, file, parameter_types(ptx, file))

@@ -24,6 +24,14 @@ def is_ptx(text: str) -> bool:
     return bare.startswith(".version")
 
 
+def target_number(what: str, target: str) -> int:
+    """Return 80 for sm_80; `what` names the argument in messages."""
+    match = re.fullmatch(r"sm_(\d{1,3})[a-z]?", target)
+    if match is None:
+        raise InputError(f"{what} = {shown(target)} is not like sm_80")
+    return int(match[1])
+
+
 #: Options that choose what `compile` chooses by its arguments, and those that make no PTX.
 _ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture", "-gencode", "--generate-code")
 _LINK_TIME_OPTIONS = ("-dlto", "--dlink-time-opt", "-lto", "--lto")

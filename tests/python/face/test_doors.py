@@ -112,6 +112,11 @@ REFUSED = {
     "warpstack.hardware.description.Gpu.from_gpgpusim": "option",
     "warpstack.cuda.host.trace_program": "",
     "warpstack.traces.patterns.KernelBuilder.build": "no instruction",
+    "warpstack.cuda.triton.compile": "",  # without a function; without Triton, first its lack
+    "warpstack.cuda.triton.launch": "",
+    "warpstack.models.triton.tune": "",
+    "warpstack.cuda.numba.compile": "",
+    "warpstack.cuda.numba.launch": "",
     "warpstack.models.prediction.unregister": "registered",
     "warpstack.traces.io.unregister": "registered",
     "warpstack.workloads.Session.symbol": "variable",
@@ -139,7 +144,7 @@ def test_the_calls_are_valid(calls):
 #: Work that was asked for; and the messages of several lines, which say what each warp waits for and what
 #: a compiler said.
 ASKED_FOR = ("warpstack.traces.patterns.", "warpstack.exploration.samples.")
-OF_SEVERAL_LINES = ("is not done after max_cycles", "the CUDA source does not compile:")
+OF_SEVERAL_LINES = ("is not done after max_cycles", "does not compile:")
 
 
 def positions(call: doors.Call) -> Iterator[str]:

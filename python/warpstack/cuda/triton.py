@@ -1,0 +1,260 @@
+"""Kernels written in Triton, compiled and run without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from warpstack._util.checked import strictly_checked
+from warpstack.cuda.device import Device, DeviceArray, Handle, device_of
+from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
+from warpstack.cuda.triton_front_end import Compiled, compile_function
+from warpstack.errors import InputError, shown
+from warpstack.traces.trace import KernelTrace
+
+#: Blocks of the grid: as in Triton, also as a function of the arguments by name.
+Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
+
+#: Types of numbers as Triton writes them, and those of NumPy in which they reach the kernel.
+_NUMBERS = {
+    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)},
+    "i1": np.dtype("u1"),
+    "u1": np.dtype("u1"),
+    "fp16": np.dtype("f2"),
+    "fp32": np.dtype("f4"),
+    "fp64": np.dtype("f8"),
+}
+
+
+class TritonKernel(Handle):
+    """A Triton kernel compiled for the arguments of a call. Made by `compile`."""
+
+    _remedy = "compile the function again"
+
+    @strictly_checked
+    def __init__(self, compiled: Compiled, device: Device) -> None:
+        self._compiled = compiled
+        self.device = device
+        self._kernel: Kernel = Module(compiled.ptx, compiled.name, device).kernel(compiled.name)
+        values = [_as_parameter(compiled.name, *one) for one in compiled.arguments]
+        for number, parameter in enumerate(self._kernel._parameters[: len(values)]):
+            if parameter["is_array"]:  # a half is a structure of two bytes
+                values[number] = values[number].tobytes()
+        self._values = values
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel in the PTX."""
+        return self._compiled.name
+
+    @property
+    def target(self) -> str:
+        """What it was compiled for, for example ``sm_80``."""
+        return self._compiled.target
+
+    @property
+    def ptx(self) -> str:
+        """The PTX, which is what runs."""
+        return self._compiled.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code that ptxas made of the PTX; see `warpstack.cuda.load_cubin`."""
+        return self._compiled.cubin
+
+    @property
+    def num_warps(self) -> int:
+        """Warps of a block."""
+        return self._compiled.num_warps
+
+    @property
+    def num_stages(self) -> int:
+        """Stages of the software pipeline of loops."""
+        return self._compiled.num_stages
+
+    @property
+    def registers_per_thread(self) -> int:
+        """Registers of a thread in the machine code."""
+        return self._compiled.registers_per_thread
+
+    @property
+    def shared_memory_bytes(self) -> int:
+        """Shared memory of a block, in bytes."""
+        return self._compiled.shared_memory_bytes + self._kernel.shared_memory_bytes
+
+    @strictly_checked
+    def launch(
+        self,
+        grid: Grid,
+        *,
+        trace: bool = True,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+        check_uninitialized: bool = True,
+        on_fault: str = "stop",
+        check_races: bool = False,
+        progress: bool = False,
+    ) -> KernelTrace | None:
+        """Run the kernel on its arguments and return its trace.
+
+        Parameters
+        ----------
+        grid
+            Thread blocks: a number, up to three, or a function of the arguments by name, as in
+            ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``.
+        trace, step_limit, check_uninitialized, on_fault, check_races, progress
+            As for `warpstack.cuda.Kernel.launch`.
+
+        Raises
+        ------
+        InputError
+            If the launch is impossible, or the kernel fails.
+        """
+        made = self._compiled
+        blocks = grid(dict(made.meta)) if callable(grid) else grid
+        sizes = _grid_sizes(blocks)
+        return self._kernel.launch(
+            sizes,
+            32 * made.num_warps,
+            *self._values,
+            *self._scratch(sizes),
+            shared_memory_bytes=made.shared_memory_bytes,
+            trace=trace,
+            step_limit=step_limit,
+            check_uninitialized=check_uninitialized,
+            on_fault=on_fault,
+            check_races=check_races,
+            cooperative=made.cooperative,
+            registers_per_thread=made.registers_per_thread,
+            progress=progress,
+        )
+
+    def _scratch(self, sizes: Sequence[int]) -> list[DeviceArray | None]:
+        """Return what Triton adds to the parameters: scratch of all blocks, and a profiler's."""
+        extra: list[DeviceArray | None]
+        extra = [None] * (len(self._kernel._parameters) - len(self._values))
+        if self._compiled.scratch_bytes and extra:
+            blocks = int(np.prod(sizes, dtype=object))
+            extra[0] = self.device.empty(blocks * self._compiled.scratch_bytes, np.uint8)
+        return extra
+
+    def __repr__(self) -> str:
+        return (
+            f"TritonKernel({self.name!r}, target={self.target!r}, num_warps={self.num_warps}, "
+            f"num_stages={self.num_stages})"
+        )
+
+
+def _grid_sizes(grid: Any) -> tuple[int, ...]:
+    if isinstance(grid, (int, np.integer)):
+        return (int(grid),)
+    if not isinstance(grid, (tuple, list)):
+        raise InputError(f"grid = {shown(grid)}: expected one to three numbers")
+    return tuple(grid)
+
+
+def _as_parameter(name: str, kind: str, value: Any) -> Any:
+    """Return an argument as the kernel of the PTX takes it."""
+    if kind.startswith("*"):
+        if not isinstance(value, DeviceArray):
+            raise InputError(
+                f"kernel {name}: a parameter is a pointer, got {shown(value)}; copy an array to the "
+                "device: warpstack.cuda.array(x)"
+            )
+        return value
+    if kind == "bf16":  # the upper half of an f32, rounded to even
+        bits = int(np.float32(value).view(np.uint32))
+        return np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    if kind not in _NUMBERS:
+        raise InputError(f"kernel {name}: parameters of type {kind} do not run")
+    try:
+        return _NUMBERS[kind].type(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"kernel {name}: {shown(value)} is not of type {kind}: {error}") from None
+
+
+@strictly_checked
+def compile(
+    kernel: Any,
+    *args: Any,
+    target: str = "sm_80",
+    num_warps: int = 4,
+    num_stages: int = 3,
+    **constexprs: Any,
+) -> TritonKernel:
+    """Compile a Triton kernel for the arguments of a call, as Triton does at a launch.
+
+    Parameters
+    ----------
+    kernel
+        A function decorated with ``triton.jit``, perhaps with ``triton.heuristics``.
+    *args
+        Its arguments, in order: `DeviceArray` for pointers, numbers of Python or NumPy, ``None``,
+        tuples of these. As in Triton, integers equal to 1 become constants, and the code knows which
+        integers and addresses are divisible by 16.
+    target
+        The GPU's architecture, ``sm_75`` or later.
+    num_warps, num_stages
+        Warps of a block, and stages of the software pipeline.
+    **constexprs
+        Arguments by name, above all ``tl.constexpr`` ones, and other options of Triton, such as
+        ``maxnreg``.
+
+    Raises
+    ------
+    InputError
+        If Triton is not installed, an argument does not fit, the kernel does not compile, or its PTX
+        has an instruction that is not executed, which the message names.
+
+    Notes
+    -----
+    Triton keeps what it compiled in the folder that its environment variable ``TRITON_CACHE_DIR``
+    names; without one, in a temporary folder until the process ends.
+    """
+    options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
+    compiled = compile_function("ws.triton.compile", kernel, args, options, target)
+    return TritonKernel(compiled, device_of([*args, *constexprs.values()]))
+
+
+@strictly_checked
+def launch(
+    kernel: Any,
+    grid: Grid,
+    *args: Any,
+    target: str = "sm_80",
+    num_warps: int = 4,
+    num_stages: int = 3,
+    trace: bool = True,
+    **constexprs: Any,
+) -> KernelTrace | None:
+    """Compile a Triton kernel, run it without a GPU, and return its trace.
+
+    What ``kernel[grid](*args, ...)`` does on a GPU; read results back with ``np.asarray``.
+
+    Parameters
+    ----------
+    kernel, args, target, num_warps, num_stages, constexprs
+        As for `compile`.
+    grid
+        Thread blocks: a number, up to three, or a function of the arguments by name, as in
+        ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``.
+    trace
+        Whether to trace; without a trace the kernel runs faster and None is returned.
+
+    Returns
+    -------
+    KernelTrace
+        Of the PTX, with the registers of the machine code that ptxas makes of it. Compile with
+        `compile` for more options of the launch.
+
+    Raises
+    ------
+    InputError
+        As for `compile`; or if the launch is impossible, or the kernel fails.
+    """
+    options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
+    compiled = compile_function("ws.triton.launch", kernel, args, options, target)
+    made = TritonKernel(compiled, device_of([*args, *constexprs.values()]))
+    return made.launch(grid, trace=trace)

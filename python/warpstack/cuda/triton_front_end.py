@@ -1,0 +1,270 @@
+"""Triton's compiler without a GPU: what its runtime does between a call and the PTX.
+
+Triton compiles a kernel for the arguments of a call: integers that are 1 become constants, integers
+and addresses that are divisible by 16 are known to be so (without this, loads are as narrow as an
+element). Its own binder decides that here, too; only the driver, which wants a GPU, is left out.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpstack.cuda.cubin import Cubin
+from warpstack.cuda.device import DeviceArray
+from warpstack.cuda.extras import load_extra
+from warpstack.cuda.toolchain import target_number
+from warpstack.errors import InputError, not_a
+
+#: The environment variable of Triton that says where it keeps what it compiled.
+CACHE_VARIABLE = "TRITON_CACHE_DIR"
+#: The oldest architecture that Triton compiles for.
+FIRST_TARGET = 75
+#: Triton's settings are those of the process.
+_compiling = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What Triton makes of a kernel.
+
+    Attributes
+    ----------
+    name
+        Of the kernel in the PTX.
+    ptx, cubin
+        Its code.
+    target
+        What it was compiled for, for example ``sm_80``.
+    num_warps, num_stages
+        Warps of a block, and stages of the software pipeline.
+    shared_memory_bytes, scratch_bytes
+        Dynamic shared memory of a block, and its scratch in global memory.
+    registers_per_thread
+        Of the machine code that ptxas made of the PTX for `target`.
+    cooperative
+        Whether its blocks must be resident at once.
+    arguments
+        Those that are parameters of the PTX: types as Triton writes them (``*fp16``, ``i32``), and
+        values.
+    meta
+        All arguments by name, for a grid that is a function of them.
+    """
+
+    name: str
+    ptx: str
+    cubin: bytes
+    target: str
+    num_warps: int
+    num_stages: int
+    shared_memory_bytes: int
+    scratch_bytes: int
+    registers_per_thread: int
+    cooperative: bool
+    arguments: tuple[tuple[str, Any], ...]
+    meta: Mapping[str, Any]
+
+
+class _Pointer:
+    """An array of the device as Triton's binder asks one: for the type and the address."""
+
+    def __init__(self, array: DeviceArray) -> None:
+        self.array = array
+        self.dtype = array.dtype.name  # those of ml_dtypes have Triton's names: bfloat16, ...
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self.array.address
+
+
+def jit_function(what: str, kernel: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Return the function inside of the decorators, and add to `named` what heuristics choose."""
+    triton = load_extra(what, "triton", "triton")
+    while not isinstance(kernel, triton.JITFunction):
+        if isinstance(kernel, triton.runtime.Autotuner):
+            raise InputError(
+                f"{what}: the kernel is autotuned; ws.triton.tune finds its configuration, or give "
+                "one here and the function inside of @triton.autotune (its .fn)"
+            )
+        if not isinstance(kernel, triton.runtime.Heuristics):
+            kind = type(kernel).__name__
+            remedy = "unset TRITON_INTERPRET" if kind == "InterpretedFunction" else ""
+            raise not_a(f"{what}: kernel", "a function decorated with @triton.jit", kernel, remedy)
+        for name, choose in kernel.values.items():
+            given = dict(zip(kernel.arg_names, arguments, strict=False))
+            named[name] = choose({**given, **named})
+        kernel = kernel.fn
+    return kernel
+
+
+def compile_function(
+    what: str, kernel: Any, arguments: Sequence[Any], named: Mapping[str, Any], target: str
+) -> Compiled:
+    """Compile a kernel for the arguments of a call.
+
+    Parameters
+    ----------
+    what
+        The function that was called, for messages.
+    kernel
+        A function decorated with ``triton.jit``, perhaps with heuristics.
+    arguments, named
+        Those of a call: arrays of the device, numbers, constants, and Triton's options
+        (``num_warps``).
+    target
+        ``sm_80``, say.
+
+    Raises
+    ------
+    InputError
+        If Triton is missing, the arguments do not fit, or it does not compile.
+    """
+    number = target_number(f"{what}: target", target)
+    if number < FIRST_TARGET:
+        raise InputError(
+            f"{what}: Triton does not compile for {target}; choose sm_{FIRST_TARGET} or later"
+        )
+    named = dict(named)
+    function = jit_function(what, kernel, arguments, named)
+    backends = load_extra(what, "triton.backends.compiler", "triton")
+    compiler = load_extra(what, "triton.compiler", "triton")
+    place = backends.GPUTarget("cuda", number, 32)
+    backend = compiler.make_backend(place)
+    named.setdefault(
+        "enable_fp_fusion", True
+    )  # the default of Triton up to 3.9, which 3.10 changes
+    bound, specialization = _bind(what, function, backend, arguments, named)
+    try:
+        options, signature, constants, attributes = function._pack_args(
+            backend, named, bound, specialization, None
+        )
+        source = compiler.ASTSource(function, signature, constants, attributes)
+        with _own_cache(what):
+            made = compiler.compile(source, target=place, options=options.__dict__)
+    except KeyError as error:
+        raise InputError(f"{what}: {error.args[0] if error.args else error}") from None
+    except InputError:
+        raise
+    except Exception as error:  # Triton has many kinds, those of its parts among them
+        raise InputError(f"{what}: {_name(function)} does not compile: {_reason(error)}") from None
+    facts = made.metadata
+    if facts.num_ctas != 1:
+        raise InputError(f"{what}: num_ctas = {facts.num_ctas}: clusters of blocks do not run")
+    return Compiled(
+        name=facts.name,
+        ptx=made.asm["ptx"],
+        cubin=made.asm["cubin"],
+        target=f"sm_{number}",
+        num_warps=facts.num_warps,
+        num_stages=facts.num_stages,
+        shared_memory_bytes=facts.shared,
+        scratch_bytes=getattr(facts, "global_scratch_size", 0),
+        registers_per_thread=_registers(made.asm["cubin"], facts.name),
+        cooperative=facts.launch_cooperative_grid,
+        arguments=tuple(_parameters(what, signature.values(), bound.values())),
+        meta={name: _given(value) for name, value in bound.items()},
+    )
+
+
+def _bind(
+    what: str, function: Any, backend: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return the arguments by name, and what Triton will know of each while it compiles."""
+    jit = load_extra(what, "triton.runtime.jit", "triton")
+    binder = jit.create_function_from_signature(function.signature, function.params, backend)
+    positional = [_taken(what, value) for value in arguments]
+    others = {name: _taken(f"{what}: {name}", value) for name, value in named.items()}
+    try:
+        bound, specialization, _ = binder(*positional, **others)
+    except (TypeError, ValueError, OverflowError) as error:
+        text = str(error).replace("dynamic_func()", _name(function))
+        raise InputError(f"{what}: {text}") from None
+    return bound, specialization
+
+
+def _name(function: Any) -> str:
+    return f"kernel {getattr(function, '__name__', '')}"
+
+
+def _taken(what: str, value: Any) -> Any:
+    """Return an argument as Triton takes it."""
+    if isinstance(value, DeviceArray):
+        return _Pointer(value)
+    if isinstance(value, (tuple, list)):
+        return tuple(_taken(what, item) for item in value)
+    if isinstance(value, np.ndarray):
+        raise InputError(
+            f"{what}: got a NumPy array; copy it to the device first: warpstack.cuda.array(x)"
+        )
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value).__name__ == "TensorDescriptor":
+        raise InputError(
+            f"{what}: tensor descriptors made on the host are not taken; make them in the kernel: "
+            "tl.make_tensor_descriptor"
+        )
+    return value
+
+
+def _given(value: Any) -> Any:
+    """Return an argument as it was given."""
+    return value.array if isinstance(value, _Pointer) else value
+
+
+def _parameters(what: str, types: Any, values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield type and value of each parameter of the PTX: tuples one by one, no constants."""
+    for kind, value in zip(types, values, strict=True):
+        if isinstance(kind, (tuple, list)):
+            yield from _parameters(what, kind, value)
+        elif kind != "constexpr":
+            yield kind, _given(value)
+
+
+def _registers(cubin: bytes, name: str) -> int:
+    for kernel in Cubin(cubin, name).kernels:
+        if kernel.name == name:
+            return kernel.registers
+    raise AssertionError(f"the cubin lacks its kernel {name}")  # pragma: no cover
+
+
+def _reason(error: BaseException) -> str:
+    """Return what Triton says, with the causes that it wraps."""
+    texts = []
+    found: BaseException | None = error
+    while found is not None:
+        text = str(found).strip() or type(found).__name__
+        if not any(text in one for one in texts):
+            texts.append(text)
+        found = found.__cause__
+    return "\n".join(texts)
+
+
+@contextlib.contextmanager
+def _own_cache(what: str) -> Iterator[None]:
+    """Keep what Triton writes out of the user's home, unless the user says where it goes."""
+    knobs = load_extra(what, "triton.knobs", "triton")
+    with _compiling:
+        if os.environ.get(CACHE_VARIABLE):
+            yield
+            return
+        with knobs.cache.scope():
+            knobs.cache.dir = _temporary_cache()
+            yield
+
+
+@functools.cache
+def _temporary_cache() -> str:
+    """Return a folder that lasts as long as the process."""
+    folder = tempfile.mkdtemp(prefix="warpstack-triton-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

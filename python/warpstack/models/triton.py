@@ -1,0 +1,199 @@
+"""Kernels written in Triton: compiled, run, predicted and tuned without a GPU.
+
+Examples
+--------
+>>> import numpy as np
+>>> import triton, triton.language as tl  # doctest: +SKIP
+>>> import warpstack as ws
+>>> @triton.jit
+... def add(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+...     x = tl.load(x_ptr + i, mask=i < n)
+...     y = tl.load(y_ptr + i, mask=i < n)
+...     tl.store(y_ptr + i, x + y, mask=i < n)  # doctest: +SKIP
+>>> x = ws.cuda.array(np.arange(1000, dtype=np.float32))
+>>> y = ws.cuda.array(np.ones(1000, dtype=np.float32))
+>>> trace = ws.triton.launch(add, 4, x, y, 1000, BLOCK=256)  # doctest: +SKIP
+>>> np.asarray(y)[:3]  # doctest: +SKIP
+array([1., 2., 3.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from warpstack._util.checked import strictly_checked
+from warpstack._util.lazy import pandas as pd
+from warpstack._util.progress import progress_bar
+from warpstack.cuda.device import DeviceArray, restore
+from warpstack.cuda.extras import load_extra
+from warpstack.cuda.triton import Grid, TritonKernel, compile, launch
+from warpstack.errors import InputError, not_a, shown
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.memory.caches import occupancy
+from warpstack.models.prediction import predicted_rows
+from warpstack.timing.simulation import simulate
+
+__all__ = ["TritonKernel", "compile", "launch", "tune"]
+
+#: Options of the compiler that a configuration sets beside the constants of the kernel.
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+@strictly_checked
+def tune(
+    kernel: Any,
+    grid: Grid,
+    args: Sequence[Any],
+    configs: Sequence[Any] | None = None,
+    gpu: GpuLike = "a100",
+    *,
+    model: str = "closed_network",
+    simulator: bool = True,
+    target: str | None = None,
+    profiler: str = "nsys",
+    progress: bool = False,
+    **constexprs: Any,
+) -> pd.DataFrame:
+    """Predict a Triton kernel's time in every configuration, as its autotuner would measure it.
+
+    Parameters
+    ----------
+    kernel
+        A function decorated with ``triton.jit``, perhaps with ``triton.heuristics`` or
+        ``triton.autotune``.
+    grid, args
+        As for `launch`. Arrays have their values back afterwards, and at the start of each run.
+    configs
+        The configurations: ``triton.Config`` or dictionaries of constants, ``num_warps`` and
+        ``num_stages``; by default those of ``triton.autotune``, of which functions that prune them
+        are not called.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    model
+        The model that predicts.
+    simulator
+        Whether the cycle-level simulator says it, too; it takes longer than the model.
+    target
+        What to compile for; by default the architecture of the GPU.
+    profiler
+        Whose times these are, as for `warpstack.predict`.
+    progress
+        Show a progress bar on standard error.
+    **constexprs
+        Arguments that every configuration has.
+
+    Returns
+    -------
+    DataFrame
+        One row per configuration, the fastest first (by the simulator where it was asked, else by
+        the model): its constants, ``num_warps``, ``num_stages``, ``time_us`` of the model and
+        ``simulated_time_us`` (if `simulator`), ``registers_per_thread``, ``shared_memory_bytes``,
+        ``warps_per_sm`` (resident ones), and ``config``, the text of the ``triton.Config``. A
+        configuration that does not fit the GPU has an infinite time, as in Triton, and comes last.
+        ``attrs["best_config"]`` is the first row's `config`.
+
+    Raises
+    ------
+    InputError
+        If there is no configuration, none fits the GPU, one is not understood, or the kernel fails.
+    """
+    what = "ws.triton.tune"
+    described = as_gpu(gpu)
+    triton = load_extra(what, "triton", "triton")
+    if isinstance(kernel, triton.runtime.Autotuner):
+        configs = kernel.configs if configs is None else configs
+        kernel = kernel.fn
+    if not configs:
+        raise InputError(f"{what}: there is no configuration; give configs=[triton.Config(...)]")
+    settings = [_settings(what, config) for config in configs]
+    constants = list(dict.fromkeys(n for one in settings for n in one if n not in _OPTIONS))
+    target = target or _target_of(what, described)
+    arrays = _flat([*args, *constexprs.values()])
+    kept = [copy.copy(array) for array in arrays]
+    rows = []
+    with progress_bar(progress, len(settings), "tuning", "configuration") as bar:
+        for setting in settings:
+            made = compile(kernel, *args, target=target, **{**constexprs, **setting})
+            columns = {name: setting.get(name) for name in constants}
+            columns |= {"num_warps": made.num_warps, "num_stages": made.num_stages}
+            try:
+                found = _times(made, grid, described, model, simulator, profiler)
+            finally:
+                for array, values in zip(arrays, kept, strict=True):
+                    restore(array, values)
+            rows.append({**columns, **found, "config": _text(setting)})
+            bar.update(1)
+    order = "simulated_time_us" if simulator else "time_us"
+    table = pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True)
+    if math.isinf(table[order].iloc[0]):
+        raise InputError(f"{what}: none of the configurations fits {described.name}")
+    table.attrs["best_config"] = table["config"].iloc[0]
+    return table
+
+
+def _times(
+    made: TritonKernel, grid: Grid, gpu: Gpu, model: str, simulator: bool, profiler: str
+) -> dict[str, Any]:
+    """Return the columns of a row that come from a run, infinite times if it does not fit."""
+    row: dict[str, Any] = {"time_us": math.inf}
+    if simulator:
+        row["simulated_time_us"] = math.inf
+    facts = {
+        "registers_per_thread": made.registers_per_thread,
+        "shared_memory_bytes": made.shared_memory_bytes,
+    }
+    if made.shared_memory_bytes > 1024 * gpu.shared_memory_kib_per_sm:
+        return {**row, **facts, "warps_per_sm": 0}
+    trace = made.launch(grid)
+    assert trace is not None
+    try:
+        resident = occupancy(trace, gpu)["warps_per_sm"]
+    except InputError:  # not even one block fits
+        return {**row, **facts, "warps_per_sm": 0}
+    row["time_us"] = predicted_rows(trace, gpu, model, profiler=profiler)[0]["time_us"]
+    if simulator:
+        row["simulated_time_us"] = simulate(trace, gpu, profiler=profiler).time_us
+    return {**row, **facts, "warps_per_sm": resident}
+
+
+def _flat(values: Sequence[Any]) -> list[DeviceArray]:
+    """Return the arrays among arguments, each once."""
+    found: list[DeviceArray] = []
+    for value in values:
+        inner = _flat(value) if isinstance(value, (tuple, list)) else [value]
+        found += [one for one in inner if isinstance(one, DeviceArray) and one not in found]
+    return found
+
+
+def _settings(what: str, config: Any) -> dict[str, Any]:
+    """Return constants and options of a configuration, of a `triton.Config` or a dictionary."""
+    if isinstance(config, Mapping):
+        return {str(name): value for name, value in config.items()}
+    if not hasattr(config, "all_kwargs"):
+        raise not_a(f"{what}: a configuration", "a triton.Config or a dictionary", config)
+    if config.pre_hook is not None:
+        raise InputError(
+            f"{what}: the configuration {shown(str(config))} has a pre_hook, which needs a GPU"
+        )
+    return {name: value for name, value in config.all_kwargs().items() if value is not None}
+
+
+def _text(setting: Mapping[str, Any]) -> str:
+    """Return a configuration as it stands in a program."""
+    constants = {name: value for name, value in setting.items() if name not in _OPTIONS}
+    options = [f"{name}={setting[name]!r}" for name in _OPTIONS if name in setting]
+    if setting.get("num_ctas") == 1:  # the default
+        options.remove("num_ctas=1")
+    return f"triton.Config({', '.join([repr(constants), *options])})"
+
+
+def _target_of(what: str, gpu: Gpu) -> str:
+    if gpu.compute_capability <= 0:
+        raise InputError(
+            f"{what}: the description {gpu.name} does not say its compute_capability; give target='sm_80'"
+        )
+    return f"sm_{round(10 * gpu.compute_capability)}"

@@ -1,0 +1,391 @@
+"""Kernels of Triton's tutorials: results equal NumPy's, traces are predicted and simulated."""
+
+import numpy as np
+import pytest
+
+import warpstack as ws
+
+triton = pytest.importorskip("triton", reason="Triton is not here (warpstack[triton] brings it)")
+
+import triton_kernels as kernels  # noqa: E402
+
+GPUS = ("a100", "h100-pcie")
+
+
+def on_gpus(trace, simulated=("a100",)):
+    """Predict a trace on both GPUs and simulate it; models and simulator are of one magnitude."""
+    for name in GPUS:
+        row = ws.predict(trace, name, models=["closed_network"]).iloc[0]
+        assert row.instructions == trace.num_instructions
+        assert 0 < row.time_us < 1e4
+        if name in simulated:
+            result = ws.simulate(trace, name)
+            assert result.instructions == trace.num_instructions
+            assert 0.2 < row.time_us / result.time_us < 5
+
+
+def halves(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float16)
+
+
+def singles(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", [1000, 4096])
+def test_vector_add(n):
+    x, y = singles(1, n), singles(2, n)
+    out = ws.cuda.empty(n)
+    arguments = ws.cuda.array(x), ws.cuda.array(y), out, n
+    trace = ws.triton.launch(
+        kernels.add, lambda meta: (triton.cdiv(n, meta["BLOCK"]),), *arguments, BLOCK=256
+    )
+    assert np.array_equal(np.asarray(out), x + y)
+    assert trace.grid == (-(-n // 256), 1, 1)
+    assert trace.block == (128, 1, 1)
+    on_gpus(trace)
+
+
+def test_width_of_loads_depends_on_what_is_divisible_by_16():
+    """4096 floats are 32 blocks of 32 sectors; 4 bytes a lane, or 16 where all is divisible."""
+    x = ws.cuda.array(singles(1, 4097))
+    out = ws.cuda.empty(4097)
+    loads = {}
+    for n in (4096, 4095):
+        trace = ws.triton.launch(
+            kernels.add, 8, x, x, out, n, BLOCK=512, num_warps=4, target="sm_80"
+        )
+        rows = trace.instructions
+        loads[n] = rows[rows.opcode.str.startswith("ld.global")].executions.sum()
+    # 8 blocks of 4 warps load two arrays of 512 elements: once 4 elements a lane, else 4 times one.
+    assert loads == {4096: 8 * 4 * 2, 4095: 8 * 4 * 2 * 4}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20, 100), (37, 781)])
+def test_fused_softmax(rows, columns):
+    x = singles(3, rows, columns)
+    out = ws.cuda.empty((rows, columns))
+    trace = ws.triton.launch(
+        kernels.softmax,
+        8,
+        ws.cuda.array(x),
+        out,
+        rows,
+        columns,
+        BLOCK=triton.next_power_of_2(columns),
+        STAGES=2,
+    )
+    power = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(
+        np.asarray(out), power / power.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9
+    )
+    on_gpus(trace)
+
+
+def check_product(c, a, b):
+    """Of halves, with sums in f32: rounded once at the end."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(np.asarray(c).astype(np.float64), exact, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 128, 96), (200, 72, 136)])
+@pytest.mark.parametrize("kernel", ["matmul", "persistent_matmul"])
+def test_matmul(kernel, m, n, k):
+    a, b = halves(4, m, k), halves(5, k, n)
+    c = ws.cuda.empty((m, n), np.float16)
+    tiles = -(-m // 64) * -(-n // 32)
+    trace = ws.triton.launch(
+        getattr(kernels, kernel),
+        tiles if kernel == "matmul" else 3,
+        ws.cuda.array(a),
+        ws.cuda.array(b),
+        c,
+        m,
+        n,
+        k,
+        BM=64,
+        BN=32,
+        BK=32,
+        GROUP=2,
+    )
+    check_product(c, a, b)
+    rows = trace.instructions
+    # An mma is 16 x 8 x 16: 4 x 4 x 2 of them for each tile and step of 32.
+    products = rows[rows.opcode.str.startswith("mma.")].executions.sum()
+    assert products == tiles * -(-k // 32) * 32
+    on_gpus(trace)
+
+
+@pytest.mark.parametrize("sizes", [[(32, 32, 32)], [(64, 96, 48), (32, 160, 64), (40, 24, 80)]])
+def test_grouped_matmul(sizes):
+    ones = [(halves(i, m, k), halves(i + 9, k, n)) for i, (m, n, k) in enumerate(sizes)]
+    a = [ws.cuda.array(one) for one, _ in ones]
+    b = [ws.cuda.array(other) for _, other in ones]
+    c = [ws.cuda.empty((m, n), np.float16) for m, n, _ in sizes]
+    addresses = [ws.cuda.array(np.array([x.address for x in xs])) for xs in (a, b, c)]
+    trace = ws.triton.launch(
+        kernels.grouped_matmul,
+        4,
+        *addresses,
+        ws.cuda.array(np.array(sizes, np.int32)),
+        len(sizes),
+        BM=32,
+        BN=32,
+        BK=32,
+    )
+    for got, (one, other) in zip(c, ones, strict=True):
+        check_product(got, one, other)
+    on_gpus(trace)
+
+
+def philox(seed, at):
+    """First word of Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers"), key: the seed."""
+    words = [np.asarray(at, np.uint64), *(np.zeros(len(at), np.uint64) for _ in range(3))]
+    low, high = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        one = words[0] * np.uint64(0xD2511F53)
+        two = words[2] * np.uint64(0xCD9E8D57)
+        cut = np.uint64(0xFFFFFFFF)
+        words = [
+            (two >> np.uint64(32)) ^ words[1] ^ np.uint64(low),
+            two & cut,
+            (one >> np.uint64(32)) ^ words[3] ^ np.uint64(high),
+            one & cut,
+        ]
+        low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
+    return words[0].astype(np.uint32)
+
+
+@pytest.mark.parametrize("n", [100, 3000])
+def test_dropout(n):
+    x = singles(6, n)
+    out = ws.cuda.empty(n)
+    trace = ws.triton.launch(
+        kernels.dropout, -(-n // 512), ws.cuda.array(x), out, n, 0.4, 123, BLOCK=512
+    )
+    word = philox(123, np.arange(n)).view(np.int32).astype(np.int64)
+    uniform = np.where(word < 0, -word - 1, word).astype(np.float32) * np.float32(4.6566127342e-10)
+    expected = np.where(uniform > np.float32(0.4), x / np.float32(0.6), 0)
+    np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-6)
+    assert 0.3 < (expected == 0).mean() < 0.5
+    on_gpus(trace)
+
+
+@pytest.mark.parametrize(("rows", "n"), [(9, 100), (20, 700)])
+def test_layer_norm(rows, n):
+    x, dy = singles(7, rows, n), singles(8, rows, n)
+    weight, bias = singles(9, n), singles(10, n)
+    x_there, weight_there = ws.cuda.array(x), ws.cuda.array(weight)
+    y, mean, inverse = ws.cuda.empty((rows, n)), ws.cuda.empty(rows), ws.cuda.empty(rows)
+    arguments = x_there, y, weight_there, ws.cuda.array(bias), mean, inverse, n, 1e-5
+    on_gpus(ws.triton.launch(kernels.layer_norm, rows, *arguments, BLOCK=256))
+    exact = x.astype(np.float64)
+    scale = 1 / np.sqrt(exact.var(axis=1, keepdims=True) + 1e-5)
+    normal = (exact - exact.mean(axis=1, keepdims=True)) * scale
+    np.testing.assert_allclose(np.asarray(y), normal * weight + bias, rtol=1e-4, atol=1e-5)
+
+    groups = 4
+    dx, locks = ws.cuda.empty((rows, n)), ws.cuda.zeros(2 * groups, np.int32)
+    parts = ws.cuda.empty((groups, n)), ws.cuda.empty((groups, n))
+    trace = ws.triton.launch(
+        kernels.layer_norm_backward,
+        rows,
+        dx,
+        ws.cuda.array(dy),
+        *parts,
+        x_there,
+        weight_there,
+        mean,
+        inverse,
+        locks,
+        n,
+        GROUPS=groups,
+        BLOCK=triton.next_power_of_2(n),
+    )
+    on_gpus(trace)
+    weighted = weight * dy.astype(np.float64)
+    along = (normal * weighted).mean(axis=1, keepdims=True)
+    exact_dx = (weighted - normal * along - weighted.mean(axis=1, keepdims=True)) * scale
+    np.testing.assert_allclose(np.asarray(dx), exact_dx, rtol=1e-3, atol=1e-4)
+
+    dw, db = ws.cuda.empty(n), ws.cuda.empty(n)
+    ws.triton.launch(
+        kernels.sum_of_groups, -(-n // 32), *parts, dw, db, groups, n, BM=16, BN=32, trace=False
+    )
+    np.testing.assert_allclose(np.asarray(dw), (dy * normal).sum(axis=0), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(db), dy.sum(axis=0), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("heads", "length", "dim"), [(2, 64, 32), (1, 192, 64)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_flash_attention(heads, length, dim, causal):
+    q, k, v = (halves(seed, heads, length, dim) for seed in (11, 12, 13))
+    out = ws.cuda.empty((heads, length, dim), np.float16)
+    trace = ws.triton.launch(
+        kernels.attention,
+        (length // 32, heads),
+        *map(ws.cuda.array, (q, k, v)),
+        out,
+        dim**-0.5,
+        length,
+        DIM=dim,
+        BM=32,
+        BN=32,
+        CAUSAL=causal,
+    )
+    score = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) * dim**-0.5
+    if causal:
+        score = np.where(np.tri(length, dtype=bool), score, -np.inf)
+    power = np.exp(score - score.max(axis=2, keepdims=True))
+    exact = power / power.sum(axis=2, keepdims=True) @ v.astype(np.float64)
+    # The weights are rounded to halves before they are multiplied.
+    np.testing.assert_allclose(np.asarray(out).astype(np.float64), exact, rtol=5e-3, atol=3e-3)
+    on_gpus(trace)
+
+
+def test_heuristics_choose_constants():
+    x = ws.cuda.array(np.arange(100, dtype=np.float32))
+    kernel = ws.triton.compile(kernels.double, x, 100)
+    kernel.launch(1, trace=False)
+    assert np.array_equal(np.asarray(x), 2 * np.arange(100))
+    assert repr(kernel) == "TritonKernel('double', target='sm_80', num_warps=4, num_stages=3)"
+    assert kernel.ptx.lstrip("/ \n").startswith("Generated by LLVM")
+    assert ws.cuda.compile(kernel.ptx).kernels == ("double",)
+
+
+def test_numbers_of_all_types():
+    out = ws.cuda.zeros(7, np.float64)
+    pair = (ws.cuda.array(np.array([2.5], np.float32)), 32)
+    ws.triton.launch(
+        kernels.numbers, 1, out, np.int32(7), 2**40, 0.1, 0.5, True, pair, None, trace=False
+    )
+    assert np.asarray(out).tolist() == [7, 2**40, 0.1, 0.5, 1, 34.5, 1]
+
+
+def test_triton_writes_into_a_temporary_folder_or_the_users(tmp_path, monkeypatch):
+    x = ws.cuda.zeros(8)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    ws.triton.compile(kernels.double, x, 8)
+    assert not list(home.iterdir())
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "kept"))
+    ws.triton.compile(kernels.double, x, 8)
+    assert list((tmp_path / "kept").rglob("double.ptx"))
+
+
+def test_tune_sorts_the_configurations():
+    x, out = ws.cuda.array(singles(1, 2000)), ws.cuda.array(np.full(2000, 5, np.float32))
+    table = ws.triton.tune(
+        kernels.add_tuned, lambda meta: (triton.cdiv(2000, meta["BLOCK"]),), (x, x, out, 2000)
+    )
+    assert table.columns.tolist() == [
+        *("BLOCK", "num_warps", "num_stages", "time_us", "simulated_time_us"),
+        *("registers_per_thread", "shared_memory_bytes", "warps_per_sm", "config"),
+    ]
+    assert sorted(table["BLOCK"]) == [64, 256]
+    assert table["simulated_time_us"].is_monotonic_increasing
+    assert table.attrs["best_config"] == table["config"][0]
+    assert sorted(table["config"]) == [
+        "triton.Config({'BLOCK': 256}, num_warps=2, num_stages=3)",
+        "triton.Config({'BLOCK': 64}, num_warps=1, num_stages=3)",
+    ]
+    assert (np.asarray(out) == 5).all()  # as before
+
+    best = eval(table.attrs["best_config"], {"triton": triton})
+    trace = ws.triton.launch(
+        kernels.add_tuned.fn,
+        triton.cdiv(2000, best.kwargs["BLOCK"]),
+        x,
+        x,
+        out,
+        2000,
+        **best.all_kwargs(),
+    )
+    row = ws.predict(trace, "a100", models=["closed_network"]).iloc[0]
+    assert row.time_us == table["time_us"][0]
+    assert ws.simulate(trace, "a100").time_us == table["simulated_time_us"][0]
+
+
+def test_a_configuration_that_does_not_fit_comes_last():
+    small = ws.gpu("a100").replace(shared_memory_kib_per_sm=16)
+    a = ws.cuda.array(halves(1, 64, 64))
+    c = ws.cuda.empty((64, 64), np.float16)
+    configs = [
+        {"BM": 64, "BN": 64, "BK": 64, "num_stages": 3},  # 2 x 2 x 64 x 64 x 2 bytes
+        {"BM": 16, "BN": 16, "BK": 16, "num_stages": 2},
+    ]
+    table = ws.triton.tune(
+        kernels.matmul,
+        lambda meta: (64 // meta["BM"] * (64 // meta["BN"]),),
+        (a, a, c, 64, 64, 64),
+        configs,
+        small,
+        simulator=False,
+        GROUP=1,
+    )
+    assert table["BM"].tolist() == [16, 64]
+    assert np.isinf(table["time_us"]).tolist() == [False, True]
+    assert "simulated_time_us" not in table
+    with pytest.raises(ws.InputError, match="none of the configurations fits a100"):
+        ws.triton.tune(kernels.matmul, 1, (a, a, c, 64, 64, 64), configs[:1], small, GROUP=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: ws.triton.launch(3, 1), "expected a function decorated with @triton.jit, got 3"),
+        (
+            lambda x: ws.triton.launch(kernels.add_tuned, 1),
+            "the kernel is autotuned; ws.triton.tune",
+        ),
+        (lambda x: ws.triton.launch(kernels.add, 1, x), "kernel add missing 4 required positional"),
+        (
+            lambda x: ws.triton.launch(kernels.add, 1, np.ones(3), x, x, 3, BLOCK=64),
+            "got a NumPy array; copy it to the device first",
+        ),
+        (
+            lambda x: ws.triton.launch(kernels.add, 1, x, x, x, 3, BLOCK=60),
+            "kernel add does not compile: (.|\n)*must be a power of 2",
+        ),
+        (
+            lambda x: ws.triton.launch(kernels.add, 1, x, x, x, 3, BLOCK=64, warps=4),
+            "Keyword argument warps was specified but unrecognised",
+        ),
+        (
+            lambda x: ws.triton.launch(kernels.add, 1, x, x, x, 3, BLOCK=64, target="sm_60"),
+            "Triton does not compile for sm_60; choose sm_75 or later",
+        ),
+        (
+            lambda x: ws.triton.launch(kernels.add, (1, 1, 1, 1), x, x, x, 3, BLOCK=64),
+            "expected one to three numbers",
+        ),
+        (lambda x: ws.triton.tune(kernels.add, 1, (x,)), "there is no configuration"),
+        (lambda x: ws.triton.tune(kernels.add, 1, (x,), [3]), "expected a triton.Config or a dict"),
+        (
+            lambda x: ws.triton.tune(kernels.add, 1, (x,), [{}], "gpumech-baseline"),
+            "does not say its compute_capability; give target=",
+        ),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ws.InputError, match=message):
+        call(ws.cuda.zeros(64))
+
+
+def test_times_are_not_below_the_tensor_cores_peak():
+    """128 x 128 x 256: 2048 mma of 8 cycles on the 4 schedulers of each SM that has a block."""
+    a, b = ws.cuda.array(halves(1, 128, 256)), ws.cuda.array(halves(2, 256, 128))
+    c = ws.cuda.empty((128, 128), np.float16)
+    gpu = ws.gpu("a100")
+    for tile in (32, 64):
+        blocks = (128 // tile) ** 2
+        trace = ws.triton.launch(
+            kernels.matmul, blocks, a, b, c, 128, 128, 256, BM=tile, BN=tile, BK=32, GROUP=4
+        )
+        least = 2048 / blocks * gpu.tensor_interval / gpu.num_schedulers
+        assert ws.predict(trace, gpu, models=["closed_network"])["cycles"][0] >= least
+        assert ws.simulate(trace, gpu).cycles >= least
+        # Both matrices come from DRAM once.
+        reads = ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
+        assert 32 * reads == 2 * 128 * 256 * 2
