@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "common/error.h"
 #include "kernels.h"
 
@@ -17,15 +19,16 @@ struct Columns {
   [[nodiscard]] IssuedBlock view() const { return {warp, row, mask, access, addresses}; }
 };
 
-TraceBuilder builder() {
-  TraceBuilder result(testing::header(2, 96), testing::memory_budget());
-  result.intern(make_static_instruction(0, "MOV", std::vector<std::uint16_t>{1}, {}));
-  result.intern(make_static_instruction(16, "LDG.E", std::vector<std::uint16_t>{4}, {}));
+std::unique_ptr<TraceBuilder> builder() {
+  auto result = std::make_unique<TraceBuilder>(testing::header(2, 96), testing::memory_budget());
+  result->intern(make_static_instruction(0, "MOV", std::vector<std::uint16_t>{1}, {}));
+  result->intern(make_static_instruction(16, "LDG.E", std::vector<std::uint16_t>{4}, {}));
   return result;
 }
 
 TEST(IssuedBlock, WarpsMayDifferAndMayBeIdle) {
-  TraceBuilder b = builder();
+  const std::unique_ptr<TraceBuilder> built = builder();
+  TraceBuilder& b = *built;
   Columns columns{{0, 2, 2}, {0, 1, 1}, {~0u, 3, 0}, {none, 0, none}, {}};
   columns.addresses.assign(32, 0);
   columns.addresses[0] = 64;
@@ -49,7 +52,8 @@ TEST(IssuedBlock, WarpsMayDifferAndMayBeIdle) {
 TEST(IssuedBlock, ContradictionsAreErrors) {
   const Columns good{{0}, {1}, {1}, {0}, std::vector<std::uint64_t>(32, 64)};
   const auto fails = [](const Columns& columns) {
-    TraceBuilder b = builder();
+    const std::unique_ptr<TraceBuilder> built = builder();
+    TraceBuilder& b = *built;
     EXPECT_THROW(append_block(b, 0, columns.view()), InputError);
   };
   Columns bad = good;
