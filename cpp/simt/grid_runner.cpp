@@ -29,6 +29,9 @@ constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
 /// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
 constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
 
+/// A launch is long enough for a team from so many shares with a trace on: threads take time to
+/// begin, and their memory to be touched for the first time.
+constexpr std::uint64_t least_shares = 32;
 /// Threads that run blocks ahead of their turn: each is compared with all before it.
 constexpr std::uint64_t most_members = 16;
 
@@ -110,16 +113,18 @@ void GridRunner::start_blocks(std::uint64_t wanted) {
 bool GridRunner::is_worth_a_team() const {
   if (num_threads_ < 2 || started_ < alone_until_ || num_blocks_ - started_ < 2) return false;
   if (execution_.warp_instructions > options_.step_limit) return false;  // the next block says so
-  // Threads take some time to begin, and little to go on.
-  const std::uint64_t at_a_time = blocks_at_a_time();
-  return num_blocks_ - started_ >= (team_ == nullptr ? 2 * at_a_time : at_a_time / 2);
+  const std::uint64_t left = num_blocks_ - started_;
+  if (team_ != nullptr) return left >= blocks_at_a_time() / 2;
+  return left * instructions_per_block() >= least_shares * options_.instructions_ahead;
 }
 
 std::uint64_t GridRunner::blocks_at_a_time() const {
   const std::uint64_t instructions = (options_.trace ? 1 : 4) * options_.instructions_ahead;
-  const std::uint64_t per_block =
-      std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
-  return instructions / per_block;
+  return instructions / instructions_per_block();
+}
+
+std::uint64_t GridRunner::instructions_per_block() const {
+  return std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
 }
 
 void GridRunner::run_as_team() {

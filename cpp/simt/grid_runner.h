@@ -57,6 +57,8 @@ class GridRunner {
   void show_progress();
   /// Blocks that a thread of a team runs at a time; 0: one, which is long.
   [[nodiscard]] std::uint64_t blocks_at_a_time() const;
+  /// The mean of those that have run, and of what others have run of theirs.
+  [[nodiscard]] std::uint64_t instructions_per_block() const;
   /// Blocks that have not ended are as many as the GPU holds: how many?
   [[nodiscard]] std::uint64_t most_blocks() const;
   /// No block has ended for some time: finds out whether one can.

@@ -30,20 +30,20 @@ def short_shares(monkeypatch):
     def set_to(instructions):
         monkeypatch.setattr(kernel, "_instructions_ahead", instructions)
 
-    set_to(50)
+    set_to(1)
     return set_to
 
 
 def test_random_dependences(short_shares):
     rng = np.random.default_rng(5)
     for case in range(rounds(60)):
-        blocks = int(rng.integers(2, 40))
+        blocks = int(rng.integers(2, 150))
         own = np.arange(32 * blocks, dtype=np.uint32)
         others = rng.integers(0, len(own), (2, len(own)), dtype=np.uint32)
         share = rng.choice([0, 0.002, 0.02, 0.5], 2)[:, None]
         source, target = np.where(rng.random((2, len(own))) < share, others, own)
         cells = rng.integers(0, 2**32, len(own), dtype=np.uint32)
-        short_shares(int(rng.choice([1, 50, 300])))
+        short_shares(int(rng.choice([1, 30, 60])))
         threads = int(rng.integers(2, 6))
         arrays = (cells, source, target)
         (got, *_), trace = run(BODY, *arrays, grid=blocks, num_threads=threads)
@@ -113,7 +113,7 @@ def test_the_step_limit_is_that_of_the_launch(short_shares, limit):
 @pytest.mark.parametrize("machine_code", [None, "sm_80"])
 @pytest.mark.slow
 def test_workloads_on_several_threads(short_shares, name, machine_code):
-    short_shares(3000)
+    short_shares(300)
     alone = ws.workloads.load(name, num_threads=1, machine_code=machine_code)
     together = ws.workloads.load(name, num_threads=3, machine_code=machine_code)
     assert [k.digest for k in together.kernels] == [k.digest for k in alone.kernels]
