@@ -18,8 +18,7 @@ import time
 from pathlib import Path
 
 import distributed
-from pages import DOCS, write_between_marks  # from studies/, which run.py has put on the path
-from run import machine
+from run import machine, write_table
 
 import warpstack as ws
 from warpstack.exploration.store import SweepStore
@@ -106,10 +105,9 @@ def main() -> None:
     client = two[1] / arguments.sizes + found["seconds to write its rows"]
     cores = found["processor seconds of a task"] / client
     lines.append(f"| cores that one client keeps busy, with a store | {cores:.0f} |")
-    text = f"Measured on: {machine()}.\n\n" + "\n".join(lines)
-    print(text)
+    print(f"Measured on: {machine()}.", *lines, sep="\n")
     if arguments.write:
-        write_between_marks(DOCS / "quality" / "benchmarks.md", "cluster", text)
+        write_table("cluster", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def bars_of_totals(rows: pd.DataFrame, totals: Mapping[str, Any]) -> dict[str, f
 
 
 def _estimate_of_rows(rows: pd.DataFrame) -> Estimate:
-    groups = []
+    groups: list[tuple[Any, Any]] = []
     for _, group in rows.groupby("launch_group", sort=True):
         cycles = group["cycles"].where(group["launch_sampled"].astype(bool))
         if cycles.isna().all():

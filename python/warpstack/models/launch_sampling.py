@@ -117,12 +117,15 @@ class Estimate:
         Cycles of each launch of each group, in the order in which they were given.
     spread
         Standard deviation of the logarithm of the cycles of a launch beside the estimate.
+    freedom
+        Degrees of freedom of the spread.
     counts, sizes
         Predicted launches of each group, and all.
     """
 
     launches: tuple[npt.NDArray[np.float64], ...]
     spread: npt.NDArray[np.float64]
+    freedom: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
 
@@ -130,10 +133,6 @@ class Estimate:
     def cycles(self) -> npt.NDArray[np.float64]:
         """Cycles of all launches of each group."""
         return np.array([cycles.sum() for cycles in self.launches])
-
-    @property
-    def _freedom(self) -> npt.NDArray[np.float64]:
-        return self.counts - 1.0 + _PRIOR
 
     def total_bar(self) -> float:
         """Return the relative bar of the cycles of all launches: their logarithm is within it.
@@ -145,12 +144,12 @@ class Estimate:
         variance = float(parts.sum())
         if variance == 0:
             return 0.0
-        freedom = variance**2 / float((parts**2 / self._freedom).sum())
+        freedom = variance**2 / float((parts**2 / self.freedom).sum())
         return float(_quantile(np.array([freedom]))[0] * math.sqrt(variance) / self.cycles.sum())
 
     def launch_bars(self) -> npt.NDArray[np.float64]:
         """Return the relative bar of a launch that was not predicted, for each group."""
-        return _quantile(self._freedom) * self.spread * np.sqrt(1 + 1 / self.counts)
+        return _quantile(self.freedom) * self.spread * np.sqrt(1 + 1 / self.counts)
 
     def wanted(self, tolerance: float) -> npt.NDArray[np.int64]:
         """Return the launches to predict of each group for a total bar of `tolerance` (Neyman)."""
@@ -179,22 +178,26 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     given = [np.asarray(cycles, dtype=float) for _, cycles in groups]
     known = [~np.isnan(cycles) for cycles in given]
     counts = np.array([mask.sum() for mask in known])
-    freedom = counts - 1
     # Deviations of the predicted launches from the means of their group.
-    x, y, means = [], [], []
+    x: list[npt.NDArray[np.float64]] = []
+    y: list[npt.NDArray[np.float64]] = []
+    means: list[tuple[float, float]] = []
     for logs, cycles, mask in zip(instructions, given, known, strict=True):
-        mean_x, mean_y = logs[mask].mean(), np.log(cycles[mask]).mean()
+        mean_x, mean_y = float(logs[mask].mean()), float(np.log(cycles[mask]).mean())
         means.append((mean_x, mean_y))
         x.append(logs[mask] - mean_x)
         y.append(np.log(cycles[mask]) - mean_y)
-    xx, xy = (np.array([(u * v).sum() for u, v in zip(x, w, strict=True)]) for w in (x, y))
-    all_freedom = max(int(freedom.sum()), 1)
+    xx = np.array([(u * u).sum() for u in x])
+    xy = np.array([(u * v).sum() for u, v in zip(x, y, strict=True)])
     common = _power(xy.sum(), xx.sum())
-    added = _PRIOR * xx.sum() / all_freedom
+    added = _PRIOR * xx.sum() / max(int((counts - 1).sum()), 1)
     powers = np.array([_power(a + added * common, b + added) for a, b in zip(xy, xx, strict=True)])
     left = [np.square(v - power * u).sum() for u, v, power in zip(x, y, powers, strict=True)]
     squares = np.array(left)
-    pooled = squares.sum() / all_freedom
+    # The mean takes one degree of freedom, the slope as much as it is the group's own.
+    own = np.divide(xx, xx + added, out=np.zeros(len(xx)), where=xx > 0)
+    freedom = counts - 1 - own
+    pooled = squares.sum() / max(freedom.sum(), 1)
     spread = np.sqrt((squares + _PRIOR * pooled) / (freedom + _PRIOR))
     launches = []
     for logs, cycles, mask, power, (mean_x, mean_y) in zip(
@@ -205,7 +208,7 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
         line *= cycles[mask].sum() / line[mask].sum()
         launches.append(np.where(mask, cycles, line))
     sizes = np.array([len(cycles) for cycles in given])
-    return Estimate(tuple(launches), spread, counts, sizes)
+    return Estimate(tuple(launches), spread, freedom + _PRIOR, counts, sizes)
 
 
 def _power(xy: float, xx: float) -> float:

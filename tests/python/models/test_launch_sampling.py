@@ -134,6 +134,7 @@ def test_more_are_wanted_where_more_is_uncertain():
     one = Estimate(
         launches=(np.array([1000.0]),) * 3,
         spread=np.array([0.1, 0.2, 0.0]),
+        freedom=np.array([3.0, 3.0, 3.0]),
         counts=np.array([2, 2, 2]),
         sizes=np.array([10**6] * 3),
     )
