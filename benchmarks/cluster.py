@@ -30,9 +30,9 @@ MODELS = ("gpumech", "mdm")
 
 
 def axes(sizes: int) -> dict[str, list[float]]:
-    """Return a grid: so many sizes of L2, each a run of the caches, with 500 points each."""
+    """Return a grid: so many numbers of SMs, each a run of the caches, with 500 points each."""
     return {
-        "l2_size_kib": [768 * n for n in range(1, sizes + 1)],
+        "num_sms": list(range(28, 28 + sizes)),
         "l1_mshrs": list(range(16, 66)),
         "noc_bandwidth_gbs": [200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100],
     }

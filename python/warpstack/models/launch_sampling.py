@@ -26,6 +26,7 @@ _ALIKE = math.log(1.1)
 #: Launches for each group, on average at least, so that a few of each are few of all.
 _LAUNCHES_PER_GROUP = 20
 _LEAST_GROUPS = 16
+_MOST_GROUPS = 100
 #: Predicted of each group at first: fewer say nothing about their spread.
 _FIRST = 2
 #: As many launches the spread of all groups counts for in that of one.
@@ -42,7 +43,7 @@ def launch_groups(
     Those of a group have the same name, threads per block, registers and shared memory, and follow
     launches of the same name, as what L2 holds depends on that. Such sets are halved in the middle
     of their widest feature, those with most work times width first, until the features of all are
-    within a tenth of each other, or until there is a group for every 20 launches.
+    within a tenth of each other, or until there is a group for every 20 launches, or 100.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def launch_groups(
 
     for positions in sets.values():
         add(np.array(positions, dtype=np.int64))
-    most = max(len(kernels) // _LAUNCHES_PER_GROUP, _LEAST_GROUPS)
+    most = min(max(len(kernels) // _LAUNCHES_PER_GROUP, _LEAST_GROUPS), _MOST_GROUPS)
     while waiting and len(groups) + len(waiting) < most:
         _, _, members = heapq.heappop(waiting)
         values = features[members]
@@ -119,6 +120,9 @@ class Estimate:
         Standard deviation of the logarithm of the cycles of a launch beside the estimate.
     freedom
         Degrees of freedom of the spread.
+    tilts
+        What the slope of a group's line adds to the variance, in squares of the spread: of the mean of
+        its launches that were not predicted, and of one of them; shape (2, groups).
     counts, sizes
         Predicted launches of each group, and all.
     """
@@ -126,6 +130,7 @@ class Estimate:
     launches: tuple[npt.NDArray[np.float64], ...]
     spread: npt.NDArray[np.float64]
     freedom: npt.NDArray[np.float64]
+    tilts: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
 
@@ -140,7 +145,9 @@ class Estimate:
         Groups err independently (stratified sampling); degrees of freedom as Welch and
         Satterthwaite have them.
         """
-        parts = self.cycles**2 * self.spread**2 * (1 / self.counts - 1 / self.sizes)
+        unknown = 1 - self.counts / self.sizes
+        shares = unknown / self.counts + unknown**2 * self.tilts[0]
+        parts = self.cycles**2 * self.spread**2 * shares
         variance = float(parts.sum())
         if variance == 0:
             return 0.0
@@ -149,7 +156,7 @@ class Estimate:
 
     def launch_bars(self) -> npt.NDArray[np.float64]:
         """Return the relative bar of a launch that was not predicted, for each group."""
-        return _quantile(self.freedom) * self.spread * np.sqrt(1 + 1 / self.counts)
+        return _quantile(self.freedom) * self.spread * np.sqrt(1 + 1 / self.counts + self.tilts[1])
 
     def wanted(self, tolerance: float) -> npt.NDArray[np.int64]:
         """Return the launches to predict of each group for a total bar of `tolerance` (Neyman)."""
@@ -208,7 +215,13 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
         line *= cycles[mask].sum() / line[mask].sum()
         launches.append(np.where(mask, cycles, line))
     sizes = np.array([len(cycles) for cycles in given])
-    return Estimate(tuple(launches), spread, freedom + _PRIOR, counts, sizes)
+    tilts = np.zeros((2, len(groups)))
+    for group, (logs, mask) in enumerate(zip(instructions, known, strict=True)):
+        away = logs[~mask] - means[group][0]
+        if len(away) and xx[group] + added > 0:
+            squared = np.array([away.mean() ** 2, np.square(away).mean()])
+            tilts[:, group] = squared / (xx[group] + added)
+    return Estimate(tuple(launches), spread, freedom + _PRIOR, tilts, counts, sizes)
 
 
 def _power(xy: float, xx: float) -> float:
