@@ -33,7 +33,7 @@ def axes(sizes: int) -> dict[str, list[float]]:
     """Return a grid: so many numbers of SMs, each a run of the caches, with 500 points each."""
     return {
         "num_sms": list(range(28, 28 + sizes)),
-        "l1_mshrs": list(range(16, 66)),
+        "dram_bandwidth_gbs": list(range(200, 700, 10)),
         "noc_bandwidth_gbs": [200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100],
     }
 

@@ -288,6 +288,9 @@ class LaunchSample:
         for one in wide:
             # At most twice as many at a time: the spread is known better then.
             wanted = np.minimum(one.wanted(self._tolerance), 2 * np.asarray(before))
+            if (wanted <= before).all():
+                # The allocation knows neither few degrees of freedom nor lines.
+                wanted = np.minimum(before + (one.cycles * one.spread > 0), one.sizes)
             self._counts = [max(pair) for pair in zip(self._counts, wanted.tolist(), strict=True)]
         return self._counts != before
 
