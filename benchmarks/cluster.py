@@ -18,8 +18,7 @@ import time
 from pathlib import Path
 
 import distributed
-from pages import DOCS, write_between_marks  # from studies/, which run.py has put on the path
-from run import machine
+from run import machine, write_table
 
 import warpstack as ws
 from warpstack.exploration.store import SweepStore
@@ -31,10 +30,10 @@ MODELS = ("gpumech", "mdm")
 
 
 def axes(sizes: int) -> dict[str, list[float]]:
-    """Return a grid: so many sizes of L2, each a run of the caches, with 500 points each."""
+    """Return a grid: so many numbers of SMs, each a run of the caches, with 500 points each."""
     return {
-        "l2_size_kib": [768 * n for n in range(1, sizes + 1)],
-        "l1_mshrs": list(range(16, 66)),
+        "num_sms": list(range(28, 28 + sizes)),
+        "dram_bandwidth_gbs": list(range(200, 700, 10)),
         "noc_bandwidth_gbs": [200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100],
     }
 
@@ -106,10 +105,9 @@ def main() -> None:
     client = two[1] / arguments.sizes + found["seconds to write its rows"]
     cores = found["processor seconds of a task"] / client
     lines.append(f"| cores that one client keeps busy, with a store | {cores:.0f} |")
-    text = f"Measured on: {machine()}.\n\n" + "\n".join(lines)
-    print(text)
+    print(f"Measured on: {machine()}.", *lines, sep="\n")
     if arguments.write:
-        write_between_marks(DOCS / "quality" / "benchmarks.md", "cluster", text)
+        write_table("cluster", "\n".join(lines))
 
 
 if __name__ == "__main__":

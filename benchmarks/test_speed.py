@@ -98,7 +98,7 @@ def test_simulate(benchmark: Any, name: str) -> None:
 def test_sweep(benchmark: Any) -> None:
     """A thousand points that share the caches."""
     app = ws.workloads.load("spmv")
-    axes = {"l1_mshrs": range(16, 56), "dram_bandwidth_gbs": range(200, 1200, 40)}
+    axes = {"noc_bandwidth_gbs": range(400, 1200, 20), "dram_bandwidth_gbs": range(200, 1200, 40)}
     table = measure(benchmark, lambda: ws.sweep(app, GPU, axes, workers=1, cache=False), 3)
     assert len(table) == 1000 * len(app)
 

@@ -215,6 +215,7 @@ def calls(given: Given) -> dict[str, Call]:
         num_threads=1,
     )
     add(ws.MemorySystem.run, self=ws.MemorySystem(g.gpu), kernel=g.kernel, observe=(0, 0))
+    add(ws.MemorySystem.warm, self=ws.MemorySystem(g.gpu), kernel=g.kernel)
     add(ws.MemorySystem.flush_l2, self=ws.MemorySystem(g.gpu))
     reuse = g.reuse
     rates = {"l1_read_hit_rate": 0.5, "l1_write_hit_rate": 0.5, "l2_hit_rate": 0.5}
@@ -365,6 +366,8 @@ def calls(given: Given) -> dict[str, Call]:
         merge_threshold=1.0,
         access_order="greedy",
         flush_l2=True,
+        sample_launches=0.5,
+        client=None,
     )
 
     def made(owner: Any, name: str, remove: Any) -> Any:
@@ -512,7 +515,7 @@ def calls(given: Given) -> dict[str, Call]:
         workers=1,
         cache=False,
     )
-    add(ws.simulate, **kernel, flush_l2=True, sample_cycles=10, max_cycles=100_000)
+    add(ws.simulate, **kernel, flush_l2=True, sample_cycles=10, max_cycles=100_000, client=None)
     add(
         ws.simulate_caches,
         **kernel,
@@ -542,6 +545,24 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="greedy",
         flush_l2=True,
     )
+    rows = {"axes": {"num_sms": [1]}, "models": "mdm", "cache": False}
+    ws.sweep_to_store(g.app, g.gpu, store=g.folder / "rows", **rows)
+    add(
+        ws.sweep_to_store,
+        app_or_kernels=g.app,
+        gpu=g.gpu,
+        **rows,
+        store=g.folder / "rows",
+        share=(0, 1),
+        workers=1,
+        client=None,
+        selection="clustering",
+        misses="per_pc",
+        merge_threshold=0.0,
+        access_order="auto",
+        flush_l2=False,
+    )
+    add(ws.open_store, store=g.folder / "rows")
     add(ws.swings, table=g.swung, metric="cycles", baseline=base)
     add(ws.timing.as_table, results=g.result)
     add(

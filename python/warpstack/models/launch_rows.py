@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,10 @@ import numpy as np
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
-from warpstack.interval.profile import whole_instructions
+from warpstack.interval.profile import IntervalProfile, whole_instructions
 from warpstack.models.launch_runs import predicted_runs, runs_of
 from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups
 from warpstack.models.pipeline import Options
-from warpstack.models.prediction import Prediction, values_of_row
 from warpstack.tables import STACK_COMPONENTS, row
 from warpstack.traces.cluster import check_client
 from warpstack.traces.trace import KernelTrace
@@ -24,12 +24,34 @@ if TYPE_CHECKING:
     import distributed
     import pandas as pd
 
-__all__ = ["bars_of_totals", "launch_rows", "tolerance_of"]
+__all__ = ["Models", "bars_of_totals", "launch_rows", "tolerance_of"]
 
 #: Relative bar of the cycles of an application that `sample_launches=True` asks for.
 _DEFAULT_TOLERANCE = 0.01
 
 Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models, from who knows them.
+
+    Attributes
+    ----------
+    names
+        Their names.
+    evaluate
+        What each says of a launch: a `Prediction`. It can be pickled.
+    values
+        The columns of a row of a prediction.
+    make
+        Makes a prediction of its attributes.
+    """
+
+    names: tuple[str, ...]
+    evaluate: Callable[[IntervalProfile], list[Any]]
+    values: Callable[[Any], dict[str, Any]]
+    make: Callable[..., Any]
 
 
 def tolerance_of(sample_launches: bool | float) -> float | None:
@@ -53,10 +75,9 @@ def tolerance_of(sample_launches: bool | float) -> float | None:
 def launch_rows(
     kernels: Sequence[KernelTrace],
     gpu: Gpu,
-    models: Sequence[str],
+    models: Models,
     options: Options,
     *,
-    profiler: str,
     tolerance: float | None,
     client: distributed.Client | None,
     progress: bool,
@@ -77,12 +98,12 @@ def launch_rows(
             )
     work = _Work(kernels, gpu, models, options, client, progress)
     if tolerance is not None:
-        return _sampled(work, tolerance, profiler)
+        return _sampled(work, tolerance)
     found = work.run(range(len(kernels)))
     return [
-        row(kernel, gpu, model, values_of_row(prediction, gpu, profiler))
+        row(kernel, gpu, model, models.values(prediction))
         for position, kernel in enumerate(kernels)
-        for model, prediction in zip(models, found[position], strict=True)
+        for model, prediction in zip(models.names, found[position], strict=True)
     ]
 
 
@@ -93,7 +114,7 @@ class _Work:
         self,
         kernels: Sequence[KernelTrace],
         gpu: Gpu,
-        models: Sequence[str],
+        models: Models,
         options: Options,
         client: distributed.Client | None,
         progress: bool,
@@ -105,37 +126,37 @@ class _Work:
         self.client = client
         self.progress = progress
 
-    def run(self, wanted: Sequence[int]) -> dict[int, list[Prediction]]:
+    def run(self, wanted: Sequence[int]) -> dict[int, list[Any]]:
         """Return what the models say of some launches, by position."""
-        found: dict[int, list[Prediction]] = {}
+        found: dict[int, list[Any]] = {}
         runs = runs_of(self.kernels, wanted, self.options)
         total = sum(self.kernels[position].num_instructions for position in wanted)
         with progress_bar(self.progress, total, "predicting", "instruction") as bar:
             for position, predictions in predicted_runs(
-                self.kernels, runs, self.gpu, self.options, self.models, self.client
+                self.kernels, runs, self.gpu, self.options, self.models.evaluate, self.client
             ):
                 found[position] = predictions
                 bar.update(self.kernels[position].num_instructions)
         return found
 
 
-def _sampled(work: _Work, tolerance: float, profiler: str) -> Rows:
-    kernels, gpu = work.kernels, work.gpu
+def _sampled(work: _Work, tolerance: float) -> Rows:
+    kernels, gpu, models = work.kernels, work.gpu, work.models
     groups = launch_groups(kernels, gpu, by_predecessor=not work.options.flush_l2)
     instructions = [whole_instructions(kernel) for kernel in kernels]
     sample = LaunchSample(groups, instructions, tolerance)
-    found: dict[int, list[Prediction]] = {}
+    found: dict[int, list[Any]] = {}
     while True:
         found.update(work.run(sample.missing()))
         estimates = [
             sample.estimate({n: predictions[m].cycles for n, predictions in found.items()})
-            for m in range(len(work.models))
+            for m in range(len(models.names))
         ]
         if not sample.grow(estimates):
             break
-    rows: Rows = [{}] * (len(kernels) * len(work.models))
+    rows: Rows = [{}] * (len(kernels) * len(models.names))
     for number, (members, predicted) in enumerate(zip(groups, sample.groups, strict=True)):
-        for m, model in enumerate(work.models):
+        for m, model in enumerate(models.names):
             bar = float(estimates[m].launch_bars()[number])
             of_group = [found[int(n)][m] for n in predicted]
             cycles = estimates[m].launches[number]
@@ -145,21 +166,21 @@ def _sampled(work: _Work, tolerance: float, profiler: str) -> Rows:
                 prediction = (
                     found[position][m]
                     if is_sampled
-                    else _like(of_group, estimated, instructions[position], kernel)
+                    else _like(models, of_group, estimated, instructions[position], kernel)
                 )
                 values = {
-                    **values_of_row(prediction, gpu, profiler),
+                    **models.values(prediction),
                     **_bars(prediction.ipc, 0.0 if is_sampled else bar),
                     "launch_group": number,
                     "launch_sampled": is_sampled,
                 }
-                rows[position * len(work.models) + m] = row(kernel, gpu, model, values)
+                rows[position * len(models.names) + m] = row(kernel, gpu, model, values)
     return rows
 
 
 def _like(
-    predictions: Sequence[Prediction], cycles: float, work: int, kernel: KernelTrace
-) -> Prediction:
+    models: Models, predictions: Sequence[Any], cycles: float, work: int, kernel: KernelTrace
+) -> Any:
     """Return what the predicted launches of its group say of one that was not predicted.
 
     Its CPI stack is theirs, as much larger as its cycles per instruction are.
@@ -167,7 +188,7 @@ def _like(
     weights = np.array([one.instructions for one in predictions], dtype=float)
     weights /= weights.sum()
     slower = cycles / work / float(weights @ [1 / one.ipc for one in predictions])
-    return Prediction._computed(
+    return models.make(
         model=predictions[0].model,
         kernel=kernel.launch_id,
         name=kernel.short_name,
@@ -198,7 +219,7 @@ def bars_of_totals(rows: pd.DataFrame, totals: Mapping[str, Any]) -> dict[str, f
 
 
 def _estimate_of_rows(rows: pd.DataFrame) -> Estimate:
-    groups = []
+    groups: list[tuple[Any, Any]] = []
     for _, group in rows.groupby("launch_group", sort=True):
         cycles = group["cycles"].where(group["launch_sampled"].astype(bool))
         if cycles.isna().all():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from warpstack.hardware.description import Gpu
+from warpstack.interval.profile import IntervalProfile
 from warpstack.memory.caches import MemorySystem
 from warpstack.models.pipeline import Options, Pipeline
-from warpstack.models.prediction import Prediction, evaluate
 from warpstack.traces.cluster import run_on_cluster
 from warpstack.traces.trace import KernelTrace
 
@@ -24,7 +24,7 @@ _RUN_INSTRUCTIONS = 2_000_000
 #: Launches of such a run at most.
 _RUN_LAUNCHES = 200
 
-Found = tuple[int, list[Prediction]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def predicted_runs(
     runs: Sequence[Run],
     gpu: Gpu,
     options: Options,
-    models: Sequence[str],
+    evaluate: Callable[[IntervalProfile], Result],
     client: distributed.Client | None,
-) -> Iterator[Found]:
+) -> Iterator[tuple[int, Result]]:
     """Yield the position of each wanted launch and what the models say of it.
 
     Each run begins with an empty L2, so that neither the order of the runs nor the machine that
@@ -95,17 +95,19 @@ def predicted_runs(
         The launches of the application.
     runs
         Which of them run, and which of these are predicted.
-    gpu, options, models
-        The GPU, how predictions are made, and the models.
+    gpu, options
+        The GPU, and how predictions are made.
+    evaluate
+        The models; for a cluster a function that can be pickled.
     client
         A Dask cluster; None: this process.
     """
     if client is None:
         for run in runs:
             launches = [kernels[position] for position in run.launches]
-            yield from _predicted(gpu, options, models, launches, run)
+            yield from _predicted(gpu, options, evaluate, launches, run)
         return
-    work = partial(_predicted_list, gpu, options, tuple(models))
+    work = partial(_predicted_list, gpu, options, evaluate)
     apps = [[kernels[position] for position in run.launches] for run in runs]
     tasks = [(number, number, run) for number, run in enumerate(runs)]
     for _, found in run_on_cluster(client, apps, tasks, work, shared=False):
@@ -113,8 +115,12 @@ def predicted_runs(
 
 
 def _predicted(
-    gpu: Gpu, options: Options, models: Sequence[str], launches: Sequence[KernelTrace], run: Run
-) -> Iterator[Found]:
+    gpu: Gpu,
+    options: Options,
+    evaluate: Callable[[IntervalProfile], Result],
+    launches: Sequence[KernelTrace],
+    run: Run,
+) -> Iterator[tuple[int, Result]]:
     pipeline = Pipeline(launches, options)
     system = MemorySystem(gpu, access_order=options.access_order)
     for number, position in enumerate(run.launches):
@@ -126,15 +132,14 @@ def _predicted(
             system.flush_l2()
         observed = pipeline.warp(number) if options.observes else None
         memory = system.run(kernel, observe=observed)
-        profile = pipeline.interval(number, gpu, memory)
-        yield position, [evaluate(profile, gpu, model) for model in models]
+        yield position, evaluate(pipeline.interval(number, gpu, memory))
 
 
 def _predicted_list(
     gpu: Gpu,
     options: Options,
-    models: Sequence[str],
+    evaluate: Callable[[IntervalProfile], Result],
     launches: tuple[KernelTrace, ...],
     run: Run,
-) -> list[Found]:
-    return list(_predicted(gpu, options, models, launches, run))
+) -> list[tuple[int, Result]]:
+    return list(_predicted(gpu, options, evaluate, launches, run))

@@ -26,6 +26,7 @@ _ALIKE = math.log(1.1)
 #: Launches for each group, on average at least, so that a few of each are few of all.
 _LAUNCHES_PER_GROUP = 20
 _LEAST_GROUPS = 16
+_MOST_GROUPS = 100
 #: Predicted of each group at first: fewer say nothing about their spread.
 _FIRST = 2
 #: As many launches the spread of all groups counts for in that of one.
@@ -42,7 +43,7 @@ def launch_groups(
     Those of a group have the same name, threads per block, registers and shared memory, and follow
     launches of the same name, as what L2 holds depends on that. Such sets are halved in the middle
     of their widest feature, those with most work times width first, until the features of all are
-    within a tenth of each other, or until there is a group for every 20 launches.
+    within a tenth of each other, or until there is a group for every 20 launches, or 100.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def launch_groups(
 
     for positions in sets.values():
         add(np.array(positions, dtype=np.int64))
-    most = max(len(kernels) // _LAUNCHES_PER_GROUP, _LEAST_GROUPS)
+    most = min(max(len(kernels) // _LAUNCHES_PER_GROUP, _LEAST_GROUPS), _MOST_GROUPS)
     while waiting and len(groups) + len(waiting) < most:
         _, _, members = heapq.heappop(waiting)
         values = features[members]
@@ -117,12 +118,19 @@ class Estimate:
         Cycles of each launch of each group, in the order in which they were given.
     spread
         Standard deviation of the logarithm of the cycles of a launch beside the estimate.
+    freedom
+        Degrees of freedom of the spread.
+    tilts
+        What the slope of a group's line adds to the variance, in squares of the spread: of the mean of
+        its launches that were not predicted, and of one of them; shape (2, groups).
     counts, sizes
         Predicted launches of each group, and all.
     """
 
     launches: tuple[npt.NDArray[np.float64], ...]
     spread: npt.NDArray[np.float64]
+    freedom: npt.NDArray[np.float64]
+    tilts: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
 
@@ -131,26 +139,24 @@ class Estimate:
         """Cycles of all launches of each group."""
         return np.array([cycles.sum() for cycles in self.launches])
 
-    @property
-    def _freedom(self) -> npt.NDArray[np.float64]:
-        return self.counts - 1.0 + _PRIOR
-
     def total_bar(self) -> float:
         """Return the relative bar of the cycles of all launches: their logarithm is within it.
 
         Groups err independently (stratified sampling); degrees of freedom as Welch and
         Satterthwaite have them.
         """
-        parts = self.cycles**2 * self.spread**2 * (1 / self.counts - 1 / self.sizes)
+        unknown = 1 - self.counts / self.sizes
+        shares = unknown / self.counts + unknown**2 * self.tilts[0]
+        parts = self.cycles**2 * self.spread**2 * shares
         variance = float(parts.sum())
         if variance == 0:
             return 0.0
-        freedom = variance**2 / float((parts**2 / self._freedom).sum())
+        freedom = variance**2 / float((parts**2 / self.freedom).sum())
         return float(_quantile(np.array([freedom]))[0] * math.sqrt(variance) / self.cycles.sum())
 
     def launch_bars(self) -> npt.NDArray[np.float64]:
         """Return the relative bar of a launch that was not predicted, for each group."""
-        return _quantile(self._freedom) * self.spread * np.sqrt(1 + 1 / self.counts)
+        return _quantile(self.freedom) * self.spread * np.sqrt(1 + 1 / self.counts + self.tilts[1])
 
     def wanted(self, tolerance: float) -> npt.NDArray[np.int64]:
         """Return the launches to predict of each group for a total bar of `tolerance` (Neyman)."""
@@ -179,22 +185,26 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     given = [np.asarray(cycles, dtype=float) for _, cycles in groups]
     known = [~np.isnan(cycles) for cycles in given]
     counts = np.array([mask.sum() for mask in known])
-    freedom = counts - 1
     # Deviations of the predicted launches from the means of their group.
-    x, y, means = [], [], []
+    x: list[npt.NDArray[np.float64]] = []
+    y: list[npt.NDArray[np.float64]] = []
+    means: list[tuple[float, float]] = []
     for logs, cycles, mask in zip(instructions, given, known, strict=True):
-        mean_x, mean_y = logs[mask].mean(), np.log(cycles[mask]).mean()
+        mean_x, mean_y = float(logs[mask].mean()), float(np.log(cycles[mask]).mean())
         means.append((mean_x, mean_y))
         x.append(logs[mask] - mean_x)
         y.append(np.log(cycles[mask]) - mean_y)
-    xx, xy = (np.array([(u * v).sum() for u, v in zip(x, w, strict=True)]) for w in (x, y))
-    all_freedom = max(int(freedom.sum()), 1)
+    xx = np.array([(u * u).sum() for u in x])
+    xy = np.array([(u * v).sum() for u, v in zip(x, y, strict=True)])
     common = _power(xy.sum(), xx.sum())
-    added = _PRIOR * xx.sum() / all_freedom
+    added = _PRIOR * xx.sum() / max(int((counts - 1).sum()), 1)
     powers = np.array([_power(a + added * common, b + added) for a, b in zip(xy, xx, strict=True)])
     left = [np.square(v - power * u).sum() for u, v, power in zip(x, y, powers, strict=True)]
     squares = np.array(left)
-    pooled = squares.sum() / all_freedom
+    # The mean takes one degree of freedom, the slope as much as it is the group's own.
+    own = np.divide(xx, xx + added, out=np.zeros(len(xx)), where=xx > 0)
+    freedom = counts - 1 - own
+    pooled = squares.sum() / max(freedom.sum(), 1)
     spread = np.sqrt((squares + _PRIOR * pooled) / (freedom + _PRIOR))
     launches = []
     for logs, cycles, mask, power, (mean_x, mean_y) in zip(
@@ -205,7 +215,13 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
         line *= cycles[mask].sum() / line[mask].sum()
         launches.append(np.where(mask, cycles, line))
     sizes = np.array([len(cycles) for cycles in given])
-    return Estimate(tuple(launches), spread, counts, sizes)
+    tilts = np.zeros((2, len(groups)))
+    for group, (logs, mask) in enumerate(zip(instructions, known, strict=True)):
+        away = logs[~mask] - means[group][0]
+        if len(away) and xx[group] + added > 0:
+            squared = np.array([away.mean() ** 2, np.square(away).mean()])
+            tilts[:, group] = squared / (xx[group] + added)
+    return Estimate(tuple(launches), spread, freedom + _PRIOR, tilts, counts, sizes)
 
 
 def _power(xy: float, xx: float) -> float:
@@ -272,6 +288,9 @@ class LaunchSample:
         for one in wide:
             # At most twice as many at a time: the spread is known better then.
             wanted = np.minimum(one.wanted(self._tolerance), 2 * np.asarray(before))
+            if (wanted <= before).all():
+                # The allocation knows neither few degrees of freedom nor lines.
+                wanted = np.minimum(before + (one.cycles * one.spread > 0), one.sizes)
             self._counts = [max(pair) for pair in zip(self._counts, wanted.tolist(), strict=True)]
         return self._counts != before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import Stage, fields_of, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
+from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import UNIT_FIELDS, unit_cycles, with_block_starts
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.tables import (
@@ -518,6 +519,10 @@ def predict(
     return pd.DataFrame(rows)
 
 
+def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) -> list[Prediction]:
+    return [evaluate(profile, gpu, model) for model in models]
+
+
 @checked
 def predicted_rows(
     app_or_kernel: App | KernelTrace,
@@ -544,14 +549,17 @@ def predicted_rows(
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     pipeline = Pipeline(app_or_kernel, options, memo=memo)
     if sample_launches is not False or client is not None:
-        from warpstack.models.launch_rows import launch_rows, tolerance_of
-
+        models_of_rows = Models(
+            tuple(wanted),
+            partial(_evaluate_each, gpu, tuple(wanted)),
+            lambda prediction: values_of_row(prediction, gpu, profiler),
+            Prediction._computed,
+        )
         return launch_rows(
             pipeline.kernels,
             gpu,
-            wanted,
+            models_of_rows,
             options,
-            profiler=profiler,
             tolerance=tolerance_of(sample_launches),
             client=client,
             progress=progress,
@@ -595,8 +603,6 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     InputError
         If these are not rows of `predict`.
     """
-    from warpstack.models.launch_rows import bars_of_totals
-
     keys = ["gpu", "gpu_changes", "gpu_digest", "model"]
     columns = [*keys, "instructions", "cycles", "cpi", *STACK]
     require(predictions, columns, "the rows of predict", what="the predictions have", rows=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import itertools
 import os
 import threading
@@ -122,6 +121,8 @@ def run_on_cluster(
         Whether many tasks have the same traces, which then go to every worker. Otherwise each task
         has its own, which go to one worker, and 64 tasks at most wait at a time.
     """
+    import concurrent.futures
+
     import distributed
     from distributed.comm.core import CommClosedError
 

@@ -113,7 +113,7 @@ def test_rows_of_a_task_and_of_a_part_are_bounded(kernel, pascal, tmp_path, monk
     monkeypatch.setattr(sweep_module, "_TASK_ROWS", 10)
     monkeypatch.setattr(sweep_store, "_PART_ROWS", 10)
     monkeypatch.setattr(sweep_store, "_WRITE_SECONDS", 3600)
-    axes = {"l1_mshrs": range(16, 56)}
+    axes = {"dram_bandwidth_gbs": range(300, 340)}
     dataset = ws.sweep_to_store(kernel, pascal, axes, store=tmp_path, cache=False)
     assert [fragment.count_rows() for fragment in dataset.get_fragments()] == [10] * 4
 

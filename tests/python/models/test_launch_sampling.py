@@ -123,6 +123,18 @@ def test_powers_are_between_none_and_proportion():
     assert more.launches[0][2] == pytest.approx(400 * 50 / 300)
 
 
+def test_what_lies_outside_the_predicted_launches_is_less_certain():
+    """A line through logarithms 0, 1 and 2 of the work, two launches at 4 and one at 2 are estimated.
+
+    The squares of the predicted ones, from their mean of 1, are 2, or 1 for each of two degrees of
+    freedom. The two launches that a group counts beside its own add 2. Those at 4, 4 and 2 are 3, 3
+    and 1 away: 7/3 on average, squares 19/3.
+    """
+    work = np.exp([0, 1, 2, 4, 4, 2])
+    one = estimate([(work, [1, 2, 9, NAN, NAN, NAN])])
+    assert one.tilts[:, 0] == pytest.approx([(7 / 3) ** 2 / 4, 19 / 3 / 4])
+
+
 def test_nothing_is_uncertain_where_all_are_predicted():
     one = estimate([([100, 100], [100, 300])])
     assert one.total_bar() == 0
@@ -134,6 +146,8 @@ def test_more_are_wanted_where_more_is_uncertain():
     one = Estimate(
         launches=(np.array([1000.0]),) * 3,
         spread=np.array([0.1, 0.2, 0.0]),
+        freedom=np.array([3.0, 3.0, 3.0]),
+        tilts=np.zeros((2, 3)),
         counts=np.array([2, 2, 2]),
         sizes=np.array([10**6] * 3),
     )
