@@ -76,7 +76,7 @@ def tune(
     model
         The model that predicts.
     simulator
-        Whether the cycle-level simulator says it, too; it takes longer than the model.
+        Whether the cycle-level simulator says it, too.
     target
         What to compile for; by default the architecture of the GPU.
     profiler
