@@ -76,7 +76,7 @@ def tune(
     model
         The model that predicts.
     simulator
-        Whether the cycle-level simulator says it, too; it takes longer than the model.
+        Whether the cycle-level simulator says it, too.
     target
         What to compile for; by default the architecture of the GPU.
     profiler
@@ -107,9 +107,9 @@ def tune(
     if isinstance(kernel, triton.runtime.Autotuner):
         configs = kernel.configs if configs is None else configs
         kernel = kernel.fn
-    if not configs:
+    settings = [_settings(what, config) for config in (() if configs is None else configs)]
+    if not settings:
         raise InputError(f"{what}: there is no configuration; give configs=[triton.Config(...)]")
-    settings = [_settings(what, config) for config in configs]
     constants = list(dict.fromkeys(n for one in settings for n in one if n not in _OPTIONS))
     target = target or _target_of(what, described)
     arrays = _flat([*args, *constexprs.values()])

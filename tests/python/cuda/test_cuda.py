@@ -433,3 +433,10 @@ def test_traces_can_be_saved(device, tmp_path):
     trace = compile_body(body, 1, device=device).kernel("k").launch(2, 32, out)
     ws.save(ws.App([trace]), tmp_path / "saved")
     assert ws.load(tmp_path / "saved").kernels[0].digest == trace.digest
+
+
+def test_mangled_names_may_be_long(device):
+    """Those of templates are, and those of Numba, which have the types of all arguments."""
+    name = "_Z" + "x" * 600
+    module = cuda.compile(HEADER + f".visible .entry {name}() {{ ret; }}\n", device=device)
+    assert module.kernel(name).launch(1, 32).num_warps == 1

@@ -386,6 +386,6 @@ def test_times_are_not_below_the_tensor_cores_peak():
         least = 2048 / blocks * gpu.tensor_interval / gpu.num_schedulers
         assert ws.predict(trace, gpu, models=["closed_network"])["cycles"][0] >= least
         assert ws.simulate(trace, gpu).cycles >= least
-        # Both matrices come from DRAM once.
-        reads = ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
-        assert 32 * reads == 2 * 128 * 256 * 2
+        # Both matrices come from DRAM once; of C, what a store writes only a part of.
+        reads = 32 * ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
+        assert 2 * 128 * 256 * 2 <= reads <= 2 * 128 * 256 * 2 + 128 * 128 * 2
