@@ -318,8 +318,8 @@ class alignas(128) Sm {
     }
     begin_turns_until(turns_of_window);
     if (!followers_) return;
-    if (timed_->done()) followers_->finish();
     followers_->begin_turns_until(turns_of_window);
+    if (timed_->done()) followers_->finish();
   }
 
   /// What follows leaves in a turn before this one at the latest.

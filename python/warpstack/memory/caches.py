@@ -128,7 +128,8 @@ class MemoryProfile:
         It has the columns ``kernel`` to ``model`` of `warpstack.predict`, where ``model`` is ``caches``;
         ``grid``, ``block``, ``registers_per_thread`` and ``shared_memory_bytes`` of the launch;
         ``instructions`` and ``thread_instructions``; all of `totals` and `occupancy`; and
-        ``shared_wavefronts``, the passes through shared memory.
+        ``shared_wavefronts``, the passes through shared memory. Where a sample stands for all SMs,
+        ``sampled_sms`` says of how many SMs it is.
         """
         kernel = self.kernel
         values = {
@@ -142,6 +143,8 @@ class MemoryProfile:
             "shared_wavefronts": int(self.per_pc["shared_wavefronts"].sum()),
             **self.occupancy,
         }
+        if self.sampled_sms:
+            values["sampled_sms"] = self.sampled_sms
         return pd.DataFrame([row(kernel, self.gpu, "caches", values)])
 
     def hit_rates(self) -> dict[str, float]:
