@@ -24,8 +24,7 @@ Followers::Followers(const Launch& launch, const std::vector<std::uint32_t>& lea
       l2_sectors_(launch.l2.config().line_bytes / trace::sector_bytes),
       first_local_line_(trace::local_region_sector / l1_sectors_),
       num_before_(num_before),
-      per_row_(instructions_.size()),
-      read_sectors_(blocks_.size()) {
+      per_row_(instructions_.size()) {
   std::size_t places = leader.size();
   for (const auto& blocks : blocks_) places = std::max(places, blocks.size());
   state_.resize(places);
@@ -96,9 +95,9 @@ void Followers::follow(const trace::WarpPosition& leader, bool is_last) {
     if (leader.warp >= block.warps[f].size()) continue;
     std::optional<Warp>& warp = block.warps[f][leader.warp];
     if (!warp) continue;
-    advance(block, warp, f,
-            is_last ? all_of_them
-                    : mine.made * warp->memory / std::max<std::uint64_t>(mine.memory, 1));
+    advance(
+        block, warp, f,
+        is_last ? all_of_them : mine.made * warp->memory / std::max<std::uint64_t>(mine.memory, 1));
   }
   hits_.clear();
 }
@@ -147,15 +146,14 @@ void Followers::access(const MemoryAccess& access, std::size_t follower) {
     }
   } else {
     const bool bypass = instruction.cache_operator == trace::CacheOperator::bypass_l1;
-    const bool keeps_global = launch_.l1_caches_global ||
-                              instruction.cache_operator == trace::CacheOperator::read_only;
+    const bool keeps_global =
+        launch_.l1_caches_global || instruction.cache_operator == trace::CacheOperator::read_only;
     const bool knows_hits = hits_.size() == lines.size();
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const bool passes = bypass || (lines[i].line < first_local_line_ && !keeps_global);
       if (!passes && knows_hits && hits_[i]) continue;
       const SectorMask asked = passes ? lines[i].mask : units_[lines[i].mask];
       leave(queue, lines[i].line, asked, Request::Kind::read, evict_first, nullptr, access.row);
-      read_sectors_[follower] += count_sectors(asked);
     }
   }
   if (first < queue.requests.size()) queue.requests[first].owner = 1;

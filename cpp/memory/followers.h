@@ -18,7 +18,7 @@ namespace warpstack::memory {
 /// What followers of a launch ask for, by row: all of it is counted, none of it estimated.
 struct FollowerCounts {
   std::uint64_t sectors = 0;
-  std::uint64_t requests = 0;      ///< lines of L1
+  std::uint64_t requests = 0;       ///< lines of L1
   std::uint64_t dram_requests = 0;  ///< of these, with a sector that missed in L2
   std::uint64_t dram_sectors = 0;   ///< that these moved between L2 and DRAM
   std::uint64_t l2_events = 0;      ///< accesses that left the SM and that L2 served
@@ -78,8 +78,6 @@ class Followers {
   void finish();
 
   [[nodiscard]] const std::vector<FollowerCounts>& per_row() const { return per_row_; }
-  /// Sectors that each follower asked L2 to read.
-  [[nodiscard]] const std::vector<std::uint64_t>& read_sectors() const { return read_sectors_; }
 
  private:
   struct Warp {
@@ -113,9 +111,7 @@ class Followers {
     bool missed = false;
   };
   [[nodiscard]] Queue& of(Side side) { return queues_[static_cast<std::size_t>(side)]; }
-  [[nodiscard]] const Queue& of(Side side) const {
-    return queues_[static_cast<std::size_t>(side)];
-  }
+  [[nodiscard]] const Queue& of(Side side) const { return queues_[static_cast<std::size_t>(side)]; }
   void access(const MemoryAccess& access, std::size_t follower);
   void leave(Queue& queue, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
              bool evict_first, const ByteMasks* bytes, std::uint32_t row);
@@ -126,9 +122,9 @@ class Followers {
   Launch launch_;
   const std::vector<trace::StaticInstruction>& instructions_;
   std::vector<std::uint32_t> leader_blocks_;
-  std::vector<std::vector<std::uint32_t>> blocks_;  ///< by follower
-  std::vector<Block> state_;                        ///< by place
-  std::size_t next_ = 0;                            ///< place to begin next
+  std::vector<std::vector<std::uint32_t>> blocks_;           ///< by follower
+  std::vector<Block> state_;                                 ///< by place
+  std::size_t next_ = 0;                                     ///< place to begin next
   std::unordered_map<std::uint32_t, std::size_t> place_of_;  ///< by block of the leader
 
   LineGrouper grouper_;
@@ -143,7 +139,6 @@ class Followers {
   std::vector<ByteMasks> bytes_;
   std::size_t turn_ = 0;
   std::vector<FollowerCounts> per_row_;
-  std::vector<std::uint64_t> read_sectors_;
 };
 
 }  // namespace warpstack::memory

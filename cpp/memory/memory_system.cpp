@@ -480,15 +480,18 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
     }
     profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
   };
-  if (std::vector<SampleGroup> groups =
-          timed ? sample_of(blocks_of_sms, share, block_of(observed)) : std::vector<SampleGroup>{};
-      !groups.empty() && trace.totals().sectors >= least_sampled_sectors) {
+  const bool can_sample =
+      timed && config_.filter_l1_hits && trace.totals().sectors >= least_sampled_sectors;
+  if (std::vector<SampleGroup> groups = can_sample
+                                            ? sample_of(blocks_of_sms, share, block_of(observed))
+                                            : std::vector<SampleGroup>{};
+      !groups.empty()) {
     const auto make_leader = [&](std::size_t i) {
       return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
                                   l2_, 1);
     };
-    const Followers::Launch launch{trace, flags, l1, l2_, config_.l1_caches_global,
-                                   keeps_bytes(l2_.config())};
+    const Followers::Launch launch{
+        trace, flags, l1, l2_, config_.l1_caches_global, keeps_bytes(l2_.config())};
     SampledSimulation simulation(
         std::move(groups), make_leader, blocks_of_sms, launch, l2_,
         [&atomics](const Request& request, const ByteMasks& bytes) {

@@ -110,9 +110,9 @@ SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const Make
     std::vector<std::vector<std::uint32_t>> followers;
     for (const std::size_t sm : group.followers) followers.push_back(blocks_of_sms[sm]);
     const auto before = std::ranges::lower_bound(group.followers, group.leader);
-    auto led = std::make_unique<Followers>(
-        launch, blocks_of_sms[group.leader], std::move(followers),
-        static_cast<std::size_t>(before - group.followers.begin()));
+    auto led =
+        std::make_unique<Followers>(launch, blocks_of_sms[group.leader], std::move(followers),
+                                    static_cast<std::size_t>(before - group.followers.begin()));
     auto sm = make_sm(group.leader);
     sm->lead(led.get());
     leaders_.push_back({std::move(group), std::move(sm), std::move(led),
@@ -272,8 +272,8 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   for (const Leader& leader : leaders_) {
     of_all += leader.worker.totals;
     for (std::size_t i = 0; i < num_totals; ++i) {
-      sums[i] += leader.group.weight() *
-                 static_cast<double>(leader.worker.totals[static_cast<Total>(i)]);
+      sums[i] +=
+          leader.group.weight() * static_cast<double>(leader.worker.totals[static_cast<Total>(i)]);
     }
   }
   for (std::size_t i = 0; i < num_totals; ++i) {
@@ -297,8 +297,8 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   std::array<double, 2> waits{};
   for (const Leader& leader : leaders_) {
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      waits[i] += leader.group.weight() *
-                  static_cast<double>(leader.sm->timed()->place_wait_cycles()[i]);
+      waits[i] +=
+          leader.group.weight() * static_cast<double>(leader.sm->timed()->place_wait_cycles()[i]);
     }
     profile.most_read_sectors = std::max(profile.most_read_sectors, leader.sm->read_sectors());
   }

@@ -27,9 +27,9 @@ struct SampleGroup {
   [[nodiscard]] double weight() const { return 1 + static_cast<double>(followers.size()); }
 };
 
-/// Divides SMs, given by their blocks, into groups, of which `share` of all SMs are the leaders. The
-/// SM that runs `observed_block` leads its group. Empty where a sample would be too small to tell
-/// its error: all SMs are to be simulated then.
+/// Divides SMs, given by their blocks, into groups, of which `share` of all SMs are the leaders.
+/// The SM that runs `observed_block` leads its group. Empty where a sample would be too small to
+/// tell its error: all SMs are to be simulated then.
 std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> blocks_of_sms,
                                    double share, std::optional<std::uint32_t> observed_block);
 

@@ -19,8 +19,10 @@ __all__ = ["Sampling", "as_sampling", "sampled_predictions"]
 #: The first sample of `auto`, and the half width of the interval of IPC above which it grows.
 FIRST_SHARE = 1 / 8
 TOLERANCE = 0.01
-#: More SMs than this are simulated as fast when all are.
-MOST_SHARE = 1 / 2
+#: A second sample of more SMs than this would hardly take less time than all of them.
+MOST_SHARE = 0.3
+#: Of IPC: what may be wrong because followers do not wait for their own data.
+FOLLOWING_ERROR = 0.0025
 
 #: A share of the SMs, or `auto`.
 Sampling = float | str
@@ -56,25 +58,27 @@ def sampled_predictions(
 ) -> Iterator[tuple[MemoryProfile, list[tuple[Prediction, float, float]]]]:
     """Yield for each kernel what its caches did, and per model the prediction and bounds of its IPC.
 
-    With ``auto`` the sample doubles until the interval of each model's IPC is narrow enough, up to
-    all SMs.
+    With ``auto`` the sample grows to what makes the interval of each model's IPC narrow enough, or to
+    all SMs. Later launches of a kernel begin with the share that the one before needed.
     """
     options = pipeline.options
     system = MemorySystem(gpu, access_order=options.access_order)
+    needed: dict[str, float] = {}
     for number, kernel in enumerate(pipeline.kernels):
         observed = pipeline.warp(number) if options.observes else None
         if options.flush_l2:
             system.flush_l2()
-        share = FIRST_SHARE if isinstance(sampling, str) else sampling
+        share = needed.get(kernel.name, FIRST_SHARE) if isinstance(sampling, str) else sampling
         while True:
             memory = system.run(kernel, observe=observed, sampling=share)
             found = _with_bounds(pipeline, number, gpu, memory, models, evaluate)
-            is_good = all(
-                high - low <= 2 * TOLERANCE * prediction.ipc for prediction, low, high in found
-            )
-            if is_good or sampling != "auto" or not system.undo_sampled():
+            widest = max((high - low) / (2 * one.ipc) for one, low, high in found)
+            if widest <= TOLERANCE or sampling != "auto" or not system.undo_sampled():
                 break
-            share = 2 * share if 2 * share <= MOST_SHARE else 1
+            # Intervals become narrower as the root of the sample grows.
+            share = max(2 * share, share * (widest / TOLERANCE) ** 2)
+            share = share if share <= MOST_SHARE else 1
+        needed[kernel.name] = share
         yield memory, found
 
 
@@ -97,6 +101,10 @@ def _with_bounds(
         other = pipeline.interval(number, gpu, bound)
         ends.append([evaluate(other, gpu, model).ipc for model in models])
     return [
-        (one, min(one.ipc, *both), max(one.ipc, *both))
+        (
+            one,
+            min(one.ipc, *both) * (1 - FOLLOWING_ERROR),
+            max(one.ipc, *both) * (1 + FOLLOWING_ERROR),
+        )
         for one, *both in zip(predictions, *ends, strict=True)
     ]
