@@ -148,7 +148,7 @@ void SampledSimulation::serve(std::size_t turns) {
   L2Port port(l2_, of_followers_);
   const auto serve_follower = [&](const Request& request, const ByteMasks& bytes) {
     const Outcome outcome = port.serve(request, bytes);
-    if (outcome.missed) note_miss(request.line);
+    if (outcome.missed) note_miss(request.line << 8 | request.mask);
     return outcome;
   };
   for (Leader& leader : leaders_) leader.sm->outcomes(0).resize(leader.sm->num_requests());
@@ -169,16 +169,18 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
   for (std::size_t i = first; i < last; ++i) {
     const Request& request = sm.request(i);
     const Outcome outcome = port.serve(request, sm.bytes(request));
-    if (outcome.missed) note_miss(request.line);
+    if (outcome.missed) note_miss(request.line << 8 | request.mask);
     sm.outcomes(0)[i] = outcome;
     turns_of_slices_[l2_.slice_of(request.set)] +=
         leader.group.weight() * slice_turns_(request, sm.bytes(request));
   }
 }
 
-void SampledSimulation::note_miss(std::uint64_t line) {
-  if (line * 0x9e3779b97f4a7c15 >> 60 != 0) return;
-  repeated_misses_ += !missed_lines_.insert(line).second;
+// Sectors of a line that are fetched one after the other are no loss: the same request has to miss
+// again.
+void SampledSimulation::note_miss(std::uint64_t line_and_sectors) {
+  if ((line_and_sectors >> 8) * 0x9e3779b97f4a7c15 >> 60 != 0) return;
+  repeated_misses_ += !missed_lines_.insert(line_and_sectors).second;
 }
 
 bool SampledSimulation::loses_lines() const {
