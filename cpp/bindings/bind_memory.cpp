@@ -4,6 +4,7 @@
 #include "memory/memory_system.h"
 #include "memory/pace.h"
 #include "memory/profile_words.h"
+#include "memory/sample_bounds.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -114,6 +115,16 @@ void bind_memory(py::module_& module) {
       .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
       .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
       .def_readonly("most_read_sectors", &memory::MemoryProfile::most_read_sectors)
+      .def_property_readonly("sample",
+                             [](const memory::MemoryProfile& p) {
+                               py::dict sample;
+                               sample["simulated_sms"] = p.sample.simulated_sms;
+                               sample["working_sms"] = p.sample.working_sms;
+                               sample["request_error"] = p.sample.request_error;
+                               sample["wait_error"] = p.sample.wait_error;
+                               return sample;
+                             })
+      .def("bound", &memory::bound_of, py::arg("sign"))
       .def_property_readonly("num_observed",
                              [](const memory::MemoryProfile& p) { return p.observed.size(); });
 
@@ -126,13 +137,13 @@ void bind_memory(py::module_& module) {
       .def(
           "run",
           [](memory::MemorySystem& system, const trace::KernelTrace& trace,
-             std::optional<std::pair<std::uint32_t, std::uint32_t>> observe) {
+             std::optional<std::pair<std::uint32_t, std::uint32_t>> observe, double share) {
             std::optional<trace::WarpPosition> observed;
             if (observe) observed = trace::WarpPosition{observe->first, observe->second};
             const py::gil_scoped_release unlocked;
-            return system.run(trace, observed, python_interrupt());
+            return system.run(trace, observed, python_interrupt(), share);
           },
-          py::arg("trace"), py::arg("observe") = py::none())
+          py::arg("trace"), py::arg("observe") = py::none(), py::arg("share") = 1.0)
       .def(
           "warm",
           [](memory::MemorySystem& system, const trace::KernelTrace& trace) {
@@ -140,6 +151,7 @@ void bind_memory(py::module_& module) {
             system.warm(trace, python_interrupt());
           },
           py::arg("trace"))
+      .def("undo_sampled", &memory::MemorySystem::undo_sampled)
       .def("flush_l2", &memory::MemorySystem::flush_l2);
 
   module.def(

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -24,6 +25,16 @@ class ZeroedArray {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
     data_ = reinterpret_cast<T*>((address + alignment - 1) / alignment * alignment);
   }
+  ZeroedArray(const ZeroedArray& other) : ZeroedArray(other.size_) {
+    if (size_ > 0) std::memcpy(data_, other.data_, size_ * sizeof(T));
+  }
+  ZeroedArray& operator=(const ZeroedArray& other) {
+    if (this != &other) *this = ZeroedArray(other);
+    return *this;
+  }
+  ZeroedArray(ZeroedArray&&) = default;
+  ZeroedArray& operator=(ZeroedArray&&) = default;
+  ~ZeroedArray() = default;
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }

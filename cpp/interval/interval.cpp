@@ -129,7 +129,6 @@ class WarpGrouper {
     if (before(group.first, known.first)) known.first = group.first;
     known.count += group.count;
   }
-  [[nodiscard]] const std::vector<WarpGroup>& groups() const { return groups_; }
   /// The groups in the order of their first warps.
   std::vector<WarpGroup> take_sorted() {
     std::ranges::sort(groups_, before, &WarpGroup::first);
@@ -215,72 +214,69 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
   return result;
 }
 
-void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
-                 unsigned num_threads, const InterruptCheck& interrupt,
-                 const std::function<void(unsigned, const WarpGroup&)>& visit, bool awaits_stores) {
+void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
+                 const Latencies& latencies, double issue_rate, unsigned num_threads,
+                 const InterruptCheck& interrupt,
+                 const std::function<void(const WarpGroup&)>& visit, bool awaits_stores) {
   const trace::BlockStorage& blocks = trace.blocks();
   std::vector<char> awaited;
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
     awaited.push_back(awaits_stores && instruction.writes_memory());
   }
   const RegisterTable registers(trace.instructions());
-  std::atomic<std::size_t> next_block{0};
+  std::vector<WarpCycles> cycles(kinds.size());
+  std::atomic<std::size_t> next_kind{0};
   std::exception_ptr failure;
   std::mutex mutex;  // of `failure`
-  const auto work = [&](unsigned thread) {
+  const auto work = [&](bool may_interrupt) {
     try {
       Scoreboard scoreboard(trace.num_registers());
       ControlClock control(trace.instructions());
       std::vector<std::byte> scratch;
-      for (std::size_t b = next_block++; b < blocks.size(); b = next_block++) {
-        if (thread == 0 && interrupt && b % 64 == 0) interrupt();
-        trace::ColumnCounts begin;
-        for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w) {
-          const trace::WarpEntry& warp = blocks.warps(b)[w];
-          trace::ColumnCounts end = begin;
-          end.instructions += warp.instructions;
-          if (warp.instructions > 0) {
-            const WarpCycles cycles =
-                warp_cycles(blocks.read(b, begin, end, scratch), registers, latencies,
-                            1 / issue_rate, scoreboard, control, awaited);
-            visit(thread, {{static_cast<std::uint32_t>(b), w},
-                           warp.instructions,
-                           cycles.all,
-                           1,
-                           cycles.for_stores});
-          }
-          begin += warp.counts();
-        }
+      for (std::size_t kind = next_kind++; kind < kinds.size(); kind = next_kind++) {
+        if (may_interrupt && interrupt && kind % 512 == 0) interrupt();
+        const trace::WarpPosition& first = kinds.first(kind);
+        trace::ColumnCounts begin = blocks.begin(first.block, first.warp);
+        trace::ColumnCounts end = begin;
+        end.instructions += blocks.warps(first.block)[first.warp].instructions;
+        if (end == begin) continue;
+        cycles[kind] = warp_cycles(blocks.read(first.block, begin, end, scratch), registers,
+                                   latencies, 1 / issue_rate, scoreboard, control, awaited);
       }
     } catch (...) {
-      next_block = blocks.size();
+      next_kind = kinds.size();
       const std::scoped_lock lock(mutex);
       if (!failure) failure = std::current_exception();
     }
   };
   if (interrupt) interrupt();
-  // The start of a thread takes as long as tens of thousands of instructions.
-  constexpr std::uint64_t instructions_per_thread = 200'000;
-  const std::uint64_t threads =
-      std::min<std::uint64_t>(num_threads, trace.totals().instructions / instructions_per_thread);
-  std::vector<std::jthread> helpers;
-  for (unsigned t = 1; t < threads; ++t) helpers.emplace_back(work, t);
-  work(0);
-  helpers.clear();
+  {
+    std::vector<std::jthread> helpers;
+    // A thread is worth its start where there is some work.
+    constexpr std::size_t kinds_per_thread = 64;
+    const std::size_t threads = std::min<std::size_t>(num_threads, kinds.size() / kinds_per_thread);
+    for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work, false);
+    work(true);
+  }
   if (failure) std::rethrow_exception(failure);
+  std::size_t position = 0;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w, ++position) {
+      const std::uint64_t instructions = blocks.warps(b)[w].instructions;
+      if (instructions == 0) continue;
+      const WarpCycles& found = cycles[kinds.of_warps()[position]];
+      visit({{static_cast<std::uint32_t>(b), w}, instructions, found.all, 1, found.for_stores});
+    }
+  }
 }
 
 std::vector<WarpGroup> group_warps(const trace::KernelTrace& trace, const Latencies& latencies,
                                    double issue_rate, unsigned num_threads,
                                    const InterruptCheck& interrupt) {
-  std::vector<WarpGrouper> of_threads(std::max(num_threads, 1u));
-  visit_warps(trace, latencies, issue_rate, num_threads, interrupt,
-              [&](unsigned thread, const WarpGroup& warp) { of_threads[thread].add(warp); });
-  WarpGrouper all;
-  for (const WarpGrouper& one : of_threads) {
-    for (const WarpGroup& group : one.groups()) all.add(group);
-  }
-  return all.take_sorted();
+  WarpGrouper grouper;
+  visit_warps(trace, WarpKinds(trace, interrupt), latencies, issue_rate, num_threads, interrupt,
+              [&](const WarpGroup& warp) { grouper.add(warp); });
+  return grouper.take_sorted();
 }
 
 namespace {

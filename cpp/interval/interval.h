@@ -9,6 +9,7 @@
 #include "common/cpi_stack.h"
 #include "common/interrupt.h"
 #include "gpu/latencies.h"
+#include "interval/warp_kinds.h"
 #include "memory/memory_system.h"
 #include "trace/kernel_trace.h"
 
@@ -41,13 +42,13 @@ struct WarpGroup {
   double store_cycles = 0;  ///< of these, at the end, while it waits for its stores
 };
 
-/// Runs the interval algorithm over every warp that has instructions and calls `visit(thread,
-/// warp)` with it, a group of one, on any of `num_threads` threads, in any order.
+/// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls
+/// `visit(warp)` for every warp that has instructions, a group of one, in the order of the trace.
 /// With `awaits_stores` a warp ends when the latencies of its stores have passed.
-void visit_warps(const trace::KernelTrace& trace, const Latencies& latencies, double issue_rate,
-                 unsigned num_threads, const InterruptCheck& interrupt,
-                 const std::function<void(unsigned, const WarpGroup&)>& visit,
-                 bool awaits_stores = false);
+void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
+                 const Latencies& latencies, double issue_rate, unsigned num_threads,
+                 const InterruptCheck& interrupt,
+                 const std::function<void(const WarpGroup&)>& visit, bool awaits_stores = false);
 
 /// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
 /// selection) and groups warps with the same features, in the order of their first warps: a kernel

@@ -415,18 +415,18 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
   if (!(issue_rate > 0) || !std::isfinite(issue_rate)) {
     throw InputError("the issue rate is not a positive number");
   }
-  // A block's warps are visited in order, by one thread.
+  const WarpKinds kinds(trace, interrupt);
   visit_warps(
-      trace, reference, 1, num_threads, interrupt,
-      [this](unsigned, const WarpGroup& warp) {
+      trace, kinds, reference, 1, num_threads, interrupt,
+      [this](const WarpGroup& warp) {
         blocks_[warp.first.block].push_back(
             {static_cast<double>(warp.instructions), 0, warp.cycles});
       },
       awaits_stores);
   std::vector<std::size_t> next(blocks_.size());
   visit_warps(
-      trace, latencies, issue_rate, num_threads, interrupt,
-      [this, &next](unsigned, const WarpGroup& warp) {
+      trace, kinds, latencies, issue_rate, num_threads, interrupt,
+      [this, &next](const WarpGroup& warp) {
         const std::size_t block = warp.first.block;
         WarpWork& work = blocks_[block][next[block]++];
         work.cycles = warp.cycles;

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/meeting.h"
 #include "common/threads.h"
+#include "memory/sampling.h"
 #include "memory/sm_requests.h"
 
 namespace warpstack::memory {
@@ -360,6 +361,19 @@ AtomicCosts atomic_costs_of(const trace::KernelTrace& trace, const MemoryConfig&
   return costs;
 }
 
+/// A launch with fewer costs little as it is.
+constexpr std::uint64_t least_sampled_sectors = 20'000;
+
+std::optional<std::uint32_t> block_of(const std::optional<trace::WarpPosition>& observed) {
+  return observed ? std::optional(observed->block) : std::nullopt;
+}
+
+/// Whether L2 asks which bytes are written.
+bool keeps_bytes(const CacheConfig& l2) {
+  return l2.write_miss == WriteMiss::write_validate ||
+         l2.write_miss == WriteMiss::fetch_on_partial_write;
+}
+
 }  // namespace
 
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
@@ -418,8 +432,9 @@ MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
 
 MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
                                 std::optional<trace::WarpPosition> observed,
-                                const InterruptCheck& interrupt) {
+                                const InterruptCheck& interrupt, double share) {
   const std::scoped_lock lock(mutex_);
+  before_sampled_.reset();
   const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
   const RowFlags flags(instructions);
   MemoryProfile profile;
@@ -451,34 +466,61 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   const auto threads =
       std::clamp<std::uint64_t>(worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
   const Paces paces = timed ? paces_of(trace) : Paces{};
+  AtomicCosts atomics = atomic_costs_of(trace, config_);
+  profile.per_row.resize(instructions.size());
+  const auto finish = [&] {
+    profile.atomic_lanes = std::move(atomics.requests);
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      InstructionCounters& counters = profile.per_row[row];
+      counters.executions = counts[row].issued;
+      counters.active_executions = counts[row].active;
+      counters.shared_wavefronts = counts[row].shared_wavefronts;
+      if (!flags.uses_caches[row]) continue;
+      profile.totals[total_of(instructions[row])] += counts[row].issued;
+    }
+    profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  };
+  const bool can_sample =
+      timed && config_.filter_l1_hits && trace.totals().sectors >= least_sampled_sectors;
+  if (std::vector<SampleGroup> groups = can_sample
+                                            ? sample_of(blocks_of_sms, share, block_of(observed))
+                                            : std::vector<SampleGroup>{};
+      !groups.empty()) {
+    const auto make_leader = [&](std::size_t i) {
+      return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
+                                  l2_, 1);
+    };
+    const Followers::Launch launch{
+        trace, flags, l1, l2_, config_.l1_caches_global, keeps_bytes(l2_.config())};
+    SampledSimulation simulation(
+        std::move(groups), make_leader, blocks_of_sms, launch, l2_,
+        [&atomics](const Request& request, const ByteMasks& bytes) {
+          return request.kind == Request::Kind::atomic ? atomics.turns(request, bytes) : 1;
+        });
+    before_sampled_.emplace(l2_);
+    if (simulation.run(observed, interrupt)) {
+      simulation.estimate(counts, profile);
+      finish();
+      return profile;
+    }
+    put_back();
+  }
   const auto make_sm = [&](std::size_t i) {
     return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
                                 config_, l1, l2_, threads);
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
-  AtomicCosts atomics = atomic_costs_of(trace, config_);
   Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, atomics, workers, observed,
                         interrupt);
   simulation.run();
-  profile.atomic_lanes = std::move(atomics.requests);
-
-  profile.per_row.resize(instructions.size());
   for (const Worker& worker : workers) {
     profile.totals += worker.totals;
     for (std::size_t row = 0; row < instructions.size(); ++row) {
       profile.per_row[row] += worker.per_row[row];
     }
   }
-  for (std::size_t row = 0; row < instructions.size(); ++row) {
-    InstructionCounters& counters = profile.per_row[row];
-    counters.executions = counts[row].issued;
-    counters.active_executions = counts[row].active;
-    counters.shared_wavefronts = counts[row].shared_wavefronts;
-    if (!flags.uses_caches[row]) continue;
-    profile.totals[total_of(instructions[row])] += counts[row].issued;
-  }
-  profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  finish();
   profile.observed = simulation.observed();
   profile.place_wait_cycles = simulation.place_wait_cycles();
   profile.most_read_sectors = simulation.most_read_sectors();
@@ -489,6 +531,18 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
     }
   }
   return profile;
+}
+
+bool MemorySystem::undo_sampled() {
+  const std::scoped_lock lock(mutex_);
+  return put_back();
+}
+
+bool MemorySystem::put_back() {
+  if (!before_sampled_) return false;
+  l2_ = std::move(*before_sampled_);
+  before_sampled_.reset();
+  return true;
 }
 
 }  // namespace warpstack::memory

@@ -108,6 +108,15 @@ class MemoryTotals {
   std::array<std::uint64_t, num_totals> values_{};
 };
 
+/// How a sample of the SMs stands for all (sampling.h). Errors are half the widths of intervals of
+/// 95 % confidence, relative to the value.
+struct SampleSummary {
+  std::uint32_t simulated_sms = 0;  ///< 0: all were simulated
+  std::uint32_t working_sms = 0;    ///< that have blocks; 0: all were simulated
+  double request_error = 0;         ///< of what leaves L1
+  double wait_error = 0;            ///< of the cycles that warps wait for data from L2 and DRAM
+};
+
 /// One access of the observed warp, without what L1 writes back later.
 struct ObservedAccess {
   std::uint32_t row = 0;
@@ -136,6 +145,8 @@ struct MemoryProfile {
   std::array<std::uint64_t, 2> place_wait_cycles{};
   /// Sectors that the SM which gets most reads from L2.
   std::uint64_t most_read_sectors = 0;
+  /// Where a part of the SMs was simulated (sampling.h).
+  SampleSummary sample;
 };
 
 /// The caches of a GPU, simulated by content in a fixed order of accesses (cache paper, Section 4;
@@ -154,12 +165,19 @@ class MemorySystem {
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
   /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
   /// fit on an SM. Calls from several threads run one after another.
+  ///
+  /// With `share` below 1 about that part of the SMs of a large launch is simulated, and the others
+  /// follow (sampling.h): in the timed order, and unless L2 loses lines that are used again, for
+  /// then the order of accesses of all SMs matters.
   MemoryProfile run(const trace::KernelTrace& trace,
                     std::optional<trace::WarpPosition> observed = {},
-                    const InterruptCheck& interrupt = {});
+                    const InterruptCheck& interrupt = {}, double share = 1);
   /// Leaves about that in L2 which run() would, in a fraction of its time: L2 sees all accesses of
   /// the kernel, warp by warp, without an L1 that keeps hits from it.
   void warm(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
+  /// Puts L2 back to what it was before the last launch, if that one was sampled; so that it can
+  /// run again with more SMs. Returns whether it was.
+  bool undo_sampled();
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);
@@ -167,10 +185,13 @@ class MemorySystem {
   }
 
  private:
+  bool put_back();
+
   MemoryConfig config_;
   unsigned num_threads_;
   std::mutex mutex_;
   Cache l2_;
+  std::optional<Cache> before_sampled_;  ///< L2 before the last launch, if that one was sampled
 };
 
 }  // namespace warpstack::memory

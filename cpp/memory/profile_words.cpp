@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t words_per_row = 9 + 3 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits
-/// for a place, most sectors of an SM, number of slices.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 1;
+/// for a place, most sectors of an SM, the sample, number of slices.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 4 + 1;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -75,6 +75,10 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(profile.simulated_instructions);
   for (const std::uint64_t cycles : profile.place_wait_cycles) words.push_back(cycles);
   words.push_back(profile.most_read_sectors);
+  words.push_back(profile.sample.simulated_sms);
+  words.push_back(profile.sample.working_sms);
+  words.push_back(std::bit_cast<std::uint64_t>(profile.sample.request_error));
+  words.push_back(std::bit_cast<std::uint64_t>(profile.sample.wait_error));
   words.push_back(profile.slice_turns.size());
   for (std::size_t row = 0; row < profile.per_row.size(); ++row) {
     for_each_counter(profile.per_row[row], [&](std::uint64_t count) { words.push_back(count); });
@@ -120,6 +124,10 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.simulated_instructions = reader.next();
   for (std::uint64_t& cycles : profile.place_wait_cycles) cycles = reader.next();
   profile.most_read_sectors = reader.next();
+  profile.sample.simulated_sms = reader.next32();
+  profile.sample.working_sms = reader.next32();
+  profile.sample.request_error = reader.next_number();
+  profile.sample.wait_error = reader.next_number();
   profile.slice_turns.resize(reader.next());
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });

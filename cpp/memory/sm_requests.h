@@ -12,9 +12,11 @@
 
 #include "memory/cache.h"
 #include "memory/counters.h"
+#include "memory/followers.h"
 #include "memory/line_grouper.h"
 #include "memory/line_parts.h"
 #include "memory/memory_system.h"
+#include "memory/request.h"
 #include "memory/schedule.h"
 #include "memory/timed_schedule.h"
 
@@ -22,29 +24,6 @@
 // memory_system.cpp makes a GPU. Nobody else includes this.
 
 namespace warpstack::memory {
-
-/// What an SM asks of one L2 line.
-struct Request {
-  enum class Kind : std::uint8_t { read, write, atomic, write_back };
-
-  std::uint64_t line;    ///< of L2
-  std::uint32_t set;     ///< of L2
-  std::uint32_t writer;  ///< of a write-back: the row that it counts for; of an atomic: its row
-  std::uint32_t bytes;   ///< position of the byte masks of a write
-  SectorMask mask;
-  std::uint8_t owner;  ///< the thread that has the set
-  Kind kind;
-  bool continues : 1;    ///< belongs to the L1 line of the request before it
-  bool evict_first : 1;  ///< L2 shall replace the line next
-  bool is_awaited : 1;   ///< in the timed order, by a warp
-};
-
-/// What L2 says about a request.
-struct Outcome {
-  bool missed : 1;                ///< a sector was not in L2
-  bool asks_dram : 1;             ///< L2 answers it when DRAM is done
-  std::uint8_t dram_sectors : 6;  ///< fetched, or for a write miss without a fetch, written
-};
 
 /// One warp instruction of a batch: its requests follow those of the one before.
 struct IssuedAccess {
@@ -209,6 +188,8 @@ class alignas(128) Sm {
     run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
   }
   [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
+  /// In the timed order: these follow the SM from now on.
+  void lead(Followers* followers) { followers_ = followers; }
   /// In the timed order: when something may happen next; see TimedSchedule.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
     return timed_->next_event(end);
@@ -316,6 +297,7 @@ class alignas(128) Sm {
                  Worker& worker) {
     issued_.clear();
     timed_->begin_window();
+    if (followers_) followers_->begin_batch();
     turn_ = 0;
     end_ = end;
     while (const MemoryAccess* access = timed_->next(end)) {
@@ -327,9 +309,17 @@ class alignas(128) Sm {
         load_lines_left(worker.totals);
       }
       accesses_.back().goes_on = !lines_left_.empty();
+      const trace::WarpPosition warp = timed_->warp();
       issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
+      if (followers_ && !accesses_.back().goes_on) {
+        followers_->begin_turns_until(turn_);
+        followers_->follow(warp, timed_->was_last());
+      }
     }
     begin_turns_until(turns_of_window);
+    if (!followers_) return;
+    followers_->begin_turns_until(turns_of_window);
+    if (timed_->done()) followers_->finish();
   }
 
   /// What follows leaves in a turn before this one at the latest.
@@ -461,6 +451,7 @@ class alignas(128) Sm {
     totals[Total::l1_read_request_hits] += result.hit == access.mask;
     misses_ += result.hit != access.mask;
     write_back(eviction);
+    if (followers_) followers_->note_line(result.hit == access.mask);
     const SectorMask asked =
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
     if (timed_) {
@@ -531,6 +522,7 @@ class alignas(128) Sm {
   const MemoryConfig& config_;
   Schedule schedule_;
   TimedSchedule* timed_;  ///< the schedule, in the timed order
+  Followers* followers_ = nullptr;
   Cache l1_;
   const Cache& l2_;
   std::uint64_t l1_sectors_;

@@ -72,6 +72,10 @@ class TimedSchedule {
   /// The warp of the access that next() returned last.
   [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_]->stream.position(); }
   [[nodiscard]] ReferenceCycle now() const { return time_; }
+  /// No warp has an access left.
+  [[nodiscard]] bool done() const { return resident_ == 0 && !interrupted_; }
+  /// After end_access(): its warp has no access left.
+  [[nodiscard]] bool was_last() const { return warps_[issued_]->stream.done(); }
 
   /// Begins a window; L2 has answered what was asked before.
   void begin_window() {

@@ -20,6 +20,7 @@ from warpstack.cli.common.stage_options import (
     add_flush_l2,
     add_models,
     add_profiler,
+    add_sampling,
     split,
 )
 from warpstack.cli.common.trace_options import add_trace, load_trace
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_access_order(parser)
     add_flush_l2(parser)
+    add_sampling(parser)
     add_profiler(parser)
     add_output(parser)
 
@@ -103,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         target,
         wanted,
         **dataclasses.asdict(options),
+        sampling=arguments.sampling,
         profiler=arguments.profiler,
         progress=True,
         memo=memo,

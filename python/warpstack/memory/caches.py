@@ -107,13 +107,29 @@ class MemoryProfile:
         """Thread blocks that were simulated; all traced ones unless `BlockSchedule` says otherwise."""
         return self._core.simulated_blocks
 
+    @property
+    def sampled_sms(self) -> int:
+        """SMs that were simulated where a sample stands for all; 0: all were."""
+        return int(self._core.sample["simulated_sms"])
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """What a sample leaves uncertain: half the widths of intervals of 95 % confidence.
+
+        They are relative to the value, and 0 where all SMs were simulated: ``requests`` (of what
+        leaves L1) and ``waits`` (of the cycles that warps wait for data from L2 and DRAM).
+        """
+        sample = self._core.sample
+        return {"requests": sample["request_error"], "waits": sample["wait_error"]}
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row with what `warpstack.validate` compares with a profiler's counters.
 
         It has the columns ``kernel`` to ``model`` of `warpstack.predict`, where ``model`` is ``caches``;
         ``grid``, ``block``, ``registers_per_thread`` and ``shared_memory_bytes`` of the launch;
         ``instructions`` and ``thread_instructions``; all of `totals` and `occupancy`; and
-        ``shared_wavefronts``, the passes through shared memory.
+        ``shared_wavefronts``, the passes through shared memory. Where a sample stands for all SMs,
+        ``sampled_sms`` says of how many SMs it is.
         """
         kernel = self.kernel
         values = {
@@ -127,6 +143,8 @@ class MemoryProfile:
             "shared_wavefronts": int(self.per_pc["shared_wavefronts"].sum()),
             **self.occupancy,
         }
+        if self.sampled_sms:
+            values["sampled_sms"] = self.sampled_sms
         return pd.DataFrame([row(kernel, self.gpu, "caches", values)])
 
     def hit_rates(self) -> dict[str, float]:
@@ -168,7 +186,13 @@ class MemoryProfile:
             for name, rate in self.hit_rates().items()
             if name in ("l1_read", "l1_write", "l2_read", "l2_write")
         )
-        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}>"
+        sample = self._core.sample
+        part = (
+            f", from {sample['simulated_sms']} of {sample['working_sms']} SMs"
+            if sample["simulated_sms"]
+            else ""
+        )
+        return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}{part}>"
 
     def _repr_html_(self) -> str:
         return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
@@ -250,7 +274,13 @@ class MemorySystem:
             self._core = _core.MemorySystem(config, threads)
 
     @checked
-    def run(self, kernel: KernelTrace, *, observe: tuple[int, int] | None = None) -> MemoryProfile:
+    def run(
+        self,
+        kernel: KernelTrace,
+        *,
+        observe: tuple[int, int] | None = None,
+        sampling: float = 1,
+    ) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
 
         Parameters
@@ -260,14 +290,19 @@ class MemorySystem:
         observe
             A warp (position of its block in the trace, position in the block) whose own misses are
             recorded.
+        sampling
+            Below 1: about this part of the SMs is simulated and stands for all, where the launch is
+            large enough, in the timed order (``docs/explanation/memory.md``). Counters are then
+            estimates; `MemoryProfile.errors` says how good they are.
 
         Raises
         ------
         InputError
-            If a thread block does not fit on an SM.
+            If a thread block does not fit on an SM, or the share is not above 0 and at most 1.
         """
+        check_share(sampling)
         with named_memory_error(self.gpu):
-            core = self._core.run(kernel._core, observe)
+            core = self._core.run(kernel._core, observe, sampling)
         return MemoryProfile(core, kernel, self.gpu, self.access_order)
 
     @checked
@@ -284,6 +319,16 @@ class MemorySystem:
         """
         self._core.warm(kernel._core)
 
+    def undo_sampled(self) -> bool:
+        """Put L2 back to what it was before the last kernel, if a sample stood for that one.
+
+        Returns
+        -------
+        bool
+            Whether it did; then the kernel can run again with more SMs.
+        """
+        return self._core.undo_sampled()
+
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel."""
         self._core.flush_l2()
@@ -299,6 +344,7 @@ def simulate_caches(
     blocks: BlockSchedule | str = ...,
     access_order: str = ...,
     filter_l1_hits: bool = ...,
+    sampling: float = ...,
     num_threads: int = ...,
     progress: bool = ...,
 ) -> MemoryProfile: ...
@@ -312,6 +358,7 @@ def simulate_caches(
     blocks: BlockSchedule | str = ...,
     access_order: str = ...,
     filter_l1_hits: bool = ...,
+    sampling: float = ...,
     num_threads: int = ...,
     progress: bool = ...,
 ) -> list[MemoryProfile]: ...
@@ -325,6 +372,7 @@ def simulate_caches(
     blocks: BlockSchedule | str = "round_robin",
     access_order: str = "auto",
     filter_l1_hits: bool = True,
+    sampling: float = 1,
     num_threads: int = 0,
     progress: bool = False,
 ) -> MemoryProfile | list[MemoryProfile]:
@@ -347,6 +395,8 @@ def simulate_caches(
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
     blocks, access_order, filter_l1_hits, num_threads
         As for `MemorySystem`.
+    sampling
+        As for `MemorySystem.run`; 1: all SMs are simulated.
     progress
         Show a progress bar on standard error.
 
@@ -368,7 +418,7 @@ def simulate_caches(
         num_threads=num_threads,
     )
     if isinstance(kernel, KernelTrace):
-        return system.run(kernel, observe=observe)
+        return system.run(kernel, observe=observe, sampling=sampling)
     if observe is not None:
         raise InputError("observe names a warp of one kernel; give a kernel, not an application")
     profiles = []
@@ -376,7 +426,7 @@ def simulate_caches(
         for one in kernel.kernels:
             if flush_l2:
                 system.flush_l2()
-            profiles.append(system.run(one))
+            profiles.append(system.run(one, sampling=sampling))
             bar.update(1)
     return profiles
 
@@ -397,6 +447,14 @@ def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
         If not even one block fits.
     """
     return _core.occupancy(kernel._core, to_core(as_gpu(gpu), Stage.MEMORY)["sm"])
+
+
+def check_share(sampling: float) -> None:
+    """Raise `InputError` unless a number is a share of SMs to simulate."""
+    if not 0 < sampling <= 1:
+        raise InputError(
+            f"sampling = {sampling} is not a share of the SMs; give a number above 0, at most 1 (all)"
+        )
 
 
 def hit_rates(totals: dict[str, int]) -> dict[str, float]:

@@ -24,6 +24,7 @@ from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import UNIT_FIELDS, unit_cycles, with_block_starts
 from warpstack.models.pipeline import Options, Pipeline, Recent
+from warpstack.models.sampled import Sampling, as_sampling, sampled_predictions
 from warpstack.tables import (
     STACK,
     STACK_COMPONENTS,
@@ -448,6 +449,7 @@ def predict(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    sampling: float | str = 1,
     profiler: str = "nsys",
     sample_launches: bool | float = False,
     client: distributed.Client | None = None,
@@ -470,6 +472,10 @@ def predict(
         ``round_robin`` or ``greedy``; see `warpstack.MemorySystem`.
     flush_l2
         Empty L2 between kernels.
+    sampling
+        1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
+        that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
+        most 1 %. See ``docs/explanation/memory.md``.
     profiler
         Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
         clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
@@ -491,16 +497,18 @@ def predict(
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up. From a
-        sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC of a launch
-        that was not predicted lies with a confidence of 95 %, ``launch_group`` (its number) and
-        ``launch_sampled`` (whether the launch itself was predicted).
+        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up. Unless
+        `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of 95 % confidence) and
+        ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``. From a sample of the
+        launches there are ``ipc_low`` and ``ipc_high``, between which the IPC of a launch that was not
+        predicted lies with a confidence of 95 %, ``launch_group`` (its number) and ``launch_sampled``
+        (whether the launch itself was predicted).
 
     Raises
     ------
     InputError
-        If a name is unknown, a thread block does not fit on an SM, or launches that share an L2 are to
-        run on a cluster.
+        If a name is unknown, a thread block does not fit on an SM, launches that share an L2 are to
+        run on a cluster, or SMs and launches are to be sampled at once.
     """
     rows = predicted_rows(
         app_or_kernel,
@@ -511,6 +519,7 @@ def predict(
         merge_threshold=merge_threshold,
         access_order=access_order,
         flush_l2=flush_l2,
+        sampling=sampling,
         profiler=profiler,
         sample_launches=sample_launches,
         client=client,
@@ -534,6 +543,7 @@ def predicted_rows(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    sampling: float | str = 1,
     profiler: str = "nsys",
     sample_launches: bool | float = False,
     client: distributed.Client | None = None,
@@ -542,13 +552,20 @@ def predicted_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
-    `memo` keeps the representative warps and what the caches did, for whoever asks why.
+    `memo` keeps the representative warps and what the caches did where all SMs were simulated, for
+    whoever asks why.
     """
     wanted = model_list(models)
+    share = as_sampling(sampling)
     gpu = profiled(as_gpu(gpu), profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     pipeline = Pipeline(app_or_kernel, options, memo=memo)
     if sample_launches is not False or client is not None:
+        if share != 1:
+            raise InputError(
+                f"sampling = {shown(sampling)}: with sample_launches or client the caches of all SMs are "
+                "simulated; leave it out"
+            )
         models_of_rows = Models(
             tuple(wanted),
             partial(_evaluate_each, gpu, tuple(wanted)),
@@ -564,6 +581,8 @@ def predicted_rows(
             client=client,
             progress=progress,
         )
+    if share != 1:
+        return _sampled_rows(pipeline, gpu, wanted, share, profiler, progress)
     rows = []
     # Launches differ in length: counted as instructions, the time left is about right.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
@@ -575,6 +594,30 @@ def predicted_rows(
                 found = evaluate(profile, gpu, model)
                 rows.append(row(kernel, gpu, model, values_of_row(found, gpu, profiler)))
             bar.update(kernel.num_instructions)
+    return rows
+
+
+def _sampled_rows(
+    pipeline: Pipeline,
+    gpu: Gpu,
+    models: Sequence[str],
+    sampling: Sampling,
+    profiler: str,
+    progress: bool,
+) -> list[dict[str, Any]]:
+    rows = []
+    found = sampled_predictions(pipeline, gpu, models, sampling, evaluate)
+    with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
+        for kernel, (memory, predictions) in zip(pipeline.kernels, found, strict=True):
+            for model, (prediction, low, high) in zip(models, predictions, strict=True):
+                values = {}
+                for name, value in values_of_row(prediction, gpu, profiler).items():
+                    values[name] = value
+                    if name == "ipc":
+                        values |= {"ipc_low": low, "ipc_high": high}
+                        values["sampled_sms"] = memory.sampled_sms
+                rows.append(row(kernel, gpu, model, values))
+            bar.update(1)
     return rows
 
 

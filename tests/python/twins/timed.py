@@ -258,6 +258,10 @@ class Sm:
                 warp.loads.append((access.row, self.busy))
             warp.instructions, warp.cycles, warp.waits = self.pace[access.row]
             self.decide(warp)
+            self.complete(access, end)
+
+    def complete(self, access, end):
+        """Do what an access that is complete brings about; here nothing."""
 
     def send(self, access, end):
         """Send the lines of an access, of a load as far as they get; return whether that is all."""

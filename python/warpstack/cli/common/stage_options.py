@@ -11,6 +11,7 @@ __all__ = [
     "add_flush_l2",
     "add_models",
     "add_profiler",
+    "add_sampling",
     "split",
 ]
 
@@ -33,6 +34,22 @@ def add_access_order(parser: argparse.ArgumentParser) -> None:
 def add_flush_l2(parser: argparse.ArgumentParser) -> None:
     """Add ``--flush-l2``."""
     parser.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """Add ``--sampling``."""
+    parser.add_argument(
+        "--sampling",
+        type=_share_or_auto,
+        default=1.0,
+        metavar="SHARE",
+        help="how many of the SMs of large launches to simulate (default: 1, all; auto: as few as leave "
+        "IPC uncertain by at most 1 %%)",
+    )
+
+
+def _share_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:

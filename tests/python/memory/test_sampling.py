@@ -1,0 +1,136 @@
+"""Samples of the SMs against their plain definition, and what they leave uncertain against all SMs."""
+
+import numpy as np
+import pytest
+
+import warpstack as ws
+from effort import rounds
+from plain_caches import COUNTERS
+from twins.sampling import SampledMemorySystem, error
+from warpstack._core import ENUM_NAMES
+from warpstack.memory.caches import BlockSchedule, memory_config
+
+
+def mixture(seed, blocks=90):
+    """Return a kernel of coalesced and scattered loads, stores and atomics, with warps of many lengths.
+
+    Most threads share what they read with those of other blocks; 20,000 sectors make it worth a sample.
+    """
+    draw = np.random.default_rng(seed)
+    k = ws.patterns.KernelBuilder("mixture", grid=blocks, block=96)
+    block, lane = k.thread // 96, k.thread % 32
+    shared = 4 * ((block // int(draw.integers(1, 8))) * 512 + k.thread % 96)
+    for step in range(5):
+        k.emit("LDG.E", dst=4, src=2, address=shared + 4096 * step)
+        k.emit("FFMA", dst=5, src=(4, 5))
+        scattered = 32 * ((k.thread * int(draw.integers(1, 99))) % int(draw.integers(2000, 9000)))
+        longer = (k.thread // 32 + step) % int(draw.integers(2, 5)) > 0
+        k.emit("LDG.E", dst=6, src=5, address=2**22 + scattered, predicate=longer)
+        if step % 2:
+            k.emit("STG.E", src=(2, 6), address=2**23 + 4 * k.thread + 2**20 * step)
+    k.emit("RED.E.ADD", src=(2, 6), address=2**24 + 4 * (lane % int(draw.integers(1, 9))))
+    return k.build()
+
+
+def small_gpu(**changes):
+    few = {"num_sms": 10, "blocks_per_sm": 2, "l1_size_kib": 6, "l1_ways": 6, "l1_mshrs": 16}
+    return ws.gpu("pascal-mdm").replace(**{**few, **changes})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(rounds(6, costly=True)))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"l1_allocation": "on_fill", "l1_sector_bytes": 32, "l2_sector_bytes": 32},
+        {"l1_write_policy": "write_back", "l1_write_miss": "write_validate", "num_sms": 13},
+        {"l1_global_loads": "bypassed", "atomic_requests": "per_line"},
+    ],
+)
+def test_equals_plain_definition(seed, changes):
+    kernel, gpu = mixture(seed), small_gpu(**changes)
+    share = (0.5, 0.25, 0.34)[seed % 3]
+    profile = ws.simulate_caches(kernel, gpu, sampling=share)
+    system = SampledMemorySystem(memory_config(gpu, BlockSchedule()))
+    totals, rows = system.run(kernel, share)
+    assert profile.sampled_sms == len(system.weights)
+    for name, value in profile.totals.items():
+        if not name.endswith("_instructions"):
+            assert value == pytest.approx(totals[name], abs=1), name
+    per_row = profile._core.per_row
+    for row in range(len(kernel.instructions)):
+        of_row = dict(rows.get(row, {}))
+        active = int(per_row["active_executions"][row])
+        for name in COUNTERS:
+            expected = of_row.get(name, 0)
+            if name.endswith(("_events", "_waits", "_cycles")):
+                expected *= active
+            assert per_row[name][row] == pytest.approx(expected, abs=1), (row, name)
+    assert profile._core.slice_turns == pytest.approx(system.slice_turns)
+    for name, expected in system.errors().items():
+        assert profile.errors[name] == pytest.approx(expected, rel=3e-3), name
+
+
+def test_the_error_is_students_interval_of_a_ratio():
+    """By hand: 4 of 8 SMs, y = 1, 1, 2, 2 of x = 1: rate 1.5, rests of 1, variance 4/2 * 4/3."""
+    found = error([2, 2, 2, 2], [1, 1, 1, 1], [1, 1, 2, 2])
+    assert found == pytest.approx(3.182 * np.sqrt(4 / 2 * 4 / 3) / 12, rel=1e-3)
+
+
+def test_small_launches_and_other_orders_simulate_all_sms():
+    gpu, short = small_gpu(), ws.patterns.stream(blocks=20)
+    one = ws.simulate_caches(short, gpu, sampling=0.25)
+    assert one.sampled_sms == 0
+    assert np.array_equal(one._core.words, ws.simulate_caches(short, gpu)._core.words)
+    kernel = mixture(1)
+    for order in set(ENUM_NAMES["access order"]) - {"timed"}:
+        one = ws.simulate_caches(kernel, gpu, access_order=order, sampling=0.25)
+        other = ws.simulate_caches(kernel, gpu, access_order=order)
+        assert np.array_equal(one._core.words, other._core.words)
+
+
+def test_where_l2_loses_lines_all_sms_are_simulated():
+    """8192 lines that all blocks read, in an L2 of 1536: what is found there depends on who comes when."""
+    k = ws.patterns.KernelBuilder("thrash", grid=60, block=128)
+    for step in range(4):
+        k.emit("LDG.E", dst=4, src=2, address=128 * ((k.thread * 61 + 1999 * step) % 8192))
+    kernel, gpu = k.build(), small_gpu(l2_size_kib=192)
+    systems = [ws.MemorySystem(gpu) for _ in range(2)]
+    for _ in range(2):
+        one = systems[0].run(kernel, sampling=0.25)
+        assert one.sampled_sms == 0
+        assert np.array_equal(one._core.words, systems[1].run(kernel)._core.words)
+
+
+def test_a_sampled_launch_can_run_again():
+    gpu, kernel = small_gpu(), mixture(2)
+    system = ws.MemorySystem(gpu)
+    assert not system.undo_sampled()
+    assert system.run(kernel, sampling=0.25).sampled_sms > 0
+    assert system.undo_sampled()
+    again = system.run(kernel)
+    assert np.array_equal(again._core.words, ws.simulate_caches(kernel, gpu)._core.words)
+    assert not system.undo_sampled()
+
+
+def test_a_profile_says_that_it_is_of_a_sample():
+    profile = ws.simulate_caches(mixture(3), small_gpu(), sampling=0.25)
+    assert profile.sampled_sms == 3
+    assert repr(profile).endswith("from 3 of 10 SMs>")
+    assert profile.to_frame()["sampled_sms"].tolist() == [3]
+    assert profile.errors["requests"] > 0
+    core = type(profile._core).from_words(profile._core.words)
+    assert core.sample == profile._core.sample
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
+def test_a_share_is_a_part(share):
+    with pytest.raises(ws.InputError, match="is not a share of the SMs"):
+        ws.simulate_caches(mixture(3), small_gpu(), sampling=share)
+
+
+def test_the_bounds_of_a_profile_of_all_sms_are_itself():
+    core = ws.simulate_caches(mixture(3), small_gpu())._core
+    for sign in (1.0, -1.0):
+        assert np.array_equal(core.bound(sign).words, core.words)

@@ -1,0 +1,57 @@
+"""Predictions from a sample of the SMs against those from all."""
+
+import pytest
+
+import warpstack as ws
+
+MODELS = ("mdm", "closed_network")
+
+
+def test_the_rows_say_how_uncertain_ipc_is():
+    app = ws.App([ws.patterns.stream(blocks=448), ws.patterns.stream(blocks=4)])
+    rows = ws.predict(app, "pascal-mdm", MODELS, sampling=0.25)
+    first = list(rows.columns).index("ipc")
+    assert list(rows.columns)[first + 1 : first + 4] == ["ipc_low", "ipc_high", "sampled_sms"]
+    assert (rows["ipc_low"] <= rows["ipc"]).all()
+    assert (rows["ipc"] <= rows["ipc_high"]).all()
+    assert rows["sampled_sms"].tolist() == [7, 7, 0, 0]
+    short = rows[rows["sampled_sms"] == 0]
+    assert short["ipc_low"].tolist() == short["ipc_high"].tolist() == short["ipc"].tolist()
+    exact = ws.predict(app, "pascal-mdm", MODELS)
+    assert "ipc_low" not in exact
+    assert rows["ipc"].tolist() == pytest.approx(exact["ipc"].tolist(), rel=0.02)
+
+
+def test_the_sample_grows_until_ipc_is_certain_enough():
+    app = ws.App([ws.patterns.gather(loads=2), ws.patterns.strided(1)])
+    rows = ws.predict(app, "pascal-mdm", MODELS, sampling="auto")
+    assert (rows["ipc_high"] - rows["ipc_low"] <= 0.02 * rows["ipc"] + 1e-9).all()
+
+
+@pytest.mark.parametrize("sampling", ["some", 0, 2, True])
+def test_sampling_is_a_share_or_auto(sampling):
+    with pytest.raises(ws.InputError, match="sampling"):
+        ws.predict(ws.patterns.stream(blocks=4), "pascal-mdm", sampling=sampling)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gpu", ["pascal-mdm", "v100-sxm2"])
+def test_bounds_hold(gpu):
+    """Of intervals of 95 % confidence, about one in twenty may miss; the IPC of all SMs is the truth."""
+    outside = kernels = 0
+    errors = []
+    for name in ("2d-convolution", "bfs", "cfd", "hotspot", "k-means", "srad", "stencil"):
+        app = ws.workloads.load(name)
+        exact = ws.predict(app, gpu, MODELS)
+        rows = ws.predict(app, gpu, MODELS, sampling="auto")
+        of_sample = rows["sampled_sms"] > 0
+        kernels += int(of_sample.sum())
+        above = exact["ipc"] > rows["ipc_high"] * (1 + 1e-9)
+        below = exact["ipc"] < rows["ipc_low"] * (1 - 1e-9)
+        outside += int((of_sample & (above | below)).sum())
+        for model in MODELS:
+            cycles = [table[table["model"] == model]["cycles"].sum() for table in (rows, exact)]
+            errors.append(abs(cycles[0] / cycles[1] - 1))
+    assert kernels > 0
+    assert outside <= max(0.1 * kernels, 2)
+    assert max(errors) < 0.03
