@@ -61,6 +61,7 @@ void CacheConfig::validate(const char* level) const {
 Cache::Cache(const CacheConfig& config)
     : config_(config),
       sets_per_slice_(config.num_sets() / config.slices),
+      by_sets_per_slice_(sets_per_slice_),
       lines_per_interleave_(config.slice_interleave_bytes / config.line_bytes),
       by_interleave_(lines_per_interleave_),
       by_slices_(config.slices),

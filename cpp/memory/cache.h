@@ -164,7 +164,7 @@ class Cache {
   void release(std::uint32_t set, std::uint64_t line) { --reserved(set, line); }
   /// The slice of a set.
   [[nodiscard]] std::uint32_t slice_of(std::uint32_t set) const {
-    return static_cast<std::uint32_t>(set / sets_per_slice_);
+    return static_cast<std::uint32_t>(by_sets_per_slice_.quotient(set));
   }
   /// Forgets sectors without writing them back.
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
@@ -202,6 +202,7 @@ class Cache {
 
   CacheConfig config_;
   std::uint64_t sets_per_slice_;
+  Divisor by_sets_per_slice_;
   std::uint64_t lines_per_interleave_;
   Divisor by_interleave_;
   Divisor by_slices_;

@@ -16,6 +16,7 @@ namespace warpstack::memory {
 struct LineAccess {
   std::uint64_t line;
   SectorMask mask;
+  std::uint32_t set = 0;  ///< for the caller, who knows the cache
 };
 
 /// Groups the sectors of an instruction by line, in order of first touch.
@@ -24,7 +25,7 @@ class LineGrouper {
   explicit LineGrouper(std::uint32_t line_bytes)
       : sectors_per_line_(line_bytes / trace::sector_bytes) {}
 
-  std::span<const LineAccess> group(const MemoryAccess& access) {
+  std::span<LineAccess> group(const MemoryAccess& access) {
     const bool writes = !access.store_bytes.empty();
     if (access.sectors.size() > lines_.size()) grow(access.sectors.size());
     count_ = 0;

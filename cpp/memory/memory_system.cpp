@@ -178,90 +178,51 @@ class Simulation {
 
   /// Serves the requests of the batch for the sets of a part: turn by turn, SM by SM.
   void serve(std::size_t part) {
-    for (const auto& sm : sms_) sm->outcomes(part).resize(sm->num_requests());
-    L2Port port(l2_, workers_[part].totals);
-    Order now(sms_, most_turns_);
-    Order ahead(sms_, most_turns_);
-    Order far_ahead(sms_, most_turns_);
-    const auto prefetch_next = [&] {
-      if (ahead.done()) return;
-      const Sm& sm = ahead.sm();
-      for (std::size_t i = ahead.first(); i < ahead.last(); ++i) {
-        const Request& request = sm.request(i);
-        if (request.owner == part) l2_.prefetch(request.set, request.line);
-      }
-      ahead.next();
+    Worker& worker = workers_[part];
+    worker.asking.clear();
+    for (const auto& sm : sms_) {
+      if (sm->num_requests() == 0) continue;
+      sm->prepare_outcomes(part);
+      worker.asking.push_back(sm.get());
+    }
+    worker.order.clear();
+    for (std::size_t turn = 0; turn < most_turns_; ++turn) {
+      for (Sm* sm : worker.asking) sm->append_turn(turn, part, worker.order);
+    }
+    serve_in_order(worker);
+  }
+
+  void serve_in_order(Worker& worker) {
+    const std::vector<ServedRequest>& order = worker.order;
+    L2Port port(l2_, worker.totals);
+    // Sets of L2 lie far apart: what a request will touch is brought close before its turn.
+    constexpr std::size_t requests_ahead = 8;
+    const auto prefetch = [&](std::size_t i) {
+      if (i < order.size()) l2_.prefetch(order[i].request->set, order[i].request->line);
     };
-    // Another thread may have noted the requests.
-    const auto prefetch_requests = [&] {
-      if (far_ahead.done()) return;
-      const Sm& sm = far_ahead.sm();
-      for (std::size_t i = far_ahead.first(); i < far_ahead.last(); i += 2) {
-        __builtin_prefetch(&sm.request(i));
-      }
-      far_ahead.next();
-    };
-    for (int i = 0; i < 8; ++i) prefetch_requests();
-    for (int i = 0; i < 4; ++i) prefetch_next();
-    for (; !now.done(); now.next()) {
-      prefetch_requests();
-      prefetch_next();
-      Sm& sm = now.sm();
-      for (std::size_t i = now.first(); i < now.last(); ++i) {
-        const Request& request = sm.request(i);
-        if (request.owner != part) continue;
-        sm.outcomes(part)[i] = port.serve(request, sm.bytes(request));
-        workers_[part].of_sets[request.set] +=
-            request.kind == Request::Kind::atomic ? atomics_.turns(request, sm.bytes(request)) : 1;
-      }
+    for (std::size_t i = 0; i < requests_ahead; ++i) prefetch(i);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      prefetch(i + requests_ahead);
+      const auto& [request, bytes, outcome] = order[i];
+      *outcome = port.serve(*request, *bytes);
+      worker.slice_turns[l2_.slice_of(request->set)] +=
+          request->kind == Request::Kind::atomic ? atomics_.turns(*request, *bytes) : 1;
     }
   }
 
-  /// The turns of a batch in the order in which L2 takes their requests.
-  class Order {
-   public:
-    Order(const Sms& sms, std::size_t turns) : sms_(sms), turns_(turns) { skip(); }
-    [[nodiscard]] bool done() const { return turn_ == turns_; }
-    [[nodiscard]] Sm& sm() const { return *sms_[sm_]; }
-    [[nodiscard]] std::size_t first() const { return sm().first_request(turn_); }
-    [[nodiscard]] std::size_t last() const { return sm().first_request(turn_ + 1); }
-    void next() {
-      ++sm_;
-      skip();
-    }
-
-   private:
-    void skip() {
-      while (turn_ < turns_) {
-        if (sm_ == sms_.size()) {
-          sm_ = 0;
-          ++turn_;
-        } else if (turn_ < sms_[sm_]->num_turns()) {
-          return;
-        } else {
-          ++sm_;
-        }
-      }
-    }
-    const Sms& sms_;
-    std::size_t turns_;
-    std::size_t turn_ = 0;
-    std::size_t sm_ = 0;
-  };
-
   /// Writes the L1 caches back, SM by SM.
   void flush() {
-    L2Port port(l2_, workers_[0].totals);
+    Worker& worker = workers_[0];
     for (const auto& built : sms_) {
       Sm& sm = *built;
-      sm.flush(workers_[0]);
-      for (std::vector<Outcome>& outcomes : sm.outcomes()) outcomes.resize(sm.num_requests());
-      for (std::size_t i = 0; i < sm.num_requests(); ++i) {
-        const Request& request = sm.request(i);
-        sm.outcomes(request.owner)[i] = port.serve(request, sm.bytes(request));
-        ++workers_[request.owner].of_sets[request.set];
+      sm.flush(worker);
+      worker.order.clear();
+      for (std::size_t part = 0; part < workers_.size(); ++part) {
+        sm.prepare_outcomes(part);
+        sm.append_all(part, worker.order);
       }
-      sm.settle(workers_[0]);
+      serve_in_order(worker);
+      sm.settle(worker);
     }
   }
 
@@ -510,7 +471,7 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
                                 config_, l1, l2_, threads);
   };
   std::vector<Worker> workers(threads,
-                              Worker(instructions.size(), l1.line_bytes, l2_.config().num_sets()));
+                              Worker(instructions.size(), l1.line_bytes, l2_.config().slices));
   Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, atomics, workers, observed,
                         interrupt);
   simulation.run();
@@ -526,8 +487,8 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   profile.most_read_sectors = simulation.most_read_sectors();
   profile.slice_turns.resize(l2_.config().slices);
   for (const Worker& worker : workers) {
-    for (std::size_t set = 0; set < worker.of_sets.size(); ++set) {
-      profile.slice_turns[l2_.slice_of(static_cast<std::uint32_t>(set))] += worker.of_sets[set];
+    for (std::size_t slice = 0; slice < worker.slice_turns.size(); ++slice) {
+      profile.slice_turns[slice] += worker.slice_turns[slice];
     }
   }
   return profile;

@@ -33,14 +33,25 @@ struct IssuedAccess {
   bool goes_on = false;  ///< in the next batch
 };
 
+class Sm;
+
+/// A request that L2 serves, where its bytes are and where its outcome goes.
+struct ServedRequest {
+  const Request* request;
+  const ByteMasks* bytes;
+  Outcome* outcome;
+};
+
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
 struct alignas(128) Worker {
-  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_sets)
-      : per_row(rows), of_sets(l2_sets), grouper(l1_line_bytes) {}
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
+      : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
 
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
-  std::vector<double> of_sets;  ///< requests by set of L2
+  std::vector<double> slice_turns;   ///< see MemoryProfile
+  std::vector<Sm*> asking;           ///< with requests in the batch
+  std::vector<ServedRequest> order;  ///< of the batch, as L2 serves it
   LineGrouper grouper;
 };
 
@@ -213,20 +224,16 @@ class alignas(128) Sm {
     return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
   }
   [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
-  /// Position of a turn's first request; those of the next turn follow.
-  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
-    if (timed_ && !accesses_.empty()) {
-      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
-    }
-    return first_request_of(turn);
-  }
-  [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
-  /// Where a thread notes the outcomes of the requests that it owns. Each thread has its own place:
+  /// Makes room for the outcomes of the requests that a thread owns. Each thread has its own place:
   /// neighbouring requests have different owners.
-  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) { return outcomes_[thread]; }
-  [[nodiscard]] std::vector<std::vector<Outcome>>& outcomes() { return outcomes_; }
-  [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
-    return bytes_[request.bytes];
+  void prepare_outcomes(std::size_t thread) { outcomes_[thread].resize(requests_.size()); }
+  /// Appends those requests of a turn that a thread owns.
+  void append_turn(std::size_t turn, std::size_t thread, std::vector<ServedRequest>& order) {
+    append(first_request(turn), first_request(turn + 1), thread, order);
+  }
+  /// Appends those of the whole batch.
+  void append_all(std::size_t thread, std::vector<ServedRequest>& order) {
+    append(0, requests_.size(), thread, order);
   }
 
   /// Counts what L2 said about the batch.
@@ -277,6 +284,23 @@ class alignas(128) Sm {
   }
 
  private:
+  void append(std::size_t first, std::size_t last, std::size_t thread,
+              std::vector<ServedRequest>& order) {
+    std::vector<Outcome>& outcomes = outcomes_[thread];
+    for (std::size_t i = first; i < last; ++i) {
+      const Request& request = requests_[i];
+      if (request.owner != thread) continue;
+      order.push_back({&request, &bytes_[request.bytes], &outcomes[i]});
+    }
+  }
+  /// Position of a turn's first request; those of the next turn follow.
+  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
+    if (timed_ && !accesses_.empty()) {
+      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
+    }
+    return first_request_of(turn);
+  }
+
   template <typename Order>
   void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
            Worker& worker) {
@@ -335,7 +359,7 @@ class alignas(128) Sm {
   /// In the timed order: the lines of a load, of which some may be left for the next batch.
   void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      const std::uint32_t set = l1_.set_of(lines[i].line);
+      const std::uint32_t set = lines[i].set;
       const bool can_go_on = timed_->takes_line(end_) &&
                              (!timed_->is_full(lines[i].line, set) || bypasses_l1(lines[i].line) ||
                               l1_.missing(set, lines[i].line, lines[i].mask) == 0 ||
@@ -345,7 +369,7 @@ class alignas(128) Sm {
         return;
       }
       begin_turn_of(timed_->now());
-      load(lines[i], set, evict_first_, totals);
+      load(lines[i], evict_first_, totals);
     }
     lines_left_.clear();
   }
@@ -360,16 +384,25 @@ class alignas(128) Sm {
     return access < accesses_.size() ? accesses_[access].first_request : requests_.size();
   }
 
+  /// Finds the sets of L1 for all lines first: those of a scattered access come close at the same
+  /// time. The SMs take turns so quickly that little of an L1 stays close in between.
+  void find_sets(std::span<LineAccess> lines) const {
+    for (LineAccess& access : lines) access.set = l1_.set_of(access.line);
+    if (lines.size() < 2) return;
+    for (const LineAccess& access : lines) l1_.prefetch(access.set, access.line);
+  }
+
   void look_up(const MemoryAccess& access, Worker& worker) {
     const trace::StaticInstruction& instruction = instructions_[access.row];
-    const std::span<const LineAccess> lines = worker.grouper.group(access);
+    const std::span<LineAccess> lines = worker.grouper.group(access);
+    find_sets(lines);
     InstructionCounters& counters = worker.per_row[access.row];
     counters.sectors += access.sectors.size();
     counters.requests += lines.size();
     const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
-        l1_.invalidate(l1_.set_of(lines[i].line), lines[i].line, lines[i].mask);
+        l1_.invalidate(lines[i].set, lines[i].line, lines[i].mask);
         const bool waits = instruction.kind == trace::MemoryKind::atomic;
         misses_ += waits;
         if (timed_) {
@@ -400,9 +433,8 @@ class alignas(128) Sm {
         }
         return;
       }
-      in_order_of_allocation(lines, [&](std::size_t i) {
-        load(lines[i], l1_.set_of(lines[i].line), evict_first, worker.totals);
-      });
+      in_order_of_allocation(lines,
+                             [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
     }
   }
 
@@ -416,7 +448,7 @@ class alignas(128) Sm {
     }
     absent_.clear();
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (l1_.contains(l1_.set_of(lines[i].line), lines[i].line)) {
+      if (l1_.contains(lines[i].set, lines[i].line)) {
         visit(i);
       } else {
         absent_.push_back(i);
@@ -429,7 +461,7 @@ class alignas(128) Sm {
     return bypass_ || (line < first_local_line_ && !keeps_global_);
   }
 
-  void load(const LineAccess& access, std::uint32_t set, bool evict_first, MemoryTotals& totals) {
+  void load(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
     const bool is_local = access.line >= first_local_line_;
     const std::uint32_t sectors = count_sectors(access.mask);
     ++totals[Total::l1_read_requests];
@@ -444,7 +476,8 @@ class alignas(128) Sm {
       return;
     }
     Cache::Eviction eviction;
-    const Cache::ReadResult result = l1_.read(set, access.line, access.mask, evict_first, eviction);
+    const Cache::ReadResult result =
+        l1_.read(access.set, access.line, access.mask, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     totals[Total::l1_read_sector_hits] += hits;
     if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
@@ -456,7 +489,7 @@ class alignas(128) Sm {
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
     if (timed_) {
       is_awaited_ = result.fetch != 0;
-      is_awaited_ ? timed_->miss(access.line, set) : timed_->hit(access.line);
+      is_awaited_ ? timed_->miss(access.line, access.set) : timed_->hit(access.line);
     }
     if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
     is_awaited_ = false;
@@ -471,8 +504,8 @@ class alignas(128) Sm {
       begin_turn_of(timed_->now());
       timed_->store();
     }
-    const Cache::WriteResult result = l1_.write(l1_.set_of(access.line), access.line, access.mask,
-                                                bytes, row, evict_first, eviction);
+    const Cache::WriteResult result =
+        l1_.write(access.set, access.line, access.mask, bytes, row, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     ++totals[Total::l1_write_requests];
     totals[Total::l1_write_sectors] += sectors;

@@ -15,6 +15,7 @@ DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
       counters_(&counters),
       bus_(config.dram_clock()),
       banks_(config.dram_row_bytes > 0 ? config.dram_banks : 0),
+      next_of_bank_(banks_.size(), never),
       group_free_(config.dram_timing.bank_groups) {
   if (banks_.empty()) return;
   // An access to an idle bank takes dram_latency, the opening of its row included.
@@ -28,7 +29,10 @@ void DramChannel::add(const DramRequest& request, Ticks now) {
   ++queued_;
   const Ticks edge = bus_.clock().at_or_after(now);
   if (!banks_.empty()) {
-    banks_[request.row % banks_.size()].waiting.push_back(request);
+    const std::size_t b = request.row % banks_.size();
+    Bank& bank = banks_[b];
+    if (bank.bytes_left == 0 && bank.waiting.empty()) wants_work_.push_back(b);
+    bank.waiting.push_back(request);
     next_ = std::min(next_, edge);
     return;
   }
@@ -46,7 +50,7 @@ bool DramChannel::issue_command(DramRequest& request) {
   std::size_t to_change = count;
   for (std::size_t i = 0; i < count && to_burst == count; ++i) {
     const std::size_t b = turn_ + i < count ? turn_ + i : turn_ + i - count;
-    if (banks_[b].bytes_left == 0 || earliest(b) > edge) continue;
+    if (next_of_bank_[b] > edge) continue;
     if (wants_burst(banks_[b])) {
       to_burst = b;
     } else if (to_change == count) {
@@ -56,16 +60,19 @@ bool DramChannel::issue_command(DramRequest& request) {
   bool is_last = false;
   if (to_burst < count) {
     transfer_burst(to_burst, edge);
-    is_last = banks_[to_burst].bytes_left == 0;
-    request = banks_[to_burst].current;
+    const Bank& bank = banks_[to_burst];
+    is_last = bank.bytes_left == 0;
+    request = bank.current;
+    if (is_last && !bank.waiting.empty()) wants_work_.push_back(to_burst);
   } else if (to_change < count) {
     change_row(to_change, edge);
   }
-  Ticks next = never;
+  // A command changes when the other banks can take theirs.
+  Ticks next = wants_work_.empty() ? never : edge;
   for (std::size_t b = 0; b < count; ++b) {
-    const Bank& bank = banks_[b];
-    if (bank.bytes_left > 0) next = std::min(next, earliest(b));
-    if (bank.bytes_left == 0 && !bank.waiting.empty()) next = edge;
+    if (next_of_bank_[b] == never) continue;
+    look_ahead(b);
+    next = std::min(next, next_of_bank_[b]);
   }
   // A refresh closes rows, so that a bank that waits to use or to close its row opens one instead.
   if (next != never) next = std::min(next, next_refresh_);
@@ -75,8 +82,8 @@ bool DramChannel::issue_command(DramRequest& request) {
 }
 
 void DramChannel::give_work() {
-  for (Bank& bank : banks_) {
-    if (bank.bytes_left > 0 || bank.waiting.empty()) continue;
+  for (const std::size_t b : wants_work_) {
+    Bank& bank = banks_[b];
     auto chosen = bank.waiting.begin();
     if (bank.is_open) {
       const auto hit = std::ranges::find(bank.waiting, bank.row, &DramRequest::row);
@@ -86,7 +93,13 @@ void DramChannel::give_work() {
     bank.bytes_left = chosen->bytes;
     bank.waiting.erase(chosen);
     --queued_;
+    look_ahead(b);
   }
+  wants_work_.clear();
+}
+
+void DramChannel::look_ahead(std::size_t b) {
+  next_of_bank_[b] = banks_[b].bytes_left > 0 ? earliest(b) : never;
 }
 
 Ticks DramChannel::earliest(std::size_t b) const {
@@ -150,6 +163,7 @@ void DramChannel::refresh(Ticks edge) {
       bank.is_open = false;
       bank.activate = std::max(bank.activate, end);
     }
+    for (std::size_t b = 0; b < banks_.size(); ++b) look_ahead(b);
     next_refresh_ += cycles(timing_.refresh_interval);
   }
 }

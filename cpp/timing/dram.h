@@ -86,8 +86,10 @@ class DramChannel {
   }
   /// Issues one command at the edge next(). Returns whether it is the last one of `request`.
   bool issue_command(DramRequest& request);
-  /// Gives banks without a request their next one.
+  /// Gives the banks that wait for it their next request.
   void give_work();
+  /// Works out when a bank can take its next command: `never` without a request.
+  void look_ahead(std::size_t bank);
   /// The earliest time of the next command of a bank that has a request.
   [[nodiscard]] Ticks earliest(std::size_t bank) const;
   void transfer_burst(std::size_t bank, Ticks edge);
@@ -119,11 +121,13 @@ class DramChannel {
   std::size_t queued_ = 0;
   Ticks last_transfer_ = -1;
   Ticks next_ = never;
-  std::deque<DramRequest> queue_;  ///< without rows
-  std::vector<Bank> banks_;        ///< with rows
-  std::size_t turn_ = 0;           ///< the bank that is looked at first
-  std::vector<Ticks> group_free_;  ///< by bank group, for column commands
-  Ticks activate_ = 0;             ///< the earliest activation of any bank
+  std::deque<DramRequest> queue_;        ///< without rows
+  std::vector<Bank> banks_;              ///< with rows
+  std::vector<Ticks> next_of_bank_;      ///< when each can take its next command
+  std::vector<std::size_t> wants_work_;  ///< banks that have no request, though some wait for them
+  std::size_t turn_ = 0;                 ///< the bank that is looked at first
+  std::vector<Ticks> group_free_;        ///< by bank group, for column commands
+  Ticks activate_ = 0;                   ///< the earliest activation of any bank
   Ticks read_ = 0;  ///< the earliest read and write, because of the turnaround of the bus
   Ticks write_ = 0;
   Ticks next_refresh_ = never;

@@ -20,7 +20,16 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       totals_(totals),
       counters_(counters),
       mshrs_(config.l2_mshrs, config.l2_mshr_targets),
-      port_(clock_) {}
+      port_(clock_),
+      by_chunk_bytes_(config.memory.l2.slice_interleave_bytes),
+      by_slices_(config.memory.l2.slices),
+      by_turn_bytes_(std::max(config.dram_bank_interleave_bytes, 1u)),
+      by_takers_(std::max(config.dram_interleaved_banks, 1u)),
+      by_row_bytes_(std::max(config.dram_row_bytes, 1u)) {
+  for (std::uint32_t sectors = 0; sectors < port_times_.size(); ++sectors) {
+    port_times_[sectors] = port_time(sectors, 0);
+  }
+}
 
 void L2Slice::add(std::uint32_t packet, Ticks now) {
   packets_[packet].queue_mark = waited(Wait::dram, now);
@@ -86,9 +95,9 @@ bool L2Slice::take(const Fill& fill, std::uint32_t id, Ticks now) {
   // In the DRAM queue, in DRAM, and then waiting for room among the replies.
   const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
   const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
-  packet.waited[StackComponent::queue] += queued;
-  packet.waited[StackComponent::noc] += late;
-  packet.waited[StackComponent::dram] += now - packet.mark - queued - late;
+  packet.dram_queue += queued;
+  packet.noc += late;
+  packet.dram += now - packet.mark - queued - late;
   packet.mark = now;
   if (--packet.fetches == 0) finish(id, now);
   return true;
@@ -112,8 +121,8 @@ L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
   const Wait wait = is_write ? write(id, now) : read(id, now);
   if (wait != Wait::none) return wait;
   // What is left of the time in the queue counts as time of L2.
-  packets_[id].waited[StackComponent::queue] += for_dram;
-  packets_[id].waited[StackComponent::noc] += for_reply;
+  packets_[id].dram_queue += for_dram;
+  packets_[id].noc += for_reply;
   packets_[id].mark = now;
   if (packets_[id].fetches == 0) finish(id, now);
   return Wait::none;
@@ -206,14 +215,18 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
 }
 
 void L2Slice::use_port(memory::SectorMask mask, double lanes, Ticks now) {
+  const std::uint32_t sectors = memory::count_sectors(mask);
+  port_.take(now, lanes > 0 ? port_time(sectors, lanes) : port_times_[sectors]);
+}
+
+Ticks L2Slice::port_time(std::uint32_t sectors, double lanes) const {
   double cycles =
       config_.l2_slice_request_cycles * std::max(1.0, config_.l2_atomic_lane_turns * lanes);
   if (config_.l2_slice_bytes_per_cycle > 0) {
-    const std::uint32_t bytes = memory::count_sectors(mask) * trace::sector_bytes;
+    const std::uint32_t bytes = sectors * trace::sector_bytes;
     cycles = std::max(cycles, bytes / config_.l2_slice_bytes_per_cycle);
   }
-  port_.take(now,
-             static_cast<Ticks>(std::floor(cycles * static_cast<double>(clock_.period()) + 0.5)));
+  return static_cast<Ticks>(std::floor(cycles * static_cast<double>(clock_.period()) + 0.5));
 }
 
 void L2Slice::finish(std::uint32_t id, Ticks now) {
@@ -247,18 +260,21 @@ void L2Slice::send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uin
 /// Rows of the channel's slices alternate.
 std::uint64_t L2Slice::row_of(std::uint64_t line) const {
   if (config_.dram_row_bytes == 0) return 0;
-  const std::uint64_t slices = config_.memory.l2.slices;
+  const std::uint32_t slices = config_.memory.l2.slices;
   const std::uint64_t chunk_bytes = config_.memory.l2.slice_interleave_bytes;
   const std::uint64_t address = line * config_.memory.l2.line_bytes;
   const std::uint64_t in_slice =
-      address / chunk_bytes / slices * chunk_bytes + address % chunk_bytes;
+      by_slices_.quotient(by_chunk_bytes_.quotient(address)) * chunk_bytes +
+      by_chunk_bytes_.remainder(address);
   // Banks that take turns are neighbours: each turn of each one has its bytes side by side.
-  const std::uint64_t turn = config_.dram_bank_interleave_bytes;
+  const std::uint64_t turn = by_turn_bytes_.quotient(in_slice);
+  const std::uint64_t round = by_takers_.quotient(turn);
   const std::uint64_t takers = config_.dram_interleaved_banks;
-  const std::uint64_t taker = in_slice / turn % takers;
-  const std::uint64_t in_bank = in_slice / turn / takers * turn + in_slice % turn;
-  const std::uint64_t sharers = slices / config_.dram_channels;
-  return (in_bank / config_.dram_row_bytes * sharers + index_ % sharers) * takers + taker;
+  const std::uint64_t taker = turn - round * takers;
+  const std::uint64_t in_bank =
+      round * config_.dram_bank_interleave_bytes + by_turn_bytes_.remainder(in_slice);
+  const std::uint32_t sharers = slices / config_.dram_channels;
+  return (by_row_bytes_.quotient(in_bank) * sharers + index_ % sharers) * takers + taker;
 }
 
 }  // namespace warpstack::timing

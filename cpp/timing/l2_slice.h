@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -83,6 +84,7 @@ class L2Slice {
   /// Takes the time that sectors spend on the way to or from the data of the slice.
   /// Takes the slice for a request of so many lanes (0: no atomic) that moves these sectors.
   void use_port(memory::SectorMask mask, double lanes, Ticks now);
+  [[nodiscard]] Ticks port_time(std::uint32_t sectors, double lanes) const;
   void take_fills(Ticks now);
   /// Hands a packet what DRAM did for it. Returns whether there was room for its reply.
   bool take(const Fill& fill, std::uint32_t id, Ticks now);
@@ -121,6 +123,12 @@ class L2Slice {
   TrafficCounters& counters_;
   MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
   Server port_;
+  std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors; no atomics
+  memory::Divisor by_chunk_bytes_;
+  memory::Divisor by_slices_;
+  memory::Divisor by_turn_bytes_;
+  memory::Divisor by_takers_;
+  memory::Divisor by_row_bytes_;
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;
   Fifo<Fill> fills_;        ///< in order of time

@@ -374,7 +374,10 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   const Packet& packet = packets_[id];
   const std::uint32_t fetch_id = packet.owner;
   Fetch& fetch = fetches_[fetch_id];
-  CpiStack<std::int64_t> latency = packet.waited;
+  CpiStack<std::int64_t> latency;
+  latency[StackComponent::noc] = packet.noc;
+  latency[StackComponent::queue] = packet.dram_queue;
+  latency[StackComponent::dram] = packet.dram;
   latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
   packets_.release(id);
   if (--fetch.packets > 0) return;

@@ -9,7 +9,7 @@
 namespace warpstack::timing {
 
 /// What an SM asks of one L2 line, on its way there and back.
-struct Packet {
+struct alignas(64) Packet {
   enum class Kind : std::uint8_t {
     read,
     write,
@@ -27,14 +27,18 @@ struct Packet {
   bool evict_first = false;
   bool looked_up = false;     ///< it spent the latency of L1 on its way
   std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
-  memory::ByteMasks bytes{};  ///< of a write
   double lanes_per_byte = 0;  ///< of an atomic
 
   Ticks entered = 0;     ///< the queue of its SM
   Ticks mark = 0;        ///< until when its time is accounted for
   Ticks queue_mark = 0;  ///< how long its slice had waited for DRAM and for the reply network when
   Ticks noc_mark = 0;    ///< it arrived
-  CpiStack<std::int64_t> waited;  ///< ticks: noc, queue, dram
+  // How long it has waited:
+  Ticks noc = 0;
+  Ticks dram_queue = 0;
+  Ticks dram = 0;
+
+  memory::ByteMasks bytes{};  ///< of a write; last, because reads do without
 
   [[nodiscard]] bool needs_reply() const { return owner != nobody; }
   /// Whether the reply has data, or only says that the request was served.

@@ -1,6 +1,7 @@
 #include "timing/simulator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <memory>
@@ -50,6 +51,13 @@ class SimulatedGpu {
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
                         result_.totals, result_.traffic);
+    }
+    next_of_sm_.resize(sms_.size(), never);
+    next_of_slice_.resize(slices_.size(), never);
+    next_of_channel_.resize(channels_.size(), never);
+    control_cost_ = transfer_cost(config.noc_control_bytes);
+    for (std::uint32_t sectors = 0; sectors < data_costs_.size(); ++sectors) {
+      data_costs_[sectors] = transfer_cost(sectors * trace::sector_bytes);
     }
     add_places();
     next_sample_ = options.sample_cycles > 0 ? 0 : never;
@@ -142,16 +150,19 @@ class SimulatedGpu {
     while (const auto start = dispatcher_.start(now)) {
       Sm& sm = sms_[start->sm];
       sm.launch(start->block, now);
-      sms_next_ = std::min(sms_next_, sm.next());
+      note_sm(start->sm);
     }
   }
 
   void step_sms() {
     const Cycle now = sms_next_;
     sms_next_ = never;
-    for (Sm& sm : sms_) {
-      if (sm.next() == now) sm.step(dispatcher_);
-      sms_next_ = std::min(sms_next_, sm.next());
+    for (std::uint32_t s = 0; s < num_sms_; ++s) {
+      if (next_of_sm_[s] == now) {
+        sms_[s].step(dispatcher_);
+        next_of_sm_[s] = sms_[s].next();
+      }
+      sms_next_ = std::min(sms_next_, next_of_sm_[s]);
     }
   }
 
@@ -160,8 +171,8 @@ class SimulatedGpu {
         [&](std::uint32_t sm, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[sms_[sm].lsu().first_request()];
           if (!slices_[packet.slice].has_room()) return false;
-          const std::uint32_t bytes = request_bytes(packet);
-          transfer = {transfer_time(bytes), port_time(bytes), sm};
+          const TransferCost& cost = request_cost(packet);
+          transfer = {cost.time, cost.port_time, sm};
           return true;
         },
         [&](std::uint32_t sm) {
@@ -169,30 +180,31 @@ class SimulatedGpu {
           sms_[sm].lsu().pop_request();
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += request_bytes(packet);
-          packet.waited[StackComponent::noc] += now - packet.mark;
+          result_.traffic.noc_request_bytes += request_cost(packet).bytes;
+          packet.noc += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
           slice.add(id, now);
-          slices_next_ = std::min(slices_next_, slice.next());
+          note_slice(packet.slice);
           sms_[sm].unblock(now);
-          sms_next_ = std::min(sms_next_, sms_[sm].next());
+          note_sm(sm);
         });
   }
 
   void step_slices(Ticks now) {
     slices_next_ = never;
     for (std::uint32_t s = 0; s < slices_.size(); ++s) {
-      L2Slice& slice = slices_[s];
-      if (slice.next() == now) {
+      if (next_of_slice_[s] == now) {
+        L2Slice& slice = slices_[s];
         const bool was_full = !slice.has_room();
         const bool channel_had_room = channels_[channel_of(s)].has_room();
         slice.step();
         if (was_full && slice.has_room()) request_network_.wake(now);
         if (channel_had_room && !channels_[channel_of(s)].has_room()) tell_neighbours(s, now);
-        channels_next_ = std::min(channels_next_, next_of_channel(channel_of(s), now));
+        note_channel(channel_of(s), now);
+        next_of_slice_[s] = slice.next();
       }
-      slices_next_ = std::min(slices_next_, slice.next());
+      slices_next_ = std::min(slices_next_, next_of_slice_[s]);
     }
   }
 
@@ -201,10 +213,13 @@ class SimulatedGpu {
   void tell_neighbours(std::uint32_t slice, Ticks now) {
     const std::uint32_t sharers = config_.memory.l2.slices / config_.dram_channels;
     const std::uint32_t first = channel_of(slice) * sharers;
-    for (std::uint32_t s = slice + 1; s < first + sharers; ++s) slices_[s].channel_is_full(now);
+    for (std::uint32_t s = slice + 1; s < first + sharers; ++s) {
+      slices_[s].channel_is_full(now);
+      next_of_slice_[s] = slices_[s].next();
+    }
     for (std::uint32_t s = first; s < slice; ++s) {
       slices_[s].channel_is_full(config_.l2_clock().after(now));
-      slices_next_ = std::min(slices_next_, slices_[s].next());
+      note_slice(s);
     }
   }
 
@@ -221,19 +236,21 @@ class SimulatedGpu {
     channels_next_ = never;
     const std::uint32_t sharers = config_.memory.l2.slices / config_.dram_channels;
     for (std::uint32_t c = 0; c < channels_.size(); ++c) {
-      DramChannel& channel = channels_[c];
-      if (channel.next() == now && !is_stuck(c)) {
+      if (is_stuck(c)) next_of_channel_[c] = next_of_channel(c, now);
+      if (next_of_channel_[c] == now && !is_stuck(c)) {
+        DramChannel& channel = channels_[c];
         const bool has_more_room = channel.step([&](const DramRequest& request) {
           L2Slice& slice = slices_[request.slice];
           slice.finish(request, now, now + channel.latency(request));
-          slices_next_ = std::min(slices_next_, slice.next());
+          note_slice(request.slice);
         });
         for (std::uint32_t s = c * sharers; has_more_room && s < (c + 1) * sharers; ++s) {
           slices_[s].wake(now);
-          slices_next_ = std::min(slices_next_, slices_[s].next());
+          note_slice(s);
         }
+        next_of_channel_[c] = channel.next();
       }
-      channels_next_ = std::min(channels_next_, next_of_channel(c, now));
+      channels_next_ = std::min(channels_next_, next_of_channel_[c]);
     }
   }
 
@@ -241,7 +258,7 @@ class SimulatedGpu {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          transfer = {transfer_time(reply_bytes(packet)), 0, 0};
+          transfer = {reply_cost(packet).time, 0, 0};
           return true;
         },
         [&](std::uint32_t s) {
@@ -249,35 +266,57 @@ class SimulatedGpu {
           slices_[s].pop_reply();
           Packet& packet = packets_[id];
           ++result_.traffic.noc_replies;
-          result_.traffic.noc_reply_bytes += reply_bytes(packet);
+          const TransferCost& cost = reply_cost(packet);
+          result_.traffic.noc_reply_bytes += cost.bytes;
           // A reply that finds the port of its SM busy waits there, where it holds nobody up.
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
-          reply_port_free_[packet.sm] = sent + port_time(reply_bytes(packet));
-          packet.waited[StackComponent::noc] += sent - packet.mark;
+          reply_port_free_[packet.sm] = sent + cost.port_time;
+          packet.noc += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
           sm.send_reply(id, now, sent + l2_latency_ - (packet.looked_up ? pipeline_latency_ : 0));
-          sms_next_ = std::min(sms_next_, sm.next());
+          note_sm(packet.sm);
           slices_[s].wake(now);
-          slices_next_ = std::min(slices_next_, slices_[s].next());
+          note_slice(s);
         });
   }
 
-  [[nodiscard]] std::uint32_t request_bytes(const Packet& packet) const {
-    return packet.kind == Packet::Kind::read ? config_.noc_control_bytes : packet.data_bytes();
+  // A part's next instant may have changed.
+  void note_sm(std::uint32_t sm) {
+    next_of_sm_[sm] = sms_[sm].next();
+    sms_next_ = std::min(sms_next_, next_of_sm_[sm]);
   }
-  [[nodiscard]] std::uint32_t reply_bytes(const Packet& packet) const {
-    return packet.returns_data() ? packet.data_bytes() : config_.noc_control_bytes;
+  void note_slice(std::uint32_t slice) {
+    next_of_slice_[slice] = slices_[slice].next();
+    slices_next_ = std::min(slices_next_, next_of_slice_[slice]);
   }
-  /// What a packet takes of the NoC.
-  [[nodiscard]] Ticks transfer_time(std::uint32_t bytes) const {
-    return config_.transfer_time(bytes, config_.noc_bandwidth_gbs);
+  void note_channel(std::uint32_t channel, Ticks now) {
+    next_of_channel_[channel] = next_of_channel(channel, now);
+    channels_next_ = std::min(channels_next_, next_of_channel_[channel]);
   }
-  /// What a packet takes of its SM's port.
-  [[nodiscard]] Ticks port_time(std::uint32_t bytes) const {
-    if (config_.noc_sm_bytes_per_cycle == 0) return 0;
-    const double cycles = bytes / config_.noc_sm_bytes_per_cycle;
-    return static_cast<Ticks>(
-        std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
+
+  /// What a packet takes of the NoC, and of its SM's port.
+  struct TransferCost {
+    std::uint32_t bytes = 0;
+    Ticks time = 0;
+    Ticks port_time = 0;
+  };
+  [[nodiscard]] TransferCost transfer_cost(std::uint32_t bytes) const {
+    TransferCost cost{bytes, config_.transfer_time(bytes, config_.noc_bandwidth_gbs), 0};
+    if (config_.noc_sm_bytes_per_cycle > 0) {
+      const double cycles = bytes / config_.noc_sm_bytes_per_cycle;
+      cost.port_time = static_cast<Ticks>(
+          std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
+    }
+    return cost;
+  }
+  [[nodiscard]] const TransferCost& request_cost(const Packet& packet) const {
+    return packet.kind == Packet::Kind::read ? control_cost_ : data_cost(packet);
+  }
+  [[nodiscard]] const TransferCost& reply_cost(const Packet& packet) const {
+    return packet.returns_data() ? data_cost(packet) : control_cost_;
+  }
+  [[nodiscard]] const TransferCost& data_cost(const Packet& packet) const {
+    return data_costs_[memory::count_sectors(packet.mask)];
   }
 
   /// Records the state at each multiple of the period up to `now`.
@@ -408,6 +447,12 @@ class SimulatedGpu {
   std::deque<DramChannel> channels_;
   std::deque<L2Slice> slices_;
   std::deque<Sm> sms_;
+  TransferCost control_cost_;
+  std::array<TransferCost, memory::max_sectors_per_line + 1> data_costs_;  ///< by sectors
+  // When each of them next has something to do: side by side, because they are asked all the time.
+  std::vector<Cycle> next_of_sm_;
+  std::vector<Ticks> next_of_slice_;
+  std::vector<Ticks> next_of_channel_;
   Cycle sms_next_ = never;
   Ticks slices_next_ = never;
   Ticks channels_next_ = never;

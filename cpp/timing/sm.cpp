@@ -260,6 +260,10 @@ void Sm::issue(Cycle now) {
   const auto count = static_cast<std::uint32_t>(schedulers_.size());
   // When the SM has fewer slots than its schedulers, these take turns.
   auto scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
+  if (is_known_to_wait(now)) {
+    lose(left, now);
+    return;
+  }
   for (std::uint32_t i = 0; i < count && left > 0; ++i) {
     for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
       const std::uint32_t warp = schedulers_[scheduler].pick(
@@ -446,31 +450,22 @@ void Sm::look_ahead(std::uint32_t slot) {
 
 void Sm::lose(std::int64_t slots, Cycle cycle) {
   if (slots == 0) return;
+  const Survey& waiting = survey(cycle);
   const bool accepts = lsu_.accepts(cycle);
-  std::int64_t for_data = 0;
-  std::int64_t for_load_store_unit = 0;
-  std::int64_t for_unit = 0;
-  const auto of_unit = [&](std::size_t slot) {
+  const auto of_unit = [&](std::uint32_t slot) {
     return need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle;
   };
-  for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
-    if (waits_until_[slot] > cycle) {
-      ++(waits_for_load_store_unit(slot) ? for_load_store_unit : for_data);
-    } else if (need_[slot] == Need::load_store_unit) {
-      for_load_store_unit += !accepts;
-    } else {
-      for_unit += of_unit(slot);
-    }
-  }
+  const auto for_data = static_cast<std::int64_t>(waiting.for_data.size());
+  const std::int64_t for_load_store_unit =
+      waiting.num_at_load_store_unit + (accepts ? 0 : waiting.num_accesses);
+  const std::int64_t for_unit = std::ranges::count_if(waiting.for_unit, of_unit);
   const std::int64_t count = for_data + for_load_store_unit + for_unit;
   if (count == 0) {
     slots_[StackComponent::base] += slots * parts_per_slot;
     return;
   }
   const std::int64_t each = slots * (parts_per_slot / count);
-  for (std::size_t slot = 0; slot < waits_until_.size(); ++slot) {
-    if (waits_until_[slot] > cycle && !waits_for_load_store_unit(slot)) lost_[slot] += each;
-  }
+  survey_.lost_parts += each;
   if (for_load_store_unit > 0) lose_at_load_store_unit(each * for_load_store_unit);
   slots_[StackComponent::dep] += each * for_unit;
   // The oldest that waits takes what division leaves.
@@ -493,6 +488,40 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   }
 }
 
+const Sm::Survey& Sm::survey(Cycle cycle) {
+  if (survey_.is_valid && cycle < survey_.until) return survey_;
+  settle_survey();
+  survey_.is_valid = true;
+  survey_.until = survey_.first_access = survey_.first_other = never;
+  survey_.for_data.clear();
+  survey_.for_unit.clear();
+  survey_.num_at_load_store_unit = survey_.num_accesses = 0;
+  for (std::uint32_t slot = 0; slot < waits_until_.size(); ++slot) {
+    const bool accesses = need_[slot] == Need::load_store_unit;
+    Cycle& first = accesses ? survey_.first_access : survey_.first_other;
+    first = std::min(first, ready_[slot]);
+    if (waits_until_[slot] > cycle) {
+      survey_.until = std::min(survey_.until, waits_until_[slot]);
+      if (waits_for_load_store_unit(slot)) {
+        ++survey_.num_at_load_store_unit;
+      } else {
+        survey_.for_data.push_back(slot);
+      }
+    } else if (accesses) {
+      ++survey_.num_accesses;
+    } else if (need_[slot] == Need::unit) {
+      survey_.for_unit.push_back(slot);
+    }
+  }
+  return survey_;
+}
+
+void Sm::settle_survey() {
+  if (survey_.lost_parts == 0) return;
+  for (const std::uint32_t slot : survey_.for_data) lost_[slot] += survey_.lost_parts;
+  survey_.lost_parts = 0;
+}
+
 void Sm::lose_at_load_store_unit(std::int64_t parts) {
   const StackComponent component = lsu_.cause_of_waiting();
   slots_[component] += parts;
@@ -503,6 +532,7 @@ void Sm::lose_at_load_store_unit(std::int64_t parts) {
 }
 
 void Sm::settle(std::uint32_t slot) {
+  settle_survey();
   if (lost_[slot] == 0) return;
   const std::uint32_t cause = warps_[slot].cause;
   if (cause >= first_load_cause) {
@@ -515,6 +545,7 @@ void Sm::settle(std::uint32_t slot) {
 
 void Sm::wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until) {
   settle(slot);
+  survey_.is_valid = false;
   warps_[slot].cause = cause;
   waits_until_[slot] = until;
 }

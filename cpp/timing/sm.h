@@ -152,6 +152,16 @@ class Sm {
   /// alike, each giving its part to what it waits for; slots of which nobody waits are idle.
   void lose(std::int64_t slots, Cycle cycle);
   void lose_at_load_store_unit(std::int64_t parts);
+  struct Survey;
+  /// What the warps wait for in a cycle, which is none before that of the last survey.
+  const Survey& survey(Cycle cycle);
+  /// Gives the warps that wait for data the parts of slots that they have lost since the survey.
+  void settle_survey();
+  /// Whether the last survey still holds and says that no warp can issue.
+  [[nodiscard]] bool is_known_to_wait(Cycle now) const {
+    return survey_.is_valid && survey_.first_other > now &&
+           (survey_.first_access > now || !lsu_.accepts(now));
+  }
   /// What was lost to a warp goes to what it waits for.
   void settle(std::uint32_t slot);
   /// From now on it waits for something else.
@@ -177,6 +187,19 @@ class Sm {
     Ticks time = 0;
   };
   enum class Need : std::uint8_t { nothing, unit, load_store_unit };
+
+  /// Of all warps: from one change to the next they wait for the same, mostly for many cycles.
+  struct Survey {
+    bool is_valid = false;   ///< nothing has changed since
+    Cycle until = 0;         ///< when the first warp has what it waits for
+    Cycle first_access = 0;  ///< when the first warp could issue an access if it were accepted
+    Cycle first_other = 0;   ///< when the first warp could issue something else
+    std::vector<std::uint32_t> for_data;      ///< warps
+    std::vector<std::uint32_t> for_unit;      ///< that have their data
+    std::int64_t num_at_load_store_unit = 0;  ///< its instruction there has yet to be sent
+    std::int64_t num_accesses = 0;            ///< that have their data
+    std::int64_t lost_parts = 0;              ///< by each that waits for data, not yet settled
+  };
 
   const RowTable& rows_;
   std::uint32_t index_;
@@ -208,6 +231,7 @@ class Sm {
   std::vector<Cycle> register_ready_;
   std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight
   std::vector<Cycle> unit_free_;
+  Survey survey_;
   ControlBarriers control_barriers_;
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;

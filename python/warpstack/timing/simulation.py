@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from copy import copy
 from functools import cached_property
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 from warpstack import _core
@@ -15,7 +20,7 @@ from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
-from warpstack.memory.caches import hit_rates, memory_config, named_memory_error
+from warpstack.memory.caches import MOST_THREADS, hit_rates, memory_config, named_memory_error
 from warpstack.tables import as_records as records_of
 from warpstack.tables import row
 from warpstack.timing.apart import ResultValues, simulated_apart
@@ -340,6 +345,13 @@ class Simulator:
         """Empty L2, as profilers do before they replay a kernel."""
         self._core.flush_l2()
 
+    def _with_own_l2(self) -> Simulator:
+        """Return a simulator of the same GPU with an empty L2."""
+        other = copy(self)
+        with named_memory_error(self.gpu):
+            other._core = _core.Simulator(simulator_config(self.gpu))
+        return other
+
 
 @overload
 def simulate(
@@ -351,6 +363,7 @@ def simulate(
     max_cycles: int | None = ...,
     profiler: str = ...,
     client: distributed.Client | None = ...,
+    num_threads: int = ...,
     progress: bool = ...,
 ) -> SimulationResult: ...
 @overload
@@ -363,6 +376,7 @@ def simulate(
     max_cycles: int | None = ...,
     profiler: str = ...,
     client: distributed.Client | None = ...,
+    num_threads: int = ...,
     progress: bool = ...,
 ) -> list[SimulationResult]: ...
 @checked
@@ -375,6 +389,7 @@ def simulate(
     max_cycles: int | None = None,
     profiler: str = "nsys",
     client: distributed.Client | None = None,
+    num_threads: int = 0,
     progress: bool = False,
 ) -> SimulationResult | list[SimulationResult]:
     """Simulate a kernel, or an application, cycle by cycle.
@@ -400,6 +415,10 @@ def simulate(
     client
         A Dask cluster to simulate the kernels of an application on, all at once (needs
         ``warpstack[dask]``): give `flush_l2`, too, as they would share an L2 otherwise.
+    num_threads
+        How many launches of an application to simulate at once at most where `flush_l2` makes them
+        independent of each other; 0: as many as the machine runs at once. Each thread has an L2 of
+        its own. The results do not depend on it.
     progress
         Show a progress bar on standard error.
 
@@ -424,13 +443,13 @@ def simulate(
     """
     simulator = Simulator(gpu, profiler=profiler)
     kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
-    results = []
     if client is not None:
         if not flush_l2 and len(kernels) > 1:
             raise InputError(
                 "client: a kernel finds in L2 what those before it left there, so that kernels cannot "
                 "run apart; give flush_l2=True, too, or leave the client out"
             )
+        results = []
         for one, values in zip(
             kernels,
             simulated_apart(
@@ -446,15 +465,83 @@ def simulate(
         ):
             results.append(SimulationResult(values, one, simulator.gpu, profiler))
         return results[0] if isinstance(kernel, KernelTrace) else results
+    threads = as_integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+    threads = min(threads, len(kernels)) if flush_l2 else 1
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:
-        for one in kernels:
-            if flush_l2:
-                simulator.flush_l2()
-            results.append(
-                simulator.run(one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar)
+        if threads > 1:
+            results = _simulate_at_once(
+                simulator, kernels, threads, bar, sample_cycles=sample_cycles, max_cycles=max_cycles
             )
+        else:
+            results = []
+            for one in kernels:
+                if flush_l2:
+                    simulator.flush_l2()
+                results.append(
+                    simulator.run(
+                        one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar
+                    )
+                )
     return results[0] if isinstance(kernel, KernelTrace) else results
+
+
+class _SharedProgress:
+    """Progress that several threads report, each about what it does; it ends them when it is stopped."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._lock = threading.Lock()
+        self.stopped = threading.Event()
+
+    def update(self, n: float | None = 1, /) -> bool | None:
+        if self.stopped.is_set():
+            raise CancelledError
+        with self._lock:
+            return self._bar.update(n)
+
+    def set_description(self, desc: str | None = None) -> None:
+        with self._lock:
+            self._bar.set_description(desc)
+
+
+def _simulate_at_once(
+    first: Simulator,
+    kernels: Sequence[KernelTrace],
+    num_threads: int,
+    bar: Progress,
+    *,
+    sample_cycles: int | None,
+    max_cycles: int | None,
+) -> list[SimulationResult]:
+    """Simulate launches with an empty L2 each, on several threads with a simulator each.
+
+    The first error in the order of the launches ends them all, as it would on one thread.
+    """
+    shared = _SharedProgress(bar)
+    free: SimpleQueue[Simulator] = SimpleQueue()
+    free.put(first)
+    for _ in range(num_threads - 1):
+        free.put(first._with_own_l2())
+
+    def run(kernel: KernelTrace) -> SimulationResult:
+        simulator = free.get()
+        try:
+            simulator.flush_l2()
+            return simulator.run(
+                kernel, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=shared
+            )
+        finally:
+            free.put(simulator)
+
+    with ThreadPoolExecutor(num_threads) as pool:
+        futures = [pool.submit(run, kernel) for kernel in kernels]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            shared.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def simulator_config(gpu: Gpu) -> dict[str, Any]:

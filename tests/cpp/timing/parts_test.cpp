@@ -465,8 +465,8 @@ TEST(L2Slice, WaitsForDramWhenAnotherSliceTookItsRoom) {
   EXPECT_EQ(parts.slice.next(), 21 * cycle);
   parts.slice.step();
   EXPECT_EQ(parts.slice.queued_requests(), 0u);
-  EXPECT_EQ(parts.packets[write].waited[StackComponent::noc], 6 * cycle);
-  EXPECT_EQ(parts.packets[write].waited[StackComponent::queue], 5 * cycle);
+  EXPECT_EQ(parts.packets[write].noc, 6 * cycle);
+  EXPECT_EQ(parts.packets[write].dram_queue, 5 * cycle);
   // What waits for DRAM already has no use for the news.
   parts.slice.channel_is_full(22 * cycle);
   EXPECT_EQ(parts.slice.next(), never);
