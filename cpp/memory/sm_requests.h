@@ -224,6 +224,18 @@ class alignas(128) Sm {
     return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
   }
   [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
+  [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
+  /// Position of a turn's first request; those of the next turn follow.
+  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
+    if (timed_ && !accesses_.empty()) {
+      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
+    }
+    return first_request_of(turn);
+  }
+  [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
+    return bytes_[request.bytes];
+  }
+  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) { return outcomes_[thread]; }
   /// Makes room for the outcomes of the requests that a thread owns. Each thread has its own place:
   /// neighbouring requests have different owners.
   void prepare_outcomes(std::size_t thread) { outcomes_[thread].resize(requests_.size()); }
@@ -293,14 +305,6 @@ class alignas(128) Sm {
       order.push_back({&request, &bytes_[request.bytes], &outcomes[i]});
     }
   }
-  /// Position of a turn's first request; those of the next turn follow.
-  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
-    if (timed_ && !accesses_.empty()) {
-      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
-    }
-    return first_request_of(turn);
-  }
-
   template <typename Order>
   void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
            Worker& worker) {

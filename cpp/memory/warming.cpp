@@ -48,7 +48,8 @@ void MemorySystem::warm(const trace::KernelTrace& trace, const InterruptCheck& i
         const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
         const auto lines = grouper.group(access);
         for (std::size_t i = 0; i < lines.size(); ++i) {
-          const auto [line, mask] = lines[i];
+          const std::uint64_t line = lines[i].line;
+          const SectorMask mask = lines[i].mask;
           const std::uint32_t set = l2_.set_of(line);
           if (!writes) {
             l2_.read(set, line, asked[mask], evict_first, eviction);
