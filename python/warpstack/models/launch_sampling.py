@@ -156,14 +156,17 @@ class Estimate:
 
     def launch_bars(self) -> npt.NDArray[np.float64]:
         """Return the relative bar of a launch that was not predicted, for each group."""
-        return _quantile(self.freedom) * self.spread * np.sqrt(1 + 1 / self.counts + self.tilts[1])
+        variance: npt.NDArray[np.float64] = 1 + 1 / self.counts + self.tilts[1]
+        bars: npt.NDArray[np.float64] = _quantile(self.freedom) * self.spread * np.sqrt(variance)
+        return bars
 
     def wanted(self, tolerance: float) -> npt.NDArray[np.int64]:
         """Return the launches to predict of each group for a total bar of `tolerance` (Neyman)."""
         weights = self.cycles * self.spread
         variance = (tolerance * self.cycles.sum() / _quantile(np.array([np.inf]))[0]) ** 2
         needed = weights * weights.sum() / (variance + (weights**2 / self.sizes).sum())
-        return np.clip(np.ceil(needed), self.counts, self.sizes).astype(np.int64)
+        whole: npt.NDArray[np.int64] = np.ceil(needed).astype(np.int64)
+        return np.minimum(np.maximum(whole, self.counts), self.sizes)
 
 
 def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
