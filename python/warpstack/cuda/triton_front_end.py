@@ -239,7 +239,7 @@ def _registers(cubin: bytes, name: str) -> int:
 
 def _reason(error: BaseException) -> str:
     """Return what Triton says, with the causes that it wraps."""
-    texts = []
+    texts: list[str] = []
     found: BaseException | None = error
     while found is not None:
         text = str(found).strip() or type(found).__name__
