@@ -216,6 +216,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(ws.MemorySystem.run, self=ws.MemorySystem(g.gpu), kernel=g.kernel, observe=(0, 0))
     add(ws.MemorySystem.warm, self=ws.MemorySystem(g.gpu), kernel=g.kernel)
+    add(ws.MemorySystem.undo_sampled, self=ws.MemorySystem(g.gpu))
     add(ws.MemorySystem.flush_l2, self=ws.MemorySystem(g.gpu))
     reuse = g.reuse
     rates = {"l1_read_hit_rate": 0.5, "l1_write_hit_rate": 0.5, "l2_hit_rate": 0.5}

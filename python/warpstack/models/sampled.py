@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
@@ -12,7 +12,6 @@ from warpstack.models.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from warpstack.interval.profile import IntervalProfile
-    from warpstack.models.prediction import Prediction
 
 __all__ = ["Sampling", "as_sampling", "sampled_predictions"]
 
@@ -24,10 +23,18 @@ MOST_SHARE = 0.3
 #: Of IPC: what may be wrong because followers do not wait for their own data.
 FOLLOWING_ERROR = 0.0025
 
+
+class _WithIpc(Protocol):
+    @property
+    def ipc(self) -> float: ...
+
+
+#: A prediction.
+P = TypeVar("P", bound=_WithIpc)
 #: A share of the SMs, or `auto`.
 Sampling = float | str
 #: Evaluates a model of that name, as `warpstack.models.evaluate`.
-Evaluate = Callable[["IntervalProfile", Gpu, str], "Prediction"]
+Evaluate = Callable[["IntervalProfile", Gpu, str], P]
 
 
 def as_sampling(given: Sampling) -> Sampling:
@@ -54,8 +61,8 @@ def sampled_predictions(
     gpu: Gpu,
     models: Sequence[str],
     sampling: Sampling,
-    evaluate: Evaluate,
-) -> Iterator[tuple[MemoryProfile, list[tuple[Prediction, float, float]]]]:
+    evaluate: Evaluate[P],
+) -> Iterator[tuple[MemoryProfile, list[tuple[P, float, float]]]]:
     """Yield for each kernel what its caches did, and per model the prediction and bounds of its IPC.
 
     With ``auto`` the sample grows to what makes the interval of each model's IPC narrow enough, or to
@@ -88,8 +95,8 @@ def _with_bounds(
     gpu: Gpu,
     memory: MemoryProfile,
     models: Sequence[str],
-    evaluate: Evaluate,
-) -> list[tuple[Prediction, float, float]]:
+    evaluate: Evaluate[P],
+) -> list[tuple[P, float, float]]:
     """Return a kernel's predictions with bounds of their IPC: an interval of 95 % confidence."""
     profile = pipeline.interval(number, gpu, memory)
     predictions = [evaluate(profile, gpu, model) for model in models]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from warpstack import _core
 from warpstack._util.progress import progress_bar
-from warpstack.hardware.description import Gpu
 from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import KernelTrace
 
@@ -46,20 +45,17 @@ class ResultValues:
 
 def simulated_apart(
     kernels: Sequence[KernelTrace],
-    gpu: Gpu,
-    profiler: str,
-    *,
-    sample_cycles: int | None,
-    max_cycles: int | None,
+    run: Callable[[KernelTrace], _core.SimulationResult | ResultValues],
     client: distributed.Client,
+    *,
     progress: bool,
 ) -> list[ResultValues]:
-    """Simulate each kernel with an empty L2, on a cluster, and return what each did in order.
+    """Simulate each kernel on a cluster, and return what each did in order.
 
-    The arguments are those of `warpstack.simulate`.
+    `run` simulates one from an empty L2, on a worker, to which it goes as a pickle.
     """
     check_client(client)
-    work = partial(_simulate, gpu, profiler, sample_cycles, max_cycles)
+    work = partial(_values_of_first, run)
     tasks = [(number, number, None) for number in range(len(kernels))]
     apps = [(kernel,) for kernel in kernels]
     found: dict[int, ResultValues] = {}
@@ -73,17 +69,10 @@ def simulated_apart(
     return [found[number] for number in range(len(kernels))]
 
 
-def _simulate(
-    gpu: Gpu,
-    profiler: str,
-    sample_cycles: int | None,
-    max_cycles: int | None,
+def _values_of_first(
+    run: Callable[[KernelTrace], _core.SimulationResult | ResultValues],
     kernels: tuple[KernelTrace, ...],
     _: None,
 ) -> ResultValues:
-    from warpstack.timing.simulation import Simulator
-
-    simulator = Simulator(gpu, profiler=profiler)
-    result = simulator.run(kernels[0], sample_cycles=sample_cycles, max_cycles=max_cycles)
-    core = result._core
-    return core if isinstance(core, ResultValues) else ResultValues.of(core)
+    found = run(kernels[0])
+    return found if isinstance(found, ResultValues) else ResultValues.of(found)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
@@ -454,11 +454,8 @@ def simulate(
             kernels,
             simulated_apart(
                 kernels,
-                simulator.gpu,
-                profiler,
-                sample_cycles=sample_cycles,
-                max_cycles=max_cycles,
-                client=client,
+                partial(_run_alone, simulator.gpu, profiler, sample_cycles, max_cycles),
+                client,
                 progress=progress,
             ),
             strict=True,
@@ -484,6 +481,17 @@ def simulate(
                     )
                 )
     return results[0] if isinstance(kernel, KernelTrace) else results
+
+
+def _run_alone(
+    gpu: Gpu,
+    profiler: str,
+    sample_cycles: int | None,
+    max_cycles: int | None,
+    kernel: KernelTrace,
+) -> _core.SimulationResult | ResultValues:
+    simulator = Simulator(gpu, profiler=profiler)
+    return simulator.run(kernel, sample_cycles=sample_cycles, max_cycles=max_cycles)._core
 
 
 class _SharedProgress:
