@@ -91,6 +91,8 @@ def built(program: Program, place: Path) -> str:
         if count == 0:
             raise SystemExit(f"{program.name}: {file} has no {old}: see suite_programs")
         source.write_text(text, "utf-8", "surrogateescape")
+    if program.make_input is not None:
+        program.make_input(suite / program.folder)
     reason = ""
     for command in program.build:
         status, said = run(command, suite / program.folder, BUILD_SECONDS)
@@ -121,8 +123,12 @@ def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
         return "too slow", f"more than {timeout:g} s"
     if re.search("launched no kernel$", said, re.MULTILINE):
         status = 0
+    if "has no stand-in" in said:
+        return "refused", re.sub(r".*the program (needs [^,]*),.*", r"\1", fault)
     if status != 0:
-        return "stopped", first_line(said, r"^warpstack: error")
+        # A program that says itself why it does not run exits with status 2, by the samples' custom.
+        own = first_line(said, r"[Ww]aiv|not support|require") if "no kernel" in said else fault
+        return "stopped", own
     program_said = "\n".join(
         line for line in said.splitlines() if not line.startswith("warpstack:")
     )
@@ -160,7 +166,7 @@ def first_line(text: str, pattern: str) -> str:
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """Count outcomes by suite."""
     outcomes = (
-        *("not built", "ran", "ran, faulty", "verified", "too slow", "stopped", "wrong"),
+        *("not built", "ran", "ran, faulty", "verified", "too slow", "refused", "stopped", "wrong"),
         "not tried",
     )
     counts = pd.crosstab(found["suite"], found["outcome"]).reindex(columns=outcomes, fill_value=0)
@@ -176,6 +182,7 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
             "with faults": counts["ran, faulty"],
             "wrong": counts["wrong"],
             "too slow": counts["too slow"],
+            "refused": counts["refused"],
             "stopped": counts["stopped"],
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 #: What every program is built with: only PTX goes into the binary.
@@ -38,6 +39,8 @@ class Program:
     edits
         Constants of its sources that arguments do not change: in which file of `folder`, which regular
         expression, and what comes in its place.
+    make_input
+        Writes what it reads into a folder, when that is not in the suite.
     """
 
     name: str
@@ -48,3 +51,4 @@ class Program:
     verified: str = ""
     needs: str = ""
     edits: tuple[tuple[str, str, str], ...] = ()
+    make_input: Callable[[Path], None] | None = None

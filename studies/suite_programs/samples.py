@@ -22,9 +22,7 @@ _OTHER_NEEDS = {
     "NVRTC at run time": re.compile(r"nvrtc|jitLto|JIT$"),
     "Boost": re.compile(r"^interval$"),
 }
-_PASSED = (
-    r"PASS|[Ss]uccess|[Cc]orrect|returned OK|Results match|matched|Test passed|test OK|completed"
-)
+_PASSED = r"PASS|[Ss]uccess|[Cc]orrect|Results match|matched|[Tt]est passed|OK\b|completed|\b0 Fail"
 #: Smaller inputs than the samples' own, where they take arguments.
 _ARGUMENTS = {
     "FDTD3d": "--dimx=96 --dimy=96 --dimz=96 --timesteps=1",
@@ -121,6 +119,7 @@ def cuda_samples(suites: Path) -> Iterator[Program]:
             or (library == "cuda" and re.search(r"\bcu[A-Z]\w+\(", text))
         ]
         flags = ["-std=c++17", "-I", common, "-I", "inc", "-Xcompiler", "-fopenmp"]
+        flags += ["-Xlinker", "--as-needed"]
         fatbins = tuple(
             [*NVCC[:1], "-fatbin", "-arch=sm_75", "-I", common, "-o", f"{Path(s).stem}64.fatbin", s]
             for s in sources
