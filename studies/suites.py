@@ -32,7 +32,7 @@ PAGE = pages.DOCS / "quality" / "programs.md"
 #: What the programs see: some refuse old GPUs.
 GPU = "a100"
 #: Times its processor time that a program may take beside other work.
-PATIENCE = 10
+PATIENCE = 30
 #: Seconds for a compiler.
 BUILD_SECONDS = 1200
 #: Faults that a GPU may let pass.
@@ -127,16 +127,22 @@ def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
         return "refused", re.sub(r".*the program (needs [^,]*),.*", r"\1", fault)
     if status != 0:
         # A program that says itself why it does not run exits with status 2, by the samples' custom.
-        own = first_line(said, r"[Ww]aiv|not support|require") if "no kernel" in said else fault
+        own = (
+            first_line(said, r"[Ww]aiv|(not|n't) support|require|ERROR")
+            if "no kernel" in said
+            else fault
+        )
         return "stopped", own
-    program_said = "\n".join(
-        line for line in said.splitlines() if not line.startswith("warpstack:")
-    )
-    if _WRONG.search(program_said):
-        return "wrong", first_line(program_said, _WRONG.pattern)
-    if faulty:
-        return "ran, faulty", fault
-    if program.verified and re.search(program.verified, program_said):
+    outcome, reason = verdict(program, said)
+    return ("ran, faulty", fault) if faulty and outcome != "wrong" else (outcome, reason)
+
+
+def verdict(program: Program, said: str) -> tuple[str, str]:
+    """Say what a program that has run to its end finds of its results, and where it says so."""
+    own = "\n".join(line for line in said.splitlines() if not line.startswith("warpstack:"))
+    if _WRONG.search(own):
+        return "wrong", first_line(own, _WRONG.pattern)
+    if program.verified and re.search(program.verified, own):
         return "verified", ""
     return "ran", ""
 
@@ -204,6 +210,7 @@ def main() -> None:
         help="folder where programs are built, kept for the next run, and what they say",
     )
     parser.add_argument("--programs", nargs="+", help="only those of these names")
+    parser.add_argument("--kept", action="store_true", help="only what is kept, nothing is run")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes that are tried again")
     arguments = parser.parse_args()
     found = pd.DataFrame(columns=COLUMNS)
@@ -213,7 +220,7 @@ def main() -> None:
     known = set(zip(found["suite"], found["program"], strict=True))
     for suite in arguments.only:
         for program in SUITES[suite](arguments.suites):
-            if (suite, program.name) in known:
+            if (suite, program.name) in known or arguments.kept:
                 continue
             if arguments.programs and program.name not in arguments.programs:
                 continue

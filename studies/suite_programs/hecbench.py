@@ -70,7 +70,7 @@ _RUNS = {
     "nms": _Run("detections.txt output.txt 1"),
     "particle-diffusion": _Run("10 1"),
     "pool": _Run("2 4 56 56 14 14 1"),
-    "radixsort": _Run("1"),
+    "radixsort": _Run("1", edits=(("main.cu", r"128\*128\*128\*2", "128*128*8*2"),)),
     "rle": _Run("--n=10000 --i=1"),
     "sampling": _Run("1"),
     "sheath": _Run(
@@ -84,7 +84,7 @@ _RUNS = {
         "1", edits=(("main.cu", "int B = 8;", "int B = 1;"), ("main.cu", "T = 1024", "T = 32"))
     ),
     "spsm": _Run("64 16 400 1 1"),
-    "streamPriority": _Run("1"),
+    "streamPriority": _Run("1", edits=(("main.cu", r"1 << 24", "1 << 16"),)),
     "topk": _Run("2 1", edits=(("main.cu", "i < 100;", "i < 1;"),)),
     "voxelization": _Run("data/test/ 1"),
     "zoom": _Run("1 3 64 64 1"),

@@ -130,12 +130,18 @@ def cuda_samples(suites: Path) -> Iterator[Program]:
             flags += ["-rdc=true", "-lcudadevrt"]
             target = "sm_75"  # nvlink takes no PTX
         compiler = [option.replace("compute_75", target) for option in NVCC]
+        # One sample compiles PTX itself, from a file.
+        for_jit = tuple(
+            [*NVCC[:1], "-ptx", "-arch=compute_75", "-o", f"{Path(s).stem}64.ptx", s]
+            for s in sources
+            if f"{Path(s).stem}64.ptx" in text
+        )
         build = [*compiler, *flags, "-o", "program", *sources, *libraries]
         yield Program(
             f"{folder.parent.name[0]}/{folder.name}",
             folder,
             ".",
-            (*fatbins, build),
+            (*fatbins, *for_jit, build),
             ("./program", *_ARGUMENTS.get(folder.name, "").split()),
             _PASSED,
             needs,
