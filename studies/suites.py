@@ -14,8 +14,11 @@ are right.
 
 from __future__ import annotations
 
+import math
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,20 +31,36 @@ from suite_programs import SUITES, Program
 PAGE = pages.DOCS / "quality" / "programs.md"
 #: What the programs see: some refuse old GPUs.
 GPU = "a100"
+#: Times its processor time that a program may take beside other work.
+PATIENCE = 30
 #: Seconds for a compiler.
-BUILD_SECONDS = 300
+BUILD_SECONDS = 1200
 #: Faults that a GPU may let pass.
 _FAULT = re.compile(r"error: .*(on-fault continue|out-of-bounds|allow-uninitialized)")
+#: What is said of programs that take too long.
+_SLOW = re.compile(r"the timeout of|SIGXCPU")
 COLUMNS = ["suite", "program", "outcome", "reason"]
 #: What a program says of wrong results.
 _WRONG = re.compile(
-    r"\bFAIL\w*|mismatch|not match|incorrect|\bwrong\b|Test failed|\bdiffers? ",
-    re.IGNORECASE,
+    r"\bFAIL(ED|URE)?\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
+    r"|(Percent|misses): [1-9]"
 )
 
 
-def run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
-    """Run a command; return its status, 124 for one that takes too long, and what it says."""
+def run(
+    command: list[str], folder: Path, seconds: float, processor: float | None = None
+) -> tuple[int, str]:
+    """Run a command for a while; return its status, 124 for one that takes too long, and what it says.
+
+    `processor` limits the seconds of processor time of each of its processes: beyond them comes SIGXCPU.
+    """
+
+    def limit() -> None:
+        if processor is not None:
+            resource.setrlimit(
+                resource.RLIMIT_CPU, (math.ceil(processor), math.ceil(processor) + 5)
+            )
+
     try:
         done = subprocess.run(
             command,
@@ -51,54 +70,99 @@ def run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
             stderr=subprocess.STDOUT,
             timeout=seconds,
             check=False,
+            preexec_fn=limit,
         )
     except subprocess.TimeoutExpired as expired:
         return 124, (expired.stdout or b"").decode("utf-8", "replace")
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def tried(program: Program, timeout: float) -> tuple[str, str]:
-    """Build and run a program: what came of it, and why."""
+def built(program: Program, place: Path) -> str:
+    """Build a program in a copy of its folder, unless it is there; return what stopped that, or nothing."""
+    done = place / "built"
+    if done.exists():
+        return done.read_text("utf-8")
+    suite = place / "suite"
+    shutil.rmtree(suite, ignore_errors=True)
+    shutil.copytree(program.root, suite, symlinks=True, ignore_dangling_symlinks=True)
+    for file, old, new in program.edits:
+        source = suite / program.folder / file
+        text, count = re.subn(old, new, source.read_text("utf-8", "surrogateescape"))
+        if count == 0:
+            raise SystemExit(f"{program.name}: {file} has no {old}: see suite_programs")
+        source.write_text(text, "utf-8", "surrogateescape")
+    if program.make_input is not None:
+        program.make_input(suite / program.folder)
+    reason = ""
+    for command in program.build:
+        status, said = run(command, suite / program.folder, BUILD_SECONDS)
+        (place / "build.log").write_text(said, "utf-8")
+        if status != 0:
+            reason = first_line(said, r"error|undefined|No such file|cannot|No rule")
+            break
+    done.write_text(reason, "utf-8")
+    return reason
+
+
+def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
+    """Build and run a program in a folder: what came of it, and why."""
     if program.needs:
         return "not tried", f"needs {program.needs}"
-    with tempfile.TemporaryDirectory(prefix="warpstack-suites-") as place:
-        folder = Path(place) / "suite"
-        shutil.copytree(program.root, folder, symlinks=True, ignore_dangling_symlinks=True)
-        folder = folder / program.folder
-        for command in program.build:
-            status, said = run(command, folder, BUILD_SECONDS)
-            if status != 0:
-                return "not built", first_line(said, r"error|undefined|No such file|cannot")
-        trace = [sys.executable, "-m", "warpstack", "trace", "--timeout", f"{timeout:g}"]
-        trace += ["--gpu", GPU, "--overwrite", "--output", str(Path(place) / "traced")]
-        status, said = run([*trace, "--", *program.command], folder, 2 * timeout + 60)
-        fault = first_line(said, r"^warpstack: error")
-        if status not in (0, 124) and _FAULT.search(said):
-            # What a GPU may let pass.
-            more = ["--on-fault", "continue", "--allow-uninitialized"]
-            status, said = run([*trace, *more, "--", *program.command], folder, 2 * timeout + 60)
-            if status == 0:
-                return "ran, faulty", fault
-        program_said = "\n".join(
-            line for line in said.splitlines() if not line.startswith("warpstack:")
+    reason = built(program, place)
+    if reason:
+        return "not built", reason
+    status, said = traced(program, place, timeout)
+    fault = first_line(said, r"^warpstack: error")
+    faulty = status != 0 and not _SLOW.search(said) and bool(_FAULT.search(said))
+    if faulty:
+        # What a GPU may let pass.
+        status, said = traced(
+            program, place, timeout, "--on-fault", "continue", "--allow-uninitialized"
         )
-        if "the timeout of" in said or status == 124:
-            return "too slow", f"more than {timeout:g} s"
-        if re.search("launched no kernel$", said, re.MULTILINE):
-            status = 0
-        if status != 0:
-            return "stopped", first_line(said, r"^warpstack: error")
-        if program.verified and re.search(program.verified, program_said):
-            return "verified", ""
-        if _WRONG.search(program_said):
-            return "wrong", first_line(program_said, _WRONG.pattern)
-        return "ran", ""
+    if _SLOW.search(said) or status in (124, -signal.SIGXCPU):
+        return "too slow", f"more than {timeout:g} s"
+    if re.search("launched no kernel$", said, re.MULTILINE):
+        status = 0
+    if "has no stand-in" in said:
+        return "refused", re.sub(r".*the program (needs [^,]*),.*", r"\1", fault)
+    if status != 0:
+        # A program that says itself why it does not run exits with status 2, by the samples' custom.
+        own = (
+            first_line(said, r"[Ww]aiv|(not|n't) support|require|ERROR")
+            if "no kernel" in said
+            else fault
+        )
+        return "stopped", own
+    outcome, reason = verdict(program, said)
+    return ("ran, faulty", fault) if faulty and outcome != "wrong" else (outcome, reason)
+
+
+def verdict(program: Program, said: str) -> tuple[str, str]:
+    """Say what a program that has run to its end finds of its results, and where it says so."""
+    own = "\n".join(line for line in said.splitlines() if not line.startswith("warpstack:"))
+    if _WRONG.search(own):
+        return "wrong", first_line(own, _WRONG.pattern)
+    if program.verified and re.search(program.verified, own):
+        return "verified", ""
+    return "ran", ""
+
+
+def traced(program: Program, place: Path, timeout: float, *options: str) -> tuple[int, str]:
+    """Run a program that is built in a folder; return its status and what it says."""
+    trace = [sys.executable, "-m", "warpstack", "trace", "--timeout", f"{PATIENCE * timeout:g}"]
+    trace += ["--gpu", GPU, "--overwrite", "--output", str(place / "traced"), *options]
+    folder = place / "suite" / program.folder
+    command = [*trace, "--", *program.command]
+    status, said = run(command, folder, 2 * PATIENCE * timeout, timeout)
+    (place / ("again.log" if options else "run.log")).write_text(said, "utf-8")
+    shutil.rmtree(place / "traced", ignore_errors=True)
+    return status, said
 
 
 def first_line(text: str, pattern: str) -> str:
     """Return the first line with a pattern, short, or else the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = [line for line in lines if re.search(pattern, line, re.IGNORECASE)]
+    found = [line for line in lines if re.search(pattern, line)]
     line = (found or lines or ["it says nothing"])[-1 if not found else 0]
     line = re.sub(r"^warpstack: error: ", "", line)
     line = re.sub(r"\S*/(\S+)", r"\1", line)
@@ -108,7 +172,7 @@ def first_line(text: str, pattern: str) -> str:
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """Count outcomes by suite."""
     outcomes = (
-        *("not built", "ran", "ran, faulty", "verified", "too slow", "stopped", "wrong"),
+        *("not built", "ran", "ran, faulty", "verified", "too slow", "refused", "stopped", "wrong"),
         "not tried",
     )
     counts = pd.crosstab(found["suite"], found["outcome"]).reindex(columns=outcomes, fill_value=0)
@@ -124,6 +188,7 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
             "with faults": counts["ran, faulty"],
             "wrong": counts["wrong"],
             "too slow": counts["too slow"],
+            "refused": counts["refused"],
             "stopped": counts["stopped"],
         }
     )
@@ -135,8 +200,17 @@ def main() -> None:
     parser = pages.parser(__doc__, PAGE)
     parser.add_argument("suites", type=Path, help="folder with clones of the suites")
     parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES))
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for a program")
+    parser.add_argument(
+        "--timeout", type=float, default=60, help="seconds of processor time for a program"
+    )
     parser.add_argument("--keep", type=Path, help="CSV file of what was found")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="folder where programs are built, kept for the next run, and what they say",
+    )
+    parser.add_argument("--programs", nargs="+", help="only those of these names")
+    parser.add_argument("--kept", action="store_true", help="only what is kept, nothing is run")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes that are tried again")
     arguments = parser.parse_args()
     found = pd.DataFrame(columns=COLUMNS)
@@ -146,9 +220,14 @@ def main() -> None:
     known = set(zip(found["suite"], found["program"], strict=True))
     for suite in arguments.only:
         for program in SUITES[suite](arguments.suites):
-            if (suite, program.name) in known:
+            if (suite, program.name) in known or arguments.kept:
                 continue
-            outcome, reason = tried(program, arguments.timeout)
+            if arguments.programs and program.name not in arguments.programs:
+                continue
+            with tempfile.TemporaryDirectory(prefix="warpstack-suites-") as temporary:
+                place = (arguments.work or Path(temporary)) / suite / program.name.replace("/", "-")
+                place.mkdir(parents=True, exist_ok=True)
+                outcome, reason = attempt(program, place, arguments.timeout)
             print(f"{suite} {program.name}: {outcome} {reason}", file=sys.stderr, flush=True)
             row = pd.DataFrame([[suite, program.name, outcome, reason]], columns=COLUMNS)
             found = pd.concat([found, row], ignore_index=True)

@@ -462,6 +462,18 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   }
 }
 
+/// Registers of each thread in blocks of so many threads. Those of PTX are an estimate, which may
+/// be above what ptxas gives a kernel that programs launch with such blocks: one of them fits.
+static std::uint64_t registers_of(const simt::KernelProgram& program, std::uint64_t threads,
+                                  const DeviceDescription& device) {
+  if (program.source != "ptx") return program.registers_per_thread;
+  constexpr std::uint64_t unit = 8;  // of a thread: a warp gets multiples of 256
+  const std::uint64_t lanes =
+      (threads + trace::warp_size - 1) / trace::warp_size * trace::warp_size;
+  const std::uint64_t most = device.registers_per_sm / lanes / unit * unit;
+  return std::min<std::uint64_t>(program.registers_per_thread, std::max(most, unit));
+}
+
 int Runtime::blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes) {
   const DeviceDescription& device = description();
   const simt::KernelProgram& program = this->program(entry);
@@ -471,7 +483,7 @@ int Runtime::blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_
   header.block = {static_cast<std::uint64_t>(threads), 1, 1};
   if (dynamic_bytes > DeviceDescription::shared_bytes_per_block_optin) return 0;
   header.shared_memory_bytes = program.shared_bytes + dynamic_bytes;
-  header.registers_per_thread = program.registers_per_thread;
+  header.registers_per_thread = registers_of(program, header.threads_per_block(), device);
   gpu::SmLimits limits;
   limits.warps = device.warps_per_sm;
   limits.threads = device.threads_per_sm;
@@ -557,6 +569,7 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
       static_cast<std::uint64_t>(
           std::max(blocks_per_sm(entry, static_cast<int>(threads), call.dynamic_shared_bytes), 1)) *
       description().num_sms;
+  options.registers_per_thread = registers_of(program(entry), threads, description());
   options.without_check = "trace with --allow-uninitialized";
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();
   if (environment("WARPSTACK_CUDART_ON_FAULT") == "continue") {

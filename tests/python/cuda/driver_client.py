@@ -319,5 +319,38 @@ def file():
     print(shown(y))
 
 
+def registers():
+    """Launch 1024 threads of a kernel that holds 100 values: y[i] = i + (i + 1) + ... + (i + 99)."""
+    begin()
+    lines = [
+        ".version 7.0",
+        ".target sm_75",
+        ".address_size 64",
+        ".visible .entry sums(.param .u64 y) {",
+        ".reg .u32 %v<101>; .reg .u64 %a<3>;",
+        "ld.param.u64 %a0, [y];",
+        "mov.u32 %v100, %tid.x;",
+        "mul.wide.u32 %a1, %v100, 4;",
+        "add.u64 %a2, %a0, %a1;",
+        *(f"add.u32 %v{i}, %v100, {i};" for i in range(100)),
+        *(f"add.u32 %v0, %v0, %v{i};" for i in range(1, 100)),
+        "st.global.u32 [%a2], %v0;",
+        "ret; }",
+    ]
+    module, function, y = pointer(), pointer(), ctypes.c_uint64()
+    check(lib.cuModuleLoadData(ref(module), "\n".join(lines).encode()))
+    check(lib.cuModuleGetFunction(ref(function), module, b"sums"))
+    check(lib.cuMemAlloc_v2(ref(y), size(4 * 1024)))
+    places = (pointer * 1)(ctypes.addressof(y))
+    check(lib.cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, None, places, None))
+    host = (ctypes.c_uint32 * 1024)()
+    check(lib.cuMemcpyDtoH_v2(host, y, size(4 * 1024)))
+    resident = [ctypes.c_int(), ctypes.c_int()]
+    for each, threads in zip(resident, (1024, 512), strict=True):
+        check(lib.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            ref(each), function, threads, size(0)))  # fmt: skip
+    print(host[0], host[1023], *(each.value for each in resident))
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -132,6 +132,18 @@ def test_streams_and_graphs(run):
     assert "note: cuCtxSynchronize: " in err
 
 
+def test_blocks_that_the_estimated_registers_leave_no_room_for(run, tmp_path):
+    # 0 + 1 + ... + 99 = 4950, and 100 x 1023 more for the last thread. More than 100 registers are
+    # estimated: a block of 1024 threads would need 102,400 of the 65,536. One block always fits,
+    # since a program that launches it was built so.
+    result, out, err = run("registers")
+    assert out == ["4950 107250 1 1"]
+    assert (result.errors, err) == ((), "")
+    (kernel,) = ws.load(tmp_path / "out")
+    assert kernel.registers_per_thread == 64  # 65,536 / 1024
+    assert ws.simulate(kernel, ws.gpu("a100")).cycles > 0
+
+
 TWICE = "[1.0, 13.0, 2389.0]"  # y = 1 + 3 x, four times
 REFUSED = "cuLinkAddData_v2: several inputs, objects and libraries are not linked"
 
