@@ -42,7 +42,7 @@ _SLOW = re.compile(r"the timeout of|SIGXCPU")
 COLUMNS = ["suite", "program", "outcome", "reason"]
 #: What a program says of wrong results.
 _WRONG = re.compile(
-    r"\bFAIL(ED|URE)?\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
+    r"\b(FAIL|FAILED|FAILURE)\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
     r"|(Percent|misses): [1-9]"
 )
 
