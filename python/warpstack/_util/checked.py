@@ -245,6 +245,8 @@ def _type_of(annotation: Any, space: Mapping[str, Any]) -> _Type:
         if any(one.text == _PATH for one in found):  # names of files have any characters
             found = [_instance(str) if one is _PLAIN[str] else one for one in found]
         return _union(found)
+    if origin is typing.Literal:  # which of them, the function itself asks in better words
+        return _PLAIN[str]
     if origin is collections.abc.Callable or annotation is collections.abc.Callable:
         return _Type("a function", _callable)
     if origin is tuple:

@@ -6,7 +6,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +14,11 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
+from warpstack._util.handle import Handle
 from warpstack.errors import InputError, shown
 
 #: Address space of a device; pages take memory when they are written.
 DEFAULT_MEMORY_GIB = 16.0
-
-
-class Handle:
-    """Something of one device in this process, which is neither copied nor pickled."""
-
-    _remedy = "make another one"
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        # copy.copy, copy.deepcopy and pickle all ask here.
-        raise InputError(
-            f"a warpstack.cuda.{type(self).__name__} stands for a part of a device in this "
-            f"process and can be neither copied nor pickled; {self._remedy}"
-        )
 
 
 class Device(Handle):

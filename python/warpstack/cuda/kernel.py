@@ -13,9 +13,10 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
+from warpstack._util.handle import Handle
 from warpstack._util.progress import progress_bar
 from warpstack._util.trace_budget import default_budget
-from warpstack.cuda.device import Device, DeviceArray, Handle, check_dtype
+from warpstack.cuda.device import Device, DeviceArray, check_dtype
 from warpstack.cuda.texture import Texture
 from warpstack.errors import InputError, not_one_of, shown, unknown, warn
 from warpstack.traces.trace import KernelTrace

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from warpstack._util.checked import strictly_checked
-from warpstack.cuda.device import Device, DeviceArray, Handle, device_of
+from warpstack._util.handle import Handle
+from warpstack.cuda.device import Device, DeviceArray, device_of
 from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
 from warpstack.cuda.numba_front_end import (
     argument_types,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
-from warpstack.cuda.device import DeviceArray, Handle
+from warpstack._util.handle import Handle
+from warpstack.cuda.device import DeviceArray
 from warpstack.errors import InputError, not_one_of
 
 _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")  # in the order of cudaTextureAddressMode

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
 from warpstack.exploration.stage_cache import CacheLike
@@ -39,12 +40,12 @@ def sweep_to_store(
     workers: int | None = None,
     client: distributed.Client | None = None,
     cache: CacheLike = True,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pyarrow.dataset.Dataset:
     """Do a sweep whose rows go to a folder and not through memory.

@@ -14,6 +14,7 @@ import pandas as pd
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.point_totals import point_totals
@@ -56,12 +57,12 @@ def search(
     seed: int = 0,
     workers: int | None = None,
     cache: CacheLike = True,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
 

@@ -23,6 +23,7 @@ import pandas as pd
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.disk_memo import DiskMemo
@@ -70,12 +71,12 @@ def sweep(
     store: str | os.PathLike[str] | None = None,
     resume: bool = True,
     cache: CacheLike = True,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict the performance of kernels on many GPUs.
@@ -244,7 +245,7 @@ class Design:
         models: Sequence[str],
         *,
         named: bool,
-        profiler: str = "nsys",
+        profiler: Profiler = "nsys",
     ) -> None:
         self.apps = dict(apps)
         self.gpu = gpu
@@ -264,7 +265,7 @@ class Design:
         gpu: Gpu,
         axes: Axes,
         models: str | Iterable[str],
-        profiler: str = "nsys",
+        profiler: Profiler = "nsys",
     ) -> Design:
         """Return the design that a caller wrote.
 

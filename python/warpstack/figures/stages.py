@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from warpstack import workloads
+from warpstack._util.choices import Selection
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.description import gpu as named_gpu
 from warpstack.interval.profile import representative_warp
@@ -55,7 +56,7 @@ def performance(
     gpu: str,
     changes: Mapping[str, Any],
     models: Sequence[str],
-    selection: str = "clustering",
+    selection: Selection = "clustering",
 ) -> pd.DataFrame:
     """Simulate and predict: a row per kernel and model, the simulation's with the latency of misses.
 
@@ -83,7 +84,7 @@ def predictions(app: App, *, gpu: Gpu, models: Sequence[str]) -> pd.DataFrame:
 
 
 def selections(
-    app: App, *, gpu: str, changes: Mapping[str, Any], model: str, ways: Sequence[str]
+    app: App, *, gpu: str, changes: Mapping[str, Any], model: str, ways: Sequence[Selection]
 ) -> pd.DataFrame:
     """Simulate, and predict with each way to select a warp: ``model`` is ``simulation`` or the way."""
     target = _changed(gpu, changes)
@@ -190,7 +191,7 @@ def _changed(name: str, changes: Mapping[str, Any]) -> Gpu:
     return target.replace(**changes) if changes else target
 
 
-def _predict(app: App, target: Gpu, wanted: Sequence[str], selection: str) -> pd.DataFrame:
+def _predict(app: App, target: Gpu, wanted: Sequence[str], selection: Selection) -> pd.DataFrame:
     return prediction.predict(app, target, wanted, selection=selection)
 
 

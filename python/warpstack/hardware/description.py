@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
@@ -28,6 +28,11 @@ from warpstack.hardware.fields import checked_value, range_text, short, shown_na
 from warpstack.hardware.geometry import check_geometry
 from warpstack.hardware.values import GpuValues
 from warpstack.hardware.yaml_description import Written, read_description
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from warpstack.hardware.changes import GpuChanges
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
@@ -95,7 +100,7 @@ class Gpu(GpuValues):
                 where = f"GPU {shown_name(self.name)}: {shown_name(str(name))}: confidence"
                 raise not_one_of(where, word, _CONFIDENCES)
 
-    def replace(self, **changes: Any) -> Gpu:
+    def replace(self, **changes: Unpack[GpuChanges]) -> Gpu:
         """Return a copy with some fields changed.
 
         A change of `clock_ghz` keeps what lies outside the clock domain of the SMs constant in
@@ -129,7 +134,8 @@ class Gpu(GpuValues):
         440.0
         """
         check_field_names(changes, f"GPU {shown_name(self.name)}")
-        changed = dataclasses.replace(self, **changes)
+        given: dict[str, Any] = {**changes}
+        changed = dataclasses.replace(self, **given)
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from warpstack._util.choices import Profiler
 from warpstack.errors import not_one_of, warn
 from warpstack.hardware.description import Gpu
 
 __all__ = ["PROFILERS", "checked_profiler", "launch_us", "profiled", "times"]
 
 #: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
-PROFILERS = ("nsys", "ncu", "nvprof", "events")
+PROFILERS: tuple[Profiler, ...] = get_args(Profiler)
 
 
-def checked_profiler(profiler: str) -> str:
+def checked_profiler(profiler: str) -> Profiler:
     """Return the name of a profiler, or raise `InputError` with the names that there are."""
-    if profiler not in PROFILERS:
-        raise not_one_of("profiler", profiler, PROFILERS)
-    return profiler
+    for known in PROFILERS:
+        if profiler == known:
+            return known
+    raise not_one_of("profiler", profiler, PROFILERS)
 
 
-def profiled(gpu: Gpu, profiler: str) -> Gpu:
+def profiled(gpu: Gpu, profiler: Profiler) -> Gpu:
     """Return the GPU as it runs under a profiler.
 
     Nsight Compute holds the clock of the SMs at `Gpu.base_clock_ghz`, unless it is told otherwise:
@@ -42,12 +44,12 @@ def profiled(gpu: Gpu, profiler: str) -> Gpu:
     return gpu.replace(clock_ghz=gpu.base_clock_ghz)
 
 
-def launch_us(gpu: Gpu, profiler: str) -> float:
+def launch_us(gpu: Gpu, profiler: Profiler) -> float:
     """Return the microseconds that a profiler's time has beside the cycles of a kernel."""
     return float(getattr(gpu, f"launch_us_{profiler}"))
 
 
-def times(cycles: Any, gpu: Gpu, profiler: str) -> dict[str, Any]:
+def times(cycles: Any, gpu: Gpu, profiler: Profiler) -> dict[str, Any]:
     """Return the columns ``time_us``, launch included, and ``launch_us`` of cycles."""
     launch = launch_us(gpu, profiler)
     return {"time_us": cycles / gpu.clock_ghz / 1e3 + launch, "launch_us": launch}

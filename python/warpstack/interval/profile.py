@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.choices import MissSource, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -30,13 +32,20 @@ from warpstack.traces.trace import KernelTrace
 __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_groups"]
 
 #: How `representative_warp` chooses (GPUMech, Section III-C and Figure 7).
-SELECTIONS = ("clustering", "max", "min")
+SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 #: Of k-means, which rarely needs ten.
 _MAX_ITERATIONS = 100
 #: Fields of `Gpu` that an `IntervalProfile` depends on, beyond those of its `MemoryProfile`.
 INTERVAL_FIELDS = fields_of(Stage.INTERVAL)
 #: Where the misses of an interval come from.
-MISS_SOURCES = ("per_pc", "representative")
+MISS_SOURCES: tuple[MissSource, ...] = get_args(MissSource)
+
+
+def _of_columns(columns: dict[str, Any]) -> _core.IntervalColumns:
+    return _core.IntervalColumns(columns)
+
+
+copyreg.pickle(_core.IntervalColumns, lambda core: (_of_columns, (core.columns,)))
 
 
 @dataclass(frozen=True)
@@ -372,12 +381,19 @@ class IntervalProfile:
         demands = _core.demands_of(source.kernel._core, source.memory)
         return _core.ModelInput(self._core, waves, self._core_phases(gpu), demands)
 
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in self.__dict__.items() if name != "_work"}
+        return {**kept, "_played": {}}  # both can be made again
+
     def __repr__(self) -> str:
         table = self.intervals
         return (
             f"<IntervalProfile of {self.name}: {len(self)} intervals, {table['instructions'].sum():g} "
             f"instructions and {table['stall_cycles'].sum():g} stall cycles of a warp>"
         )
+
+    def _repr_html_(self) -> str:
+        return str(self.intervals.to_html())
 
 
 @checked
@@ -420,7 +436,7 @@ def _warp_groups(
 
 @checked
 def representative_warp(
-    kernel: KernelTrace, selection: str = "clustering", *, num_threads: int = 0
+    kernel: KernelTrace, selection: Selection = "clustering", *, num_threads: int = 0
 ) -> tuple[int, int]:
     """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
 
@@ -511,9 +527,9 @@ def interval_profile(
     gpu: GpuLike,
     memory: MemoryProfile | None = None,
     *,
-    selection: str = "clustering",
+    selection: Selection = "clustering",
     representative: tuple[int, int] | None = None,
-    misses: str = "per_pc",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
     num_threads: int = 0,
 ) -> IntervalProfile:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, get_args, overload
+
+import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.choices import AccessOrder
+from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, not_one_of
@@ -24,7 +29,7 @@ __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simul
 #: In which orders the resident warps of an SM can access memory.
 ORDERS = _core.ENUM_NAMES["access order"]
 #: What can be asked for. Which order `auto` is, `order_of` says.
-ACCESS_ORDERS = ("auto", *ORDERS)
+ACCESS_ORDERS: tuple[AccessOrder, ...] = get_args(AccessOrder)
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
 GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
 #: The same for the timed order.
@@ -38,15 +43,22 @@ MOST_THREADS = 255
 CACHE_FIELDS = fields_of(Stage.MEMORY) | fields_of(Stage.REQUESTS)
 
 
-def cache_fields(access_order: str) -> frozenset[str]:
+def cache_fields(access_order: AccessOrder) -> frozenset[str]:
     """Return the fields of `Gpu` that a `MemoryProfile` depends on."""
     of_order = {"greedy": GREEDY_ORDER_FIELDS, "timed": TIMED_ORDER_FIELDS}
     return CACHE_FIELDS | of_order.get(order_of(access_order), frozenset())
 
 
-def order_of(access_order: str) -> str:
+def order_of(access_order: AccessOrder) -> str:
     """Return the order of accesses that `auto` stands for; other orders are what they are."""
     return "timed" if access_order == "auto" else access_order
+
+
+def _of_words(words: npt.ArrayLike) -> _core.MemoryProfile:
+    return _core.MemoryProfile.from_words(words)
+
+
+copyreg.pickle(_core.MemoryProfile, lambda core: (_of_words, (core.words,)))
 
 
 class MemoryProfile:
@@ -62,7 +74,7 @@ class MemoryProfile:
         core: _core.MemoryProfile,
         kernel: KernelTrace,
         gpu: Gpu,
-        access_order: str = "auto",
+        access_order: AccessOrder = "auto",
     ) -> None:
         self._core = core
         self.kernel = kernel
@@ -227,7 +239,7 @@ class BlockSchedule:
         as_integer("seed", self.seed, 0, 2**64 - 1)
 
 
-class MemorySystem:
+class MemorySystem(Handle):
     """The caches of a GPU, whose L2 keeps its contents from kernel to kernel.
 
     Parameters
@@ -253,13 +265,16 @@ class MemorySystem:
         If the order is unknown, or the cache geometry is impossible.
     """
 
+    _what = "holds the L2 of a running application"
+    _remedy = "make another one of its gpu"
+
     @checked
     def __init__(
         self,
         gpu: GpuLike,
         *,
         blocks: BlockSchedule | str = "round_robin",
-        access_order: str = "auto",
+        access_order: AccessOrder = "auto",
         filter_l1_hits: bool = True,
         num_threads: int = 0,
     ) -> None:
@@ -272,6 +287,9 @@ class MemorySystem:
                 gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
             )
             self._core = _core.MemorySystem(config, threads)
+
+    def __repr__(self) -> str:
+        return f"<MemorySystem of {self.gpu.title}, {order_of(self.access_order)} order>"
 
     @checked
     def run(
@@ -342,7 +360,7 @@ def simulate_caches(
     flush_l2: bool = ...,
     observe: tuple[int, int] | None = ...,
     blocks: BlockSchedule | str = ...,
-    access_order: str = ...,
+    access_order: AccessOrder = ...,
     filter_l1_hits: bool = ...,
     sampling: float = ...,
     num_threads: int = ...,
@@ -356,7 +374,7 @@ def simulate_caches(
     flush_l2: bool = ...,
     observe: None = ...,
     blocks: BlockSchedule | str = ...,
-    access_order: str = ...,
+    access_order: AccessOrder = ...,
     filter_l1_hits: bool = ...,
     sampling: float = ...,
     num_threads: int = ...,
@@ -370,7 +388,7 @@ def simulate_caches(
     flush_l2: bool = False,
     observe: tuple[int, int] | None = None,
     blocks: BlockSchedule | str = "round_robin",
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     filter_l1_hits: bool = True,
     sampling: float = 1,
     num_threads: int = 0,
@@ -499,7 +517,7 @@ def memory_config(
     gpu: Gpu,
     blocks: BlockSchedule | None = None,
     *,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     filter_l1_hits: bool = True,
 ) -> dict[str, Any]:
     """Return the memory system of a GPU as the core wants it."""

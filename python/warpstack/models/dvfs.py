@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpstack._util.checked import checked, checked_fields
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
@@ -131,12 +132,12 @@ def dvfs(
     clocks_ghz: Iterable[float],
     models: str | Iterable[str] = ("gpumech", "mdm"),
     *,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict performance against the frequency of the SMs.

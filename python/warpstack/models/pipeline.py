@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from warpstack import _core
+from warpstack._util.choices import AccessOrder, MissSource, Selection
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
@@ -52,10 +53,10 @@ class Options:
         If a value is not one of its choices, or the threshold is not a number of cycles.
     """
 
-    selection: str = "clustering"
-    misses: str = "per_pc"
+    selection: Selection = "clustering"
+    misses: MissSource = "per_pc"
     merge_threshold: float = 0
-    access_order: str = "auto"
+    access_order: AccessOrder = "auto"
     flush_l2: bool = False
 
     def __post_init__(self) -> None:

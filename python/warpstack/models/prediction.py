@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, unknown, warn
@@ -274,7 +275,7 @@ def _limited(
     return found
 
 
-def values_of_row(prediction: Prediction, gpu: Gpu, profiler: str) -> dict[str, Any]:
+def values_of_row(prediction: Prediction, gpu: Gpu, profiler: Profiler) -> dict[str, Any]:
     """Return the columns of a row that say what a model predicts: performance, time and stack."""
     return {
         "instructions": int(prediction.instructions),
@@ -444,13 +445,13 @@ def predict(
     gpu: GpuLike,
     models: str | Iterable[str] = ("mdm",),
     *,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
     sampling: float | str = 1,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     sample_launches: bool | float = False,
     client: distributed.Client | None = None,
     progress: bool = False,
@@ -538,13 +539,13 @@ def predicted_rows(
     gpu: GpuLike,
     models: str | Iterable[str],
     *,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
     sampling: float | str = 1,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     sample_launches: bool | float = False,
     client: distributed.Client | None = None,
     progress: bool = False,
@@ -602,7 +603,7 @@ def _sampled_rows(
     gpu: Gpu,
     models: Sequence[str],
     sampling: Sampling,
-    profiler: str,
+    profiler: Profiler,
     progress: bool,
 ) -> list[dict[str, Any]]:
     rows = []

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
@@ -55,12 +56,12 @@ def roofline(
     models: str | Iterable[str] = ("mdm",),
     *,
     simulate: bool = False,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Place kernels under the roofs of L1, L2 and DRAM.

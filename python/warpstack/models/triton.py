@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warpstack._util.checked import strictly_checked
+from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.cuda.device import DeviceArray, restore
@@ -54,7 +55,7 @@ def tune(
     model: str = "closed_network",
     simulator: bool = True,
     target: str | None = None,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     progress: bool = False,
     **constexprs: Any,
 ) -> pd.DataFrame:
@@ -136,7 +137,7 @@ def tune(
 
 
 def _times(
-    made: TritonKernel, grid: Grid, gpu: Gpu, model: str, simulator: bool, profiler: str
+    made: TritonKernel, grid: Grid, gpu: Gpu, model: str, simulator: bool, profiler: Profiler
 ) -> dict[str, Any]:
     """Return the columns of a row that come from a run, infinite times if it does not fit."""
     row: dict[str, Any] = {"time_us": math.inf}

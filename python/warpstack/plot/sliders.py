@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Selection
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.models.pipeline import Options, Pipeline, Recent
@@ -69,10 +70,10 @@ class Explorer:
         gpu: GpuLike,
         models: str | Iterable[str] = ("gpumech", "mdm"),
         *,
-        selection: str = "clustering",
-        misses: str = "per_pc",
+        selection: Selection = "clustering",
+        misses: MissSource = "per_pc",
         merge_threshold: float = 0,
-        access_order: str = "auto",
+        access_order: AccessOrder = "auto",
         flush_l2: bool = False,
     ) -> None:
         self._base = as_gpu(gpu)
@@ -140,10 +141,10 @@ def explore(
     models: str | Iterable[str] = ("gpumech", "mdm"),
     *,
     fields: Iterable[str] | Mapping[str, Iterable[Any]] = MAIN_FIELDS,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from copy import copy
 from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any, overload
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
+from warpstack._util.choices import Profiler
+from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
@@ -74,7 +75,7 @@ class SimulationResult:
         core: _core.SimulationResult | ResultValues,
         kernel: KernelTrace,
         gpu: Gpu,
-        profiler: str = "nsys",
+        profiler: Profiler = "nsys",
     ) -> None:
         self._core = core
         self.kernel = kernel
@@ -186,7 +187,7 @@ class SimulationResult:
         return self._core.l1_size_bytes / 1024
 
     @checked
-    def to_frame(self, profiler: str | None = None) -> pd.DataFrame:
+    def to_frame(self, profiler: Profiler | None = None) -> pd.DataFrame:
         """Return one row with the columns of `warpstack.predict`; ``model`` is ``simulation``.
 
         Predictions and simulations join on ``kernel``, ``name``, ``gpu`` and ``gpu_changes``.
@@ -207,6 +208,11 @@ class SimulationResult:
         }
         return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values)])
 
+    def __getstate__(self) -> dict[str, Any]:
+        core = self._core
+        values = core if isinstance(core, ResultValues) else ResultValues.of(core)
+        return {**self.__dict__, "_core": values}
+
     def __repr__(self) -> str:
         return (
             f"<SimulationResult of {self.kernel.short_name} on {self.gpu.title}: {self.cycles} cycles, "
@@ -219,7 +225,7 @@ class SimulationResult:
 
 @checked
 def as_table(
-    results: SimulationResult | Iterable[SimulationResult], profiler: str | None = None
+    results: SimulationResult | Iterable[SimulationResult], profiler: Profiler | None = None
 ) -> pd.DataFrame:
     """Return the rows of one or several simulations, as `warpstack.predict` returns predictions.
 
@@ -270,7 +276,7 @@ def fields_used(gpu: Gpu) -> set[str]:
     return set(fields_of(Stage.TIMING)) - unused
 
 
-class Simulator:
+class Simulator(Handle):
     """A simulated GPU, whose L2 keeps its contents from kernel to kernel.
 
     Parameters
@@ -287,12 +293,18 @@ class Simulator:
         If the description cannot be simulated.
     """
 
+    _what = "holds the L2 of a running application"
+    _remedy = "make another one of its gpu"
+
     @checked
-    def __init__(self, gpu: GpuLike, *, profiler: str = "nsys") -> None:
+    def __init__(self, gpu: GpuLike, *, profiler: Profiler = "nsys") -> None:
         self.gpu = gpu = profiled(as_gpu(gpu), profiler)
         self.profiler = profiler
         with named_memory_error(gpu):
             self._core = _core.Simulator(simulator_config(gpu))
+
+    def __repr__(self) -> str:
+        return f"<Simulator of {self.gpu.title}>"
 
     @checked
     def run(
@@ -347,7 +359,8 @@ class Simulator:
 
     def _with_own_l2(self) -> Simulator:
         """Return a simulator of the same GPU with an empty L2."""
-        other = copy(self)
+        other = object.__new__(Simulator)
+        other.__dict__.update(self.__dict__)
         with named_memory_error(self.gpu):
             other._core = _core.Simulator(simulator_config(self.gpu))
         return other
@@ -361,7 +374,7 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
-    profiler: str = ...,
+    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
     progress: bool = ...,
@@ -374,7 +387,7 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
-    profiler: str = ...,
+    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
     progress: bool = ...,
@@ -387,7 +400,7 @@ def simulate(
     flush_l2: bool = False,
     sample_cycles: int | None = None,
     max_cycles: int | None = None,
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
     client: distributed.Client | None = None,
     num_threads: int = 0,
     progress: bool = False,
@@ -485,7 +498,7 @@ def simulate(
 
 def _run_alone(
     gpu: Gpu,
-    profiler: str,
+    profiler: Profiler,
     sample_cycles: int | None,
     max_cycles: int | None,
     kernel: KernelTrace,

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import collections
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warpstack import _core
-from warpstack._util.files import temporary_folder
-from warpstack._util.trace_budget import default_budget
 from warpstack.errors import InputError, not_a
+from warpstack.traces.packing import packed, unpacked
 from warpstack.traces.trace import KernelTrace
 
 if TYPE_CHECKING:
@@ -43,34 +40,21 @@ class PackedKernels:
     @classmethod
     def of(cls, kernels: Sequence[KernelTrace]) -> PackedKernels:
         """Pack the traces of an application."""
-        files = []
-        with temporary_folder() as folder:
-            path = folder / "kernel"
-            for kernel in kernels:
-                _core.write_trace_file(kernel._core, os.fsencode(path))
-                files.append(path.read_bytes())
-        return cls(tuple(kernel.digest for kernel in kernels), tuple(files))
+        return cls(
+            tuple(kernel.digest for kernel in kernels),
+            tuple(packed(kernel._core) for kernel in kernels),
+        )
 
     def unpack(self) -> tuple[KernelTrace, ...]:
         """Return the traces; those of the last few applications are kept."""
         with _unpacked_lock:
             kernels = _unpacked.pop(self.digests, None)
             if kernels is None:
-                kernels = self._unpack()
+                kernels = tuple(KernelTrace(unpacked(file)) for file in self.files)
             _unpacked[self.digests] = kernels
             while len(_unpacked) > _MOST_UNPACKED:
                 _unpacked.popitem(last=False)
             return kernels
-
-    def _unpack(self) -> tuple[KernelTrace, ...]:
-        kernels = []
-        budget = default_budget()
-        with temporary_folder() as folder:
-            path = folder / "kernel"
-            for file in self.files:
-                path.write_bytes(file)
-                kernels.append(KernelTrace(_core.read_trace_file(os.fsencode(path), budget)))
-        return tuple(kernels)
 
 
 _unpacked: collections.OrderedDict[tuple[str, ...], tuple[KernelTrace, ...]] = (

@@ -232,6 +232,13 @@ class KernelTrace:
             f"{self.num_instructions:,} warp instructions>"
         )
 
+    def _repr_html_(self) -> str:
+        table = App([self], self.short_name).info().drop(columns="digest")
+        return str(table.T.to_html(header=False))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KernelTrace:
+        return self  # immutable, and perhaps as large as memory
+
 
 class Launches:
     """A choice of launch numbers.

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
+from warpstack._util.choices import AccessOrder, MissSource, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, value_fields
@@ -91,10 +92,10 @@ def what_if(
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     simulate: bool = True,
-    selection: str = "clustering",
-    misses: str = "per_pc",
+    selection: Selection = "clustering",
+    misses: MissSource = "per_pc",
     merge_threshold: float = 0,
-    access_order: str = "auto",
+    access_order: AccessOrder = "auto",
     flush_l2: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:

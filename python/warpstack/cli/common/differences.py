@@ -14,7 +14,7 @@ import numpy as np
 
 from warpstack import _core
 from warpstack.interval.profile import warp_groups
-from warpstack.memory.caches import ORDERS
+from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.memory.reuse import line_stream
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
@@ -78,7 +78,7 @@ class _Kernel(NamedTuple):
     memory: MemoryProfile
     profile: IntervalProfile
     #: The same with the caches in the other orders.
-    others: list[tuple[str, MemoryProfile, IntervalProfile]]
+    others: Sequence[tuple[str, MemoryProfile, IntervalProfile]]
     gpu: Gpu
 
 
@@ -146,7 +146,7 @@ def _known(
     if not any(wanted):
         return
     pipelines = {options.access_order: Pipeline(app, options, memo=memo)}
-    for order in ORDERS:
+    for order in ACCESS_ORDERS[1:]:
         if order not in pipelines:
             other = dataclasses.replace(options, access_order=order)
             pipelines[order] = Pipeline(app, other, memo=memo)

@@ -12,6 +12,7 @@ from typing import Any
 
 from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
+from warpstack._util.choices import Profiler
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_entries
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
@@ -80,7 +81,7 @@ class SweepFile:
     axes: Axes
     models: tuple[str, ...]
     options: Options
-    profiler: str
+    profiler: Profiler
     workers: int | None
     cache: bool | Path | None
     store: Path | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ _SMS, _BLOCKS_PER_SM, _ITERATIONS = 4, 5, 10
 #: All of 128 bytes are 40 apart here, for the simulator moves bytes, not transactions.
 _LATENCY, _UNCOALESCED, _COALESCED = 420, 10, 40
 #: What `pascal-mdm` has from Accel-Sim and the equations of the paper do not know.
-_NOT_OF_THE_PAPER = {
+_NOT_OF_THE_PAPER: dict[str, Any] = {
     "l1_latency_place": "after_tags",
     "lines_under_way": "replaceable",
     "lsu_queue_entries": 2,
@@ -39,7 +39,9 @@ _NOT_OF_THE_PAPER = {
 
 
 def _compute(study: Study) -> pd.DataFrame:
-    queues = ("l1_mshrs", "l2_mshrs", "l2_queue_entries", "dram_queue_entries")
+    queues: dict[str, Any] = dict.fromkeys(
+        ("l1_mshrs", "l2_mshrs", "l2_queue_entries", "dram_queue_entries"), 8192
+    )
     gpu = named_gpu("pascal-mdm").replace(
         num_sms=_SMS,
         clock_ghz=1,
@@ -54,7 +56,7 @@ def _compute(study: Study) -> pd.DataFrame:
         noc_sm_bytes_per_cycle=32 / _UNCOALESCED,
         noc_bandwidth_gbs=1000,
         dram_bandwidth_gbs=1000,
-        **dict.fromkeys(queues, 8192),
+        **queues,
         **_NOT_OF_THE_PAPER,
     )
     machine = mwp_cwp.Machine(

@@ -1,0 +1,25 @@
+"""Objects that stand for something of this process alone."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from warpstack.errors import InputError
+
+__all__ = ["Handle"]
+
+
+class Handle:
+    """What has state in this process that is neither copied nor pickled."""
+
+    _what = "stands for a part of a device in this process"
+    _remedy = "make another one"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        # copy.copy, copy.deepcopy and pickle all ask here.
+        module = type(self).__module__
+        package = "warpstack.cuda" if module.startswith("warpstack.cuda") else "warpstack"
+        raise InputError(
+            f"a {package}.{type(self).__name__} {self._what} and can be neither copied nor "
+            f"pickled; {self._remedy}"
+        )
