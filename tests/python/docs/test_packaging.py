@@ -1,0 +1,75 @@
+"""What packages say of the project is what the project says of itself."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip("tomli")
+
+ROOT = Path(__file__).resolve().parents[3]
+#: Names that conda-forge has for what the package index calls otherwise.
+OTHER_NAMES = {"matplotlib": "matplotlib-base"}
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def recipe() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text())
+
+
+def test_versions_are_one(project: dict[str, Any], recipe: dict[str, Any]) -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == recipe["context"]["version"] == project["version"]
+
+
+def test_the_recipe_needs_what_the_project_needs(
+    project: dict[str, Any], recipe: dict[str, Any]
+) -> None:
+    wanted = set()
+    for requirement in project["dependencies"]:
+        name, least = re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement).groups()
+        wanted.add(f"{OTHER_NAMES.get(name, name)} >={least}")
+    least = project["requires-python"].removeprefix(">=")
+    assert set(recipe["requirements"]["run"]) == {f"python >={least}", *wanted}
+
+
+def test_the_recipe_builds_with_what_the_project_builds_with(recipe: dict[str, Any]) -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = {one.replace(">=", " >=") for one in built["build-system"]["requires"]}
+    assert needed <= set(recipe["requirements"]["host"])
+    for tool in ("cmake", "ninja"):
+        least = built["tool"]["scikit-build"][tool]["version"]
+        assert f"{tool} {least}" in recipe["requirements"]["build"]
+
+
+def test_extras_that_images_install_exist(project: dict[str, Any]) -> None:
+    for file in ("packaging/Dockerfile", "binder/requirements.txt"):
+        (extras,) = re.findall(r"(?:/source|\.)\[([a-z,]+)\]", (ROOT / file).read_text())
+        assert set(extras.split(",")) <= project["optional-dependencies"].keys(), file
+
+
+def test_the_image_copies_what_is_there() -> None:
+    text = (ROOT / "packaging" / "Dockerfile").read_text()
+    for source in re.findall(r"^COPY (?!--from)(\S+)", text, re.MULTILINE):
+        assert (ROOT / source).exists(), source
+
+
+def test_the_workflow_runs_what_the_project_configures() -> None:
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    assert set(jobs["publish"]["needs"]) == jobs.keys() - {"publish"}
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "cibuildwheel" in config["tool"]
