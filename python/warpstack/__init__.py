@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnusedOptionWarning,
     )
     from warpstack.exploration import samples
+    from warpstack.exploration.arrays import to_xarray
     from warpstack.exploration.large_sweep import open_store, sweep_to_store
     from warpstack.exploration.point_totals import point_totals, speedups
     from warpstack.exploration.search import search
@@ -134,6 +135,7 @@ _NAMES = {
     "stack_distances": "warpstack.memory.reuse",
     "sweep": "warpstack.exploration.sweep",
     "sweep_to_store": "warpstack.exploration.large_sweep",
+    "to_xarray": "warpstack.exploration.arrays",
     "swings": "warpstack.exploration.sensitivity",
     "validate": "warpstack.validation.validate",
     "validation_errors": "warpstack.validation.validate",
@@ -205,6 +207,7 @@ __all__ = [
     "sweep_to_store",
     "swings",
     "timing",
+    "to_xarray",
     "triton",
     "validate",
     "validation_errors",

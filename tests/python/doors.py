@@ -526,6 +526,7 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="greedy",
         num_threads=1,
     )
+    add(ws.to_xarray, table=g.sweep)
     add(ws.sobol_indices, table=g.sampled, metric="ipc")
     add(ws.speedups, table=g.sweep, baseline=base, model="mdm")
     add(ws.stack_distances, **stream)

@@ -95,8 +95,8 @@ def test_what_holds_caches_is_made_anew(
 
 
 def test_type_checkers_know_the_choices_that_there_are() -> None:
-    assert ACCESS_ORDERS == ("auto", *ORDERS)
-    assert ORDERS == _core.ENUM_NAMES["access order"]
+    assert ("auto", *ORDERS) == ACCESS_ORDERS
+    assert _core.ENUM_NAMES["access order"] == ORDERS
 
 
 def test_type_checkers_know_the_fields_of_a_gpu() -> None:
