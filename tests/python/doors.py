@@ -512,6 +512,7 @@ def calls(given: Given) -> dict[str, Call]:
         constraint="num_sms > 0",
         maximise=False,
         model="mdm",
+        method="auto",
         seed=0,
         workers=1,
         cache=False,

@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ import pandas as pd
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
-from warpstack.errors import InputError, UnusedOptionWarning
+from warpstack.errors import InputError, UnusedOptionWarning, not_one_of
 from warpstack.exploration.expressions import Expression
+from warpstack.exploration.fronts import generations, on_front
 from warpstack.exploration.point_totals import point_totals
 from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
@@ -28,7 +29,11 @@ from warpstack.models.prediction import model_list
 from warpstack.tables import PERFORMANCE, STACK, TIME
 from warpstack.traces.trace import App, KernelTrace
 
-__all__ = ["search"]
+__all__ = ["METHODS", "Method", "search"]
+
+#: How `search` goes through a space that is larger than its budget.
+Method = Literal["auto", "optuna"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 _MOST_BUDGET = 10_000_000
 #: What a result tells of a point; expressions may name these and the fields of `Gpu`.
@@ -48,12 +53,13 @@ def search(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
     space: Mapping[str, Range],
-    objective: str = "cycles",
+    objective: str | Sequence[str] = "cycles",
     budget: int = 1000,
     *,
     constraint: str | Sequence[str] = (),
-    maximise: bool | None = None,
+    maximise: bool | Sequence[bool] | None = None,
     model: str = "mdm",
+    method: Method = "auto",
     seed: int = 0,
     workers: int | None = None,
     cache: CacheLike = True,
@@ -67,8 +73,9 @@ def search(
     """Find the configurations that are best for an application under constraints.
 
     Spaces of at most `budget` configurations are searched exhaustively, larger ones by differential
-    evolution (Storn and Price 1997; `scipy.optimize.differential_evolution`). Constraints over
-    fields alone are checked before anything is predicted and cost no budget.
+    evolution (Storn and Price 1997; `scipy.optimize.differential_evolution`), and for several
+    objectives by NSGA-II (Deb et al. 2002; Optuna's). Constraints over fields alone are checked
+    before anything is predicted and cost no budget.
 
     Parameters
     ----------
@@ -83,16 +90,21 @@ def search(
         ``cycles``, ``time_us``, ``ipc``, or an expression (`warpstack.expressions.Expression`) over
         fields of `Gpu` and ``instructions``, ``cycles``, ``time_us``, ``launch_us``, ``ipc``,
         ``cpi`` and its stack ``cpi_base`` to ``cpi_queue``: ``cycles / clock_ghz`` is the time in
-        nanoseconds without the launch.
+        nanoseconds without the launch. Several of them: the configurations are wanted that no
+        other one beats in all.
     budget
         Different configurations to predict at most.
     constraint
         Conditions, all to be met: ``"num_sms * (3 + l1_size_kib / 32) + l2_size_kib / 64 <= 400"``
         as a proxy of the area, say.
     maximise
-        Whether a larger objective is better; by default for ``ipc`` only.
+        Whether a larger objective is better, or of each whether; by default for ``ipc`` only.
     model
         The model that predicts.
+    method
+        ``optuna``: a sampler of Optuna for one objective (tree-structured Parzen estimators, Bergstra
+        et al. 2011), too; needs ``warpstack[optuna]``, as several objectives of a space beyond the
+        budget do.
     seed
         Seed of the search; the same arguments give the same result, with any number of workers.
     workers, cache
@@ -107,14 +119,17 @@ def search(
         failed last: ``point`` (in the order of evaluation), a column per field of the space,
         ``objective``, ``feasible``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, ``time_us``,
         ``launch_us``, the stack, and
-        ``error``. `DataFrame.attrs` holds ``method`` (``exhaustive`` or ``differential evolution``)
-        and ``configurations``, the size of the space (infinite for a field without steps).
+        ``error``. `DataFrame.attrs` holds ``method`` (``exhaustive``, ``differential evolution`` or
+        ``optuna``) and ``configurations``, the size of the space (infinite for a field without steps).
+        Of several objectives ``objective_1``, ``objective_2``, ... in place of ``objective``, and
+        ``front``: whether no other feasible configuration is as good in all and better in one;
+        those come first.
 
     Raises
     ------
     InputError
-        If an argument is malformed or names what does not exist, or no configuration that was tried
-        meets the constraints over fields.
+        If an argument is malformed or names what does not exist, Optuna is needed and not installed,
+        or no configuration that was tried meets the constraints over fields.
 
     Examples
     --------
@@ -131,14 +146,19 @@ def search(
     )  # wrong ones are refused now
     budget = as_integer("budget", budget, 1, _MOST_BUDGET)
     seed = as_integer("seed", seed, 0, 2**32 - 1)
+    if method not in METHODS:
+        raise not_one_of("method", method, METHODS)
     texts = [constraint] if isinstance(constraint, str) else list(constraint)
+    objectives = [objective] if isinstance(objective, str) else list(objective)
+    if not objectives:
+        raise InputError("objective: none is given")
     evaluation = _Evaluation(
         app_or_kernel,
         profiled(as_gpu(gpu), profiler),
         space,
-        objective,
+        objectives,
         texts,
-        maximise,
+        _each_maximised(maximise, objectives),
         name,
         budget,
         {
@@ -152,15 +172,32 @@ def search(
             "profiler": profiler,
         },
     )
-    if evaluation.configurations <= budget:
+    if evaluation.configurations <= budget and method == "auto":
         evaluation.exhaust()
-        method = "exhaustive"
+        used = "exhaustive"
+    elif len(objectives) > 1 or method == "optuna":
+        evaluation.sample(seed)
+        used = "optuna"
     else:
         evaluation.evolve(seed)
-        method = "differential evolution"
+        used = "differential evolution"
     table = evaluation.table()
-    table.attrs.update(method=method, configurations=evaluation.configurations)
+    table.attrs.update(method=used, configurations=evaluation.configurations)
     return table
+
+
+def _each_maximised(maximise: bool | Sequence[bool] | None, objectives: list[str]) -> list[bool]:
+    """Return of each objective whether a larger one is better."""
+    if maximise is None:
+        return [one == "ipc" for one in objectives]
+    if isinstance(maximise, bool):
+        return [maximise] * len(objectives)
+    given = list(maximise)
+    if len(given) != len(objectives):
+        raise InputError(
+            f"maximise has {len(given)} values for {len(objectives)} objectives; give one for each"
+        )
+    return given
 
 
 class _Evaluation:
@@ -171,9 +208,9 @@ class _Evaluation:
         app: App | KernelTrace,
         gpu: Gpu,
         space: Mapping[str, Range],
-        objective: str,
+        objectives: Sequence[str],
         constraints: Sequence[str],
-        maximise: bool | None,
+        maximise: Sequence[bool],
         model: str,
         budget: int,
         running: Mapping[str, Any],
@@ -185,8 +222,12 @@ class _Evaluation:
         self.configurations = math.prod(axis.count for axis in self._axes)
         fields = [name for name, value in gpu.values().items() if not isinstance(value, tuple)]
         known = [*_RESULTS, *fields]
-        self._objective = Expression(objective, "objective")
-        self._sign = -1.0 if (objective == "ipc" if maximise is None else maximise) else 1.0
+        self._objectives = [Expression(one, "objective") for one in objectives]
+        self._signs = np.where(maximise, -1.0, 1.0)
+        several = len(objectives) > 1
+        self._columns = (
+            [f"objective_{i + 1}" for i in range(len(objectives))] if several else ["objective"]
+        )
         self._before: list[Expression] = []
         self._after: list[Expression] = []
         for text in constraints:
@@ -195,10 +236,14 @@ class _Evaluation:
             # What names no result is known before the prediction.
             early = not set(condition.names) & set(_RESULTS)
             (self._before if early else self._after).append(condition)
-        self._objective.check_names(known)
+        for one in self._objectives:
+            one.check_names(known)
         self._check_kinds()
-        #: Energy by point: what the search minimises.
-        self._energies: dict[tuple[Any, ...], float] = {}
+        #: What the search minimises, by point: each objective, at `_INFEASIBLE` or above where the point
+        #: is not allowed.
+        self._energies: dict[tuple[Any, ...], tuple[float, ...]] = {}
+        #: Energies of the last generation, for Optuna.
+        self._told: list[tuple[float, ...]] = []
         #: Why a condition has no value at a point.
         self._without_value: dict[tuple[Any, ...], str] = {}
         self._parts: list[pd.DataFrame] = []
@@ -211,7 +256,8 @@ class _Evaluation:
         example = {**self._gpu.values(), **dict.fromkeys([*numbers, *_RESULTS], np.nan)}
         for condition in (*self._before, *self._after):
             condition.violation(example)
-        self._objective(example)
+        for one in self._objectives:
+            one(example)
 
     @property
     def spent(self) -> bool:
@@ -230,6 +276,19 @@ class _Evaluation:
                 return
             self._evolve_once(np.random.default_rng([seed, start]), first=start == 0)
 
+    def sample(self, seed: int) -> None:
+        """Predict what a sampler of Optuna asks for, until the budget is spent."""
+        stale = before = 0
+        start = self._start()
+        for units in generations(
+            len(self._axes), len(self._objectives), self._budget, seed, start, self._told
+        ):
+            self._told[:] = self.energies(self._points(units))
+            stale = 0 if self._predicted > before else stale + 1
+            before = self._predicted
+            if self.spent or stale >= _MOST_STALE:
+                return
+
     def _evolve_once(self, generator: np.random.Generator, *, first: bool) -> None:
         from scipy.optimize import differential_evolution
 
@@ -240,11 +299,9 @@ class _Evaluation:
         def energies(unit: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
             nonlocal stale
             before = self._predicted
-            columns = [axis.values(unit[i]) for i, axis in enumerate(self._axes)]
-            points = [dict(zip(self._fields, p, strict=True)) for p in zip(*columns, strict=True)]
-            found = self.energies(points)
+            found = self.energies(self._points(unit))
             stale = 0 if self._predicted > before else stale + 1
-            return np.asarray(found)
+            return np.asarray(found)[:, 0]
 
         try:
             differential_evolution(
@@ -269,14 +326,19 @@ class _Evaluation:
                 raise error.__cause__ from None
             raise
 
+    def _points(self, unit: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Return the points at places of the unit cube: a row per field, a column per point."""
+        columns = [axis.values(unit[i]) for i, axis in enumerate(self._axes)]
+        return [dict(zip(self._fields, p, strict=True)) for p in zip(*columns, strict=True)]
+
     def _start(self) -> npt.NDArray[np.float64] | None:
         """Return where the GPU itself lies in the space; None outside."""
         places = [axis.unit_of(getattr(self._gpu, axis.field)) for axis in self._axes]
         inside = [place for place in places if place is not None]
         return np.array(inside) if len(inside) == len(places) else None
 
-    def energies(self, points: Iterable[Mapping[str, Any]]) -> list[float]:
-        """Return what is to be minimised at each point; predict those that are new."""
+    def energies(self, points: Iterable[Mapping[str, Any]]) -> list[tuple[float, ...]]:
+        """Return what is to be minimised at each point, per objective; predict those that are new."""
         keys = [tuple(point[field] for field in self._fields) for point in points]
         new = [key for key in dict.fromkeys(keys) if key not in self._energies]
         allowed = self._allowed(new)
@@ -284,7 +346,10 @@ class _Evaluation:
         if allowed[:room]:
             self._predict(allowed[:room])
         # What the budget left out is worse than anything.
-        return [self._energies.get(key, 1e3 * _INFEASIBLE) for key in keys]
+        return [self._energies.get(key, self._all(1e3 * _INFEASIBLE)) for key in keys]
+
+    def _all(self, energy: float) -> tuple[float, ...]:
+        return (energy,) * len(self._objectives)
 
     def _allowed(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return the points that meet the constraints over fields; note how far others are off."""
@@ -309,7 +374,7 @@ class _Evaluation:
             if error:
                 self._without_value[key] = error
             if distance > 0:
-                self._energies[key] = _INFEASIBLE * (1 + distance)
+                self._energies[key] = self._all(_INFEASIBLE * (1 + distance))
             else:
                 allowed.append(key)
         return allowed
@@ -337,28 +402,34 @@ class _Evaluation:
             else pd.DataFrame(columns=_RESULTS, dtype=np.float64)
         )
         table = table.join(totals)
-        value = pd.Series(np.nan, index=table.index)
+        values = pd.DataFrame(np.nan, index=table.index, columns=self._columns)
         off = pd.Series(0.0, index=table.index)
         if len(good):
             columns: dict[str, Any] = {n: totals.loc[good, n].to_numpy() for n in _RESULTS}
             gpus = [self._gpu.replace(**points[i]).values() for i in good]
             columns.update({name: [gpu[name] for gpu in gpus] for name in self._gpu.values()})
             errors = pd.Series([self._without_value.get(keys[i], "") for i in good], index=good)
-            value[good], wrong = _each(self._objective, columns, len(good))
-            errors = errors.where(errors != "", pd.Series(wrong, index=good))
+            for name, one in zip(self._columns, self._objectives, strict=True):
+                found, wrong = _each(one, columns, len(good))
+                values.loc[good, name] = found
+                errors = errors.where(errors != "", pd.Series(wrong, index=good))
             for condition in self._after:
                 beyond, wrong = _each(condition.violation, columns, len(good))
                 off[good] += beyond
                 errors = errors.where(errors != "", pd.Series(wrong, index=good))
-            huge = value[good].abs() >= _INFEASIBLE
+            huge = (values.loc[good].abs() >= _INFEASIBLE).any(axis=1)
             errors[huge & (errors == "")] = "objective: is too large to compare"
-            value[errors.index[errors != ""]] = np.nan
+            values.loc[errors.index[errors != ""]] = np.nan
             table.loc[good, "error"] = errors
-        table.insert(len(self._fields), "objective", value)
-        table.insert(len(self._fields) + 1, "feasible", (off == 0) & (table["error"] == ""))
+        feasible = (off == 0) & (table["error"] == "")
+        table = table.join(values).assign(feasible=feasible)
         off[table["error"] != ""] = 100.0
-        energies = (self._sign * value).where(table["feasible"], _INFEASIBLE * (1 + off))
-        self._energies.update(zip(keys, energies.astype(float), strict=True))
+        energies = np.where(
+            feasible.to_numpy(bool)[:, np.newaxis],
+            values.to_numpy(dtype=float) * self._signs,
+            _INFEASIBLE * (1 + off.to_numpy()[:, np.newaxis]),
+        )
+        self._energies.update(zip(keys, map(tuple, energies.tolist()), strict=True))
         table.insert(0, "point", np.arange(self._predicted, self._predicted + len(table)))
         self._predicted += len(table)
         self._parts.append(table)
@@ -371,10 +442,15 @@ class _Evaluation:
                 + " and ".join(condition.text for condition in self._before)
             )
         table = pd.concat(self._parts, ignore_index=True)
-        columns = ["point", *self._fields, "objective", "feasible", *_RESULTS, "error"]
-        order = np.lexsort(
-            (table["point"], self._sign * table["objective"], ~table["feasible"].to_numpy(bool))
-        )
+        columns = ["point", *self._fields, *self._columns, "feasible", *_RESULTS, "error"]
+        best = self._signs * table[self._columns].to_numpy(dtype=float)
+        feasible = table["feasible"].to_numpy(bool)
+        front = feasible.copy()
+        if len(self._objectives) > 1:
+            front[feasible] = on_front(best[feasible])
+            table["front"] = front
+            columns.insert(columns.index("feasible") + 1, "front")
+        order = np.lexsort((table["point"], best[:, 0], ~front, ~feasible))
         return table[columns].iloc[order].reset_index(drop=True)
 
 
