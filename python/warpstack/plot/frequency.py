@@ -102,7 +102,7 @@ def dvfs(
     first = table.iloc[0]
     gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
     ax.set_title(title or gpu)
-    ax.legend(fontsize=sheet.TEXT)
+    sheet.legend_outside(ax)
     ax.grid(alpha=0.3)
     return ax
 

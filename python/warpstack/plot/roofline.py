@@ -138,5 +138,5 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     )
     ax.set_title(title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
     if models:
-        ax.legend(loc="lower right", fontsize=sheet.TEXT)
+        sheet.legend_outside(ax)
     return ax

@@ -6,6 +6,7 @@ call, and ticks that are made only when the picture is written would have the ca
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -54,8 +55,23 @@ def new_axes(width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def make_room(ax: Axes) -> None:
+    """Let the figure of axes make room for legends, names and titles, unless its owner has decided.
+
+    Without a layout engine (``plt.subplots(1, 2)``) a legend beside axes lies over the next ones.
+    """
+    figure: Any = ax.figure
+    while not hasattr(figure, "set_layout_engine"):  # of a part of a figure
+        figure = figure.figure
+    if figure.get_layout_engine() is None:
+        # Matplotlib refuses where a colour bar has been placed already.
+        with contextlib.suppress(RuntimeError):
+            figure.set_layout_engine("constrained")
+
+
 def open_frame(ax: Axes) -> None:
-    """Leave the frame of axes open above and to the right."""
+    """Leave the frame of axes open above and to the right, and make room for what is beside it."""
+    make_room(ax)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -67,4 +83,5 @@ def grid(ax: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
 
 def legend_outside(ax: Axes, *entries: Any) -> None:
     """Explain the data, or the entries, to the right of axes."""
+    make_room(ax)
     ax.legend(*entries, **OUTSIDE)

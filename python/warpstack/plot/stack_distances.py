@@ -114,7 +114,7 @@ def stack_distances(
     ax.set_ylabel("share of accesses")
     sheet.grid(ax)
     sheet.open_frame(ax)
-    ax.legend(frameon=False, fontsize=sheet.TEXT)
+    sheet.legend_outside(ax)
     if title is not None:
         ax.set_title(title, fontsize=sheet.TITLE)
     return ax

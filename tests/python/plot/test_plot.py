@@ -160,3 +160,51 @@ def test_sizes_of_text_and_the_frame_are_from_the_style_sheet():
     ]
     assert len(files) > 30
     assert not found
+
+
+def _drawn_beside(draw):
+    """Draw on the left of two plain axes, and return what must keep apart."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+    draw(left)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    legend = left.get_legend()
+    assert legend is not None
+    return figure, legend.get_window_extent(renderer), left, right, renderer
+
+
+DRAWINGS = {
+    "cpi_stack": lambda g, ax: ws.plot.cpi_stack(g["rows"], ax),
+    "roofline": lambda g, ax: ws.plot.roofline(ws.roofline(g["kernel"], "pascal-mdm"), ax),
+    "curves": lambda g, ax: ws.plot.curves(g["sweep"], "num_sms", "ipc", ax),
+    "dvfs": lambda g, ax: ws.plot.dvfs(ws.dvfs(g["kernel"], "pascal-mdm", [0.7, 1.4]), ax),
+    "stack_distances": lambda g, ax: ws.plot.stack_distances(
+        {"a": ws.reuse_profile(g["kernel"], "pascal-mdm")}, ax
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_legends_lie_over_no_axes_of_a_plain_figure(name, predictions):
+    kernel = ws.patterns.strided(4, blocks=28)
+    given = {
+        "rows": predictions[predictions["kernel"] == 2],
+        "kernel": kernel,
+        "sweep": ws.sweep(kernel, "pascal-mdm", {"num_sms": [14, 28]}, cache=False),
+    }
+    figure, legend, left, right, renderer = _drawn_beside(lambda ax: DRAWINGS[name](given, ax))
+    for ax in (left, right):
+        assert not legend.overlaps(ax.get_window_extent(renderer)), name
+    whole = figure.bbox
+    for box in (legend, *(ax.get_tightbbox(renderer) for ax in (left, right))):
+        assert box.x0 >= whole.x0 - 1
+        assert box.y0 >= whole.y0 - 1
+        assert box.x1 <= whole.x1 + 1
+        assert box.y1 <= whole.y1 + 1
+
+
+def test_a_layout_that_the_caller_has_chosen_stays(predictions):
+    figure, ax = plt.subplots(layout="tight")
+    engine = figure.get_layout_engine()
+    ws.plot.cpi_stack(predictions, ax)
+    assert figure.get_layout_engine() is engine
