@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, cast
+from typing import Protocol, cast
 
 from warpstack import __version__
-from warpstack.cli.common.messages import say
+from warpstack.cli.common.parser import CommandParser
 
 __all__ = ["COMMANDS", "make_parser"]
 
@@ -56,14 +56,6 @@ class Command(Protocol):
         """
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        say("error", f"{message} (see {self.prog} --help)")
-        self.exit(2)
-
-
 def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
@@ -73,7 +65,7 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         The arguments that it will parse: only the command that they name gets its own arguments, for
         which it may have to load much. None: all commands get theirs.
     """
-    parser = _Parser(
+    parser = CommandParser(
         prog="warpstack",
         description="Predict how fast a traced GPU kernel runs on a GPU, and why.",
     )
