@@ -247,8 +247,8 @@ def _other_times(
         ]
     times = {}
     for name, some in sources.items():
-        by_title = {(one.title, one.key): one.values["time_us"] for one in sums(some)[1]}
-        times[name] = [by_title[one.title, one.key] for one in found]
+        known = {(one.number, one.key): one.values["time_us"] for one in sums(some)[1]}
+        times[name] = [known[one.number, one.key] for one in found]
     return times
 
 
@@ -280,10 +280,10 @@ def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list
 
 def _print_reasons(found: Sequence[Difference]) -> None:
     """Print a sentence for each reason, the one of most cycles first."""
-    from warpstack.cli.common.differences import LARGE_ERROR
-
     if not found:
         return
+    from warpstack.cli.common.differences import LARGE_ERROR
+
     print(
         f"\nCycles that differ by more than {100 * LARGE_ERROR:.0f} % from the simulated ones, and the "
         "most probable reason:\n"

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from warpstack import __version__
 from warpstack.cli.common.parser import CommandParser
 
-__all__ = ["COMMANDS", "make_parser"]
+__all__ = ["COMMANDS", "commands_of", "make_parser"]
 
 #: In the order of the help. A new command is a line here, and a module of this name.
 COMMANDS = (
@@ -25,12 +25,15 @@ COMMANDS = (
     "dvfs",
     "caches",
     "simulate",
+    "compare",
     "trace",
     "convert",
     "validate",
     "sweep",
     "figure",
     "calibrate",
+    "completion",
+    "manual",
     "cache",
     "gpus",
     "workloads",
@@ -83,3 +86,9 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if given is None or name == named:
             command.add_arguments(own)
     return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the commands by their names."""
+    (action,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(action.choices)

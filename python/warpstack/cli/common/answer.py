@@ -32,6 +32,8 @@ class Sums(NamedTuple):
     """Rows of predictions that are added up: those of a name, or of all kernels, or a single launch."""
 
     title: str
+    #: Which of the kernels it is, in the order of the rows; -1: all of them.
+    number: int
     #: ``app``, ``gpu`` and ``model`` where there are several of them.
     key: tuple[str, ...]
     values: Mapping[str, Any]
@@ -75,24 +77,25 @@ def sums_of(
     totals: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         key = tuple(str(row[name]) for name in by)
-        which = (row["kernel"], row["name"]) if per_launch else row["name"]
+        # Launches of an application may have the same number.
+        which = (len(totals.get(key, ())), row["kernel"], row["name"]) if per_launch else row["name"]
         groups.setdefault(which, {}).setdefault(key, []).append(row)
         totals.setdefault(key, []).append(row)
 
     first, reverse = SORTS[sort]
     kernels = []
-    for which, group in groups.items():
+    for number, (which, group) in enumerate(groups.items()):
         several = max(map(len, group.values()))
         if per_launch:
-            title = f"{which[0]} {which[1]}"
+            title = f"{which[1]} {which[2]}"
         else:
             title = which if several == 1 else f"{which} ({several} launches)"
-        kernels.append([Sums(title, key, _added(some)) for key, some in group.items()])
+        kernels.append([Sums(title, number, key, _added(some)) for key, some in group.items()])
     kernels.sort(key=lambda sums: first(sums[0].values), reverse=reverse)
     found = [sums for kernel in kernels[:top] for sums in kernel]
     if len(groups) > 1:
         everything = [
-            Sums(f"all {len(groups)} {'launches' if per_launch else 'kernels'}", key, _added(some))
+            Sums(f"all {len(groups)} {'launches' if per_launch else 'kernels'}", -1, key, _added(some))
             for key, some in totals.items()
         ]
         found = everything + found
@@ -135,7 +138,7 @@ def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) ->
         if compared:
             place = list(by).index("gpu")
             others = one.key[:place] + one.key[place + 1 :]
-            row.append(values["time_us"] / firsts.setdefault((one.title, others), values["time_us"]))
+            row.append(values["time_us"] / firsts.setdefault((one.number, others), values["time_us"]))
         part = largest_part(values)
         share = 100 * values[f"cpi_{part}"] / values["cpi"]
         rows.append([*row, values["ipc"], f"{WORDS[part]} ({part}), {share:.0f} %"])

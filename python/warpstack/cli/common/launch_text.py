@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import warpstack as ws
 from warpstack.errors import InputError, shown, unknown
 
 if TYPE_CHECKING:
@@ -122,12 +123,10 @@ def run_launch(source: str, launch: Launch, options: list[str]) -> KernelTrace:
     InputError
         If the source does not compile, has no such kernel, or the launch fails.
     """
-    from warpstack import cuda
-
-    module = cuda.compile(source, options=options)
+    module = ws.cuda.compile(source, options=options)
     kernel = module.kernel(launch.kernel)
     values = [
-        cuda.array(_values(argument)) if isinstance(argument, Array) else argument
+        ws.cuda.array(_values(argument)) if isinstance(argument, Array) else argument
         for argument in launch.arguments
     ]
     trace = kernel.launch(

@@ -185,12 +185,10 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         with _output_aside(), working_on(f"running {launch.kernel} of {printable(path)}"):
             return _chosen(arguments, ws.App([run_launch(path, launch, options)], Path(path).stem))
     _check_main(path)
-    from warpstack.cuda.toolchain import build_program
-
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
         with working_on(f"compiling {printable(path)}"):
-            build_program(path, program, options)
+            ws.cuda.toolchain.build_program(path, program, options)
         return _traced(arguments, [str(program), *arguments.program], gpu)
 
 
