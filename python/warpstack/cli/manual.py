@@ -59,6 +59,6 @@ def _invocation(action: argparse.Action) -> str:
 
 
 def _text(text: str) -> str:
-    r"""Return text for a line of its own: ``\``, ``-`` and a ``.`` or ``'`` in front mean something to man."""
+    r"""Return text for a line of its own; ``\``, ``-`` and ``.`` or ``'`` in front have a meaning to man."""
     escaped = text.replace("\\", r"\(rs").replace("-", r"\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped)

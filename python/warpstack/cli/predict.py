@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulate, too: cycles and errors beside the models', and why they differ",
     )
     parser.add_argument(
-        "--per-launch", action="store_true", help="each launch by itself, not those of a name together"
+        "--per-launch",
+        action="store_true",
+        help="each launch by itself, not those of a name together",
     )
     parser.add_argument("--sort", choices=list(SORTS), default="time", help="order of the kernels")
     parser.add_argument(
@@ -117,7 +119,9 @@ def run(arguments: argparse.Namespace) -> None:
     jobs = [_Job(app, target) for app in apps for target in targets]
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
-    rows = [{"app": job.app.name, **row} if len(apps) > 1 else row for job in jobs for row in job.rows]
+    rows = [
+        {"app": job.app.name, **row} if len(apps) > 1 else row for job in jobs for row in job.rows
+    ]
     if arguments.json:
         print_json(as_records(rows))
     elif arguments.csv:
@@ -205,9 +209,7 @@ def _print_text(
     """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
     from warpstack.cli.common.answer import print_answer, print_others, print_stack_table, sums_of
 
-    def sums(
-        some: list[dict[str, Any]], top: int = len(rows)
-    ) -> tuple[list[str], list[Sums], int]:
+    def sums(some: list[dict[str, Any]], top: int = len(rows)) -> tuple[list[str], list[Sums], int]:
         return sums_of(some, per_launch=arguments.per_launch, sort=arguments.sort, top=top)
 
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
@@ -219,7 +221,7 @@ def _print_text(
     if left_out:
         print(f"and {left_out} more; --top N shows N of them")
     if arguments.stacks:
-        print("\nCycles per instruction of an SM (CPI), and what they go to; * marks the largest part\n")
+        print("\nCycles per instruction of an SM (CPI), by cause; * marks the largest\n")
         print_stack_table(by, found)
     if is_answer:
         print("\nWhat others say of the time (us)\n")

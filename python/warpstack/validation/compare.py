@@ -106,7 +106,9 @@ def _of_one_kind(first: Any, second: Any) -> list[Any]:
             try:
                 value = read_gpu(value)
             except InputError as error:
-                raise InputError(f"compare: {what}: it is neither a model nor a GPU: {error}") from None
+                raise InputError(
+                    f"compare: {what}: it is neither a model nor a GPU: {error}"
+                ) from None
         found.append(value)
     kinds = [_kind(value) for value in found]
     if kinds[0] != kinds[1]:
@@ -126,9 +128,7 @@ def _kind(value: Any) -> str:
     raise not_a("compare", "traces, GPUs, names of models or tables", value)
 
 
-def _table(
-    what: str, value: Any, app: Any, gpu: GpuLike | None, model: str, profiler: str
-) -> Rows:
+def _table(what: str, value: Any, app: Any, gpu: GpuLike | None, model: str, profiler: str) -> Rows:
     """Return the rows of one model that a value stands for."""
     kind = _kind(value)
     of = {

@@ -60,7 +60,14 @@ def small(tmp_path_factory):
 def test_predict_table(run, small):
     out, err = run("predict", small, "-m", "gpumech_plus", "mdm_mshr", "--stacks")
     assert "small on pascal-mdm" in out
-    for text in ("strided_gs1", "strided_gs32", "gpumech_plus", "mdm_mshr", "all 2 kernels", "queue"):
+    for text in (
+        "strided_gs1",
+        "strided_gs32",
+        "gpumech_plus",
+        "mdm_mshr",
+        "all 2 kernels",
+        "queue",
+    ):
         assert text in out
     assert err == ""
 

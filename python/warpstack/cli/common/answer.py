@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 from warpstack.cli.common.output import terminal_width, text_table
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
-__all__ = ["SORTS", "WORDS", "Sums", "largest_part", "print_answer", "print_others", "print_stack_table", "sums_of"]
+__all__ = [
+    "SORTS",
+    "WORDS",
+    "Sums",
+    "largest_part",
+    "print_answer",
+    "print_others",
+    "print_stack_table",
+    "sums_of",
+]
 
 #: What each part of a CPI stack means.
 WORDS = {
@@ -78,7 +87,9 @@ def sums_of(
     for row in rows:
         key = tuple(str(row[name]) for name in by)
         # Launches of an application may have the same number.
-        which = (len(totals.get(key, ())), row["kernel"], row["name"]) if per_launch else row["name"]
+        which = (
+            (len(totals.get(key, ())), row["kernel"], row["name"]) if per_launch else row["name"]
+        )
         groups.setdefault(which, {}).setdefault(key, []).append(row)
         totals.setdefault(key, []).append(row)
 
@@ -95,7 +106,12 @@ def sums_of(
     found = [sums for kernel in kernels[:top] for sums in kernel]
     if len(groups) > 1:
         everything = [
-            Sums(f"all {len(groups)} {'launches' if per_launch else 'kernels'}", -1, key, _added(some))
+            Sums(
+                f"all {len(groups)} {'launches' if per_launch else 'kernels'}",
+                -1,
+                key,
+                _added(some),
+            )
             for key, some in totals.items()
         ]
         found = everything + found
@@ -138,7 +154,9 @@ def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) ->
         if compared:
             place = list(by).index("gpu")
             others = one.key[:place] + one.key[place + 1 :]
-            row.append(values["time_us"] / firsts.setdefault((one.number, others), values["time_us"]))
+            row.append(
+                values["time_us"] / firsts.setdefault((one.number, others), values["time_us"])
+            )
         part = largest_part(values)
         share = 100 * values[f"cpi_{part}"] / values["cpi"]
         rows.append([*row, values["ipc"], f"{WORDS[part]} ({part}), {share:.0f} %"])
@@ -162,7 +180,11 @@ def print_others(
     for one, *others in zip(sums, *times.values(), strict=True):
         own = one.values["time_us"]
         rows.append(
-            [one.title, *one.key, *(f"{other:,.2f} ({100 * (other / own - 1):+.0f} %)" for other in others)]
+            [
+                one.title,
+                *one.key,
+                *(f"{other:,.2f} ({100 * (other / own - 1):+.0f} %)" for other in others),
+            ]
         )
     print(text_table(columns, rows, {}, _LEFT, width=terminal_width()))
 

@@ -58,7 +58,15 @@ def print_table(
         print_csv(table)
     else:
         rows = table.itertuples(index=False, name=None)
-        print(text_table([str(column) for column in table.columns], rows, formats or {}, left, width=terminal_width()))
+        print(
+            text_table(
+                [str(column) for column in table.columns],
+                rows,
+                formats or {},
+                left,
+                width=terminal_width(),
+            )
+        )
 
 
 def print_json(records: Sequence[Mapping[Any, Any]]) -> None:
@@ -117,8 +125,7 @@ def text_table(
         return ("*" if (row, number) in marked else " ") if number in starred else ""
 
     body = [
-        [cell(i, value) + star(r, i) for i, value in enumerate(row)]
-        for r, row in enumerate(rows)
+        [cell(i, value) + star(r, i) for i, value in enumerate(row)] for r, row in enumerate(rows)
     ]
     heads = [name + " " * (number in starred) for number, name in enumerate(columns)]
     lines = [heads, *body]

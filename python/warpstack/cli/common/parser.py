@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from warpstack.cli.common.messages import say
@@ -29,7 +30,10 @@ class CommandParser(argparse.ArgumentParser):
         self.afterwards: list[Callable[[argparse.Namespace], None]] = []
 
     def error(self, message: str) -> NoReturn:
-        say("error", f"{message} (see {self.prog} --help)")
+        """Print one line, with the nearest choice for a word that is not one of them, and exit."""
+        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message)
+        near = _near(choice[1], re.findall(r"[^\s,']+", choice[2])) if choice else ""
+        say("error", f"{message}{near} (see {self.prog} --help)")
         self.exit(2)
 
     def parse_known_args(  # type: ignore[override]
@@ -39,7 +43,9 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse as `argparse` does, which takes positional arguments only from one place."""
         if not self.traces_anywhere or args is None:
-            return super().parse_known_args(args, namespace)
+            found, rest = super().parse_known_args(args, namespace)
+            self._refuse(rest)
+            return found, rest
         given, program = list(args), []
         if "--" in given:
             place = given.index("--")
@@ -50,6 +56,22 @@ class CommandParser(argparse.ArgumentParser):
         found.program = program
         if not any(text.startswith("-") and text != "-" for text in rest):
             found.trace, rest = [*found.trace, *rest], []
+        self._refuse(rest)
         for tidy in self.afterwards:
             tidy(found)
         return found, rest
+
+    def _refuse(self, rest: Sequence[str]) -> None:
+        """Refuse what is left over, here and not in the parser of all commands: it knows no options."""
+        if rest:
+            option = next((text for text in rest if text.startswith("-")), rest[0])
+            near = _near(option.partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+
+
+def _near(text: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence with the nearest known word; empty if none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(text, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

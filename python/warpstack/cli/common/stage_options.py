@@ -52,7 +52,14 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 
 
 def _share_or_auto(text: str) -> float | str:
-    return text if text == "auto" else float(text)
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a share such as 0.25 nor auto"
+        ) from None
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:

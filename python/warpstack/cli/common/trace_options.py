@@ -149,7 +149,9 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ws.InputError(f"{option}: there is no source to compile; give SOURCE.cu, too")
     if program and (len(traces) > 1 or arguments.launch is not None):
         what = "--launch" if arguments.launch is not None else "several traces"
-        raise ws.InputError(f"-- {printable(program[0])}: {what} cannot have arguments of a program")
+        raise ws.InputError(
+            f"-- {printable(program[0])}: {what} cannot have arguments of a program"
+        )
     if arguments.launch is not None and len(traces) > 1:
         raise ws.InputError(f"--launch: {len(traces)} sources are given; give one")
     if arguments.size is not None and workload is None:
@@ -159,6 +161,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _read(arguments: argparse.Namespace, path: str) -> App:
     from warpstack.traces.trace import launches_of_text
 
+    _refuse_others(path)
     return ws.load(
         path,
         kernels=launches_of_text(arguments.kernels, "--"),
@@ -166,6 +169,23 @@ def _read(arguments: argparse.Namespace, path: str) -> App:
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
+
+
+def _refuse_others(path: str) -> None:
+    """Raise `InputError` for files that are no traces but that another option takes."""
+    if not os.path.isfile(path):
+        return
+    if path.endswith((".yaml", ".yml")):
+        raise ws.InputError(
+            f"{printable(path)} is not a trace; a description of a GPU goes to --gpu, a design of a sweep to "
+            "warpstack sweep"
+        )
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if file.read(4) == b"\x7fELF":
+            program = printable(path if os.sep in path else f".{os.sep}{path}")
+            raise ws.InputError(
+                f"{printable(path)} is a program, not a trace; run it: -- {program} ARGUMENT..."
+            )
 
 
 def _chosen(arguments: argparse.Namespace, app: App) -> App:
