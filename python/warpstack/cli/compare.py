@@ -77,7 +77,8 @@ def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
     """Print the quantities of all kernels together, the part of the time that changes most marked."""
     from warpstack.cli.common.answer import WORDS
 
-    rows, marked = [], set()
+    rows: list[list[Any]] = []
+    marked: set[tuple[int, int]] = set()
     quantities = table[table["name"] == table["name"].iloc[0]].to_dict("records")
     times = [quantities[0][which] for which in ("first", "second")]
     for row in quantities:

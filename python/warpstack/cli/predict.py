@@ -98,8 +98,9 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.tables import as_records
 
     # Who asks for data gets the rows of warpstack.predict; who reads the answer, more than one opinion.
-    is_answer = not (arguments.json or arguments.csv or arguments.models or arguments.simulate)
-    default = _ANSWERS if is_answer else DEFAULT_MODELS
+    is_data = arguments.json or arguments.csv
+    is_answer = not (is_data or arguments.models or arguments.simulate)
+    default = DEFAULT_MODELS if is_data else _ANSWERS
     wanted = prediction.model_list(split(arguments.models or default))
     targets = [profiled(gpu, arguments.profiler) for gpu in read_gpus(arguments)]
     check_picture(arguments.plot)
@@ -302,7 +303,7 @@ def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:
     from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
 
     kernels = num_launches(predictions)
-    what = "IPC of the GPU"
+    what = "IPC"
     if kernels > _MAX_PANELS:
         totals = ws.application_totals(predictions)
         title = f"{target.title}, {kernels} kernels together (above the bars: {what})"

@@ -234,7 +234,7 @@ def test_headings_name_the_changes(run, small, tmp_path):
     picture = tmp_path / "stack.svg"
     with plt.rc_context({"svg.fonttype": "none"}):
         run("predict", small, "--set", "num_sms=3", "--plot", picture)
-    assert "pascal-mdm with num_sms=3 (above the bars: IPC of the GPU)" in picture.read_text()
+    assert "pascal-mdm with num_sms=3 (above the bars: IPC)" in picture.read_text()
     (tmp_path / "mine.yaml").write_text("based_on: pascal-mdm\n")
     out, _ = run("predict", small, "--gpu", tmp_path / "mine.yaml")
     assert out.startswith("small on mine\n")
