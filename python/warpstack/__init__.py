@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from warpstack.traces.io import load, save
     from warpstack.traces.trace import App, KernelTrace
     from warpstack.validation import measures, reference
+    from warpstack.validation.compare import compare
     from warpstack.validation.validate import validate, validation_errors
     from warpstack.validation.what_if import what_if, what_if_agreement
 
@@ -110,6 +111,7 @@ _NAMES = {
     "application_totals": "warpstack.models.prediction",
     "cache_family": "warpstack.memory.reuse",
     "calibrate": "warpstack.calibration",
+    "compare": "warpstack.validation.compare",
     "dvfs": "warpstack.models.dvfs",
     "explore": "warpstack.plot.sliders",
     "gpu": "warpstack.hardware.description",
@@ -169,6 +171,7 @@ __all__ = [
     "application_totals",
     "cache_family",
     "calibrate",
+    "compare",
     "cuda",
     "dvfs",
     "explore",

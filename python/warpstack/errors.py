@@ -98,7 +98,11 @@ def unknown(
     names = list(known)
     folded = {known_name.lower(): known_name for known_name in reversed(names)}
     text = name[:200].lower() if isinstance(name, str) else ""
-    near = [folded[match] for match in difflib.get_close_matches(text, folded, n=1)]
+    # The beginning of a name is nearer to it than another name of the same length: h100, h100-pcie.
+    begun = [other for other in folded if len(text) > 2 and other.startswith(text)]
+    if text in folded:
+        begun.append(text)
+    near = [folded[match] for match in begun[-1:] or difflib.get_close_matches(text, folded, n=1)]
     listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
     place = f"{where}: " if where else ""
     parts = [f"{place}there is no {what} {shown(name)}"]

@@ -180,6 +180,8 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Gpu.ranges)
     add(ws.Gpu.values, self=g.gpu)
     add(ws.Gpu.from_file, path=g.yaml)
+    add(ws.Gpu.diff, self=g.gpu, other="a100")
+    add(ws.Gpu.to_yaml, self=g.gpu)
     add(ws.Gpu.from_gpgpusim, path=g.config, name="g")
     launch = (ws.interval.profile.Wave(1, 1, 1, 1),)
     add(ws.IntervalProfile, core=g.profile._core, launch=launch, kernel=1, name="x")
@@ -581,6 +583,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.validation_errors, table=g.validated, by="app", pairs="kernel")
     more_sms = {"more": {"num_sms": 4}}
     add(ws.what_if, **app, models=["mdm"], changes=more_sms, simulate=True, flush_l2=True)
+    add(ws.compare, first=g.app, second=g.app, gpu=g.gpu, model="mdm", profiler="nsys")
     add(ws.what_if_agreement, table=g.what_if, within=3.0)
     add(ws.workloads.Session, module=g.module, trace=False)
     add(ws.workloads.Session.array, self=g.session, x=[1.0])

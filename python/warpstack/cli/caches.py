@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = read_gpu(arguments)
     report_unused(arguments, target, cache_fields(arguments.access_order), "cache simulation")
-    app = load_trace(arguments)
+    app = load_trace(arguments, target)
     profiles = ws.simulate_caches(
         app,
         target,

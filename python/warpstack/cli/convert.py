@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     from warpstack.traces.io import WRITABLE
 
-    add_trace(parser)
+    add_trace(parser, only=True)
     parser.add_argument("output", help="folder to write")
     parser.add_argument(
         "--to",

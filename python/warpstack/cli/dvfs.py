@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = split(arguments.models or _DEFAULT_MODELS)
     target = read_gpu(arguments)
     check_picture(arguments.plot)
-    app = load_trace(arguments)
+    app = load_trace(arguments, target)
     table = ws.dvfs(
         app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
     )

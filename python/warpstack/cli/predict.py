@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
 from warpstack.cli.common.output import add_output, print_csv, print_json
 from warpstack.cli.common.pictures import check_picture, save_picture
-from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -23,14 +22,22 @@ from warpstack.cli.common.stage_options import (
     add_sampling,
     split,
 )
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import add_trace, load_traces
 
 if TYPE_CHECKING:
+    from warpstack.cli.common.answer import Sums
     from warpstack.cli.common.differences import Difference
     from warpstack.hardware.description import Gpu
+    from warpstack.models.pipeline import Options
+    from warpstack.timing.simulation import SimulationResult
+    from warpstack.traces.trace import App
 
-SUMMARY = "IPC and CPI stacks of kernels"
+SUMMARY = "how fast kernels run, and what most cycles go to"
 
+#: The models that answer who does not ask for any: warpstack's own, and one of the papers beside it.
+_ANSWERS = ("closed_network", "mdm")
+#: Up to so many warp instructions the simulator answers, too: it takes a second or so.
+_CHEAP_INSTRUCTIONS = 200_000
 #: More sentences than this are not read.
 _MAX_REASONS = 8
 #: More kernels than this are too many for one picture: they are added up.
@@ -39,11 +46,12 @@ _MAX_PANELS = 16
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from warpstack.cli.common.answer import SORTS
     from warpstack.interval.profile import MISS_SOURCES, SELECTIONS
 
     add_trace(parser)
-    add_gpu(parser)
-    add_models(parser, DEFAULT_MODELS)
+    add_gpu(parser, several=True)
+    add_models(parser, ("mdm for --json and --csv; else closed_network with mdm beside it",))
     parser.add_argument("--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)")
     parser.add_argument(
         "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
@@ -66,6 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="simulate, too: cycles and errors beside the models', and why they differ",
     )
+    parser.add_argument(
+        "--per-launch",
+        action="store_true",
+        help="each launch by itself, not those of a name together",
+    )
+    parser.add_argument("--sort", choices=list(SORTS), default="time", help="order of the kernels")
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="N", help="kernels to print (default: 10)"
+    )
+    parser.add_argument("--stacks", action="store_true", help="print the CPI stacks, too")
     add_access_order(parser)
     add_flush_l2(parser)
     add_sampling(parser)
@@ -76,13 +94,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
     from warpstack.hardware.profiler import profiled
-    from warpstack.memory.caches import ORDERS, cache_fields
     from warpstack.models import pipeline, prediction
     from warpstack.tables import as_records
 
-    wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
-    target = profiled(read_gpu(arguments), arguments.profiler)
+    # Who asks for data gets the rows of warpstack.predict; who reads the answer, more than one opinion.
+    is_data = arguments.json or arguments.csv
+    is_answer = not (is_data or arguments.models or arguments.simulate)
+    default = DEFAULT_MODELS if is_data else _ANSWERS
+    wanted = prediction.model_list(split(arguments.models or default))
+    targets = [profiled(gpu, arguments.profiler) for gpu in read_gpus(arguments)]
     check_picture(arguments.plot)
+    if arguments.top < 1:
+        raise ws.InputError(f"--top {arguments.top}: expected a number above 0")
+    for target in targets:
+        _report_unused(arguments, target, wanted)
+    apps = load_traces(arguments, targets[0])
+    simulates = arguments.simulate or (is_answer and _is_cheap(apps, targets))
+    options = pipeline.Options(
+        arguments.selection,
+        arguments.misses,
+        arguments.merge_threshold,
+        arguments.access_order,
+        arguments.flush_l2,
+    )
+    jobs = [_Job(app, target) for app in apps for target in targets]
+    for job in jobs:
+        _predict(job, arguments, wanted, options, simulates)
+    rows = [
+        {"app": job.app.name, **row} if len(apps) > 1 else row for job in jobs for row in job.rows
+    ]
+    if arguments.json:
+        print_json(as_records(rows))
+    elif arguments.csv:
+        print_csv(pd.DataFrame(rows))
+    else:
+        _print_text(arguments, jobs, rows, is_answer)
+    if arguments.plot:
+        if len(jobs) > 1:
+            raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
+        _draw(pd.DataFrame(rows), targets[0], arguments.plot)
+
+
+@dataclasses.dataclass
+class _Job:
+    """An application on a GPU, and what is found out about it."""
+
+    app: App
+    target: Gpu
+    rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    simulated: list[SimulationResult] = dataclasses.field(default_factory=list)
+    reasons: list[Difference] = dataclasses.field(default_factory=list)
+
+
+def _is_cheap(apps: Sequence[App], targets: Sequence[Gpu]) -> bool:
+    """Return whether simulations take a second or so."""
+    instructions = sum(kernel.num_instructions for app in apps for kernel in app)
+    complete = all(not kernel.num_missing_blocks for app in apps for kernel in app)
+    return complete and instructions * len(targets) <= _CHEAP_INSTRUCTIONS
+
+
+def _report_unused(arguments: argparse.Namespace, target: Gpu, wanted: Sequence[str]) -> None:
+    from warpstack.memory.caches import cache_fields
+    from warpstack.models import prediction
+
     what = "the models " + ", ".join(wanted)
     read = prediction.fields_used(wanted) | cache_fields(arguments.access_order)
     if arguments.simulate:
@@ -91,18 +165,19 @@ def run(arguments: argparse.Namespace) -> None:
         what += " and the simulation"
         read |= simulation.fields_used(target)
     report_unused(arguments, target, read, what)
-    app = load_trace(arguments)
-    options = pipeline.Options(
-        arguments.selection,
-        arguments.misses,
-        arguments.merge_threshold,
-        arguments.access_order,
-        arguments.flush_l2,
-    )
+
+
+def _predict(
+    job: _Job, arguments: argparse.Namespace, wanted: list[str], options: Options, simulates: bool
+) -> None:
+    """Add the predictions to a job, and what the simulator says of them if it is asked."""
+    from warpstack.memory.caches import ORDERS
+    from warpstack.models import pipeline, prediction
+
     memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
-    rows = prediction.predicted_rows(
-        app,
-        target,
+    job.rows = prediction.predicted_rows(
+        job.app,
+        job.target,
         wanted,
         **dataclasses.asdict(options),
         sampling=arguments.sampling,
@@ -110,21 +185,87 @@ def run(arguments: argparse.Namespace) -> None:
         progress=True,
         memo=memo,
     )
-    if arguments.simulate:
-        results = simulation.simulate(app, target, flush_l2=arguments.flush_l2, progress=True)
-        rows = _beside(rows, [result.cycles for result in results])
-    if arguments.json:
-        print_json(as_records(rows))
-    elif arguments.csv:
-        print_csv(pd.DataFrame(rows))
-    else:
-        print_stacks(app, target, rows, ["model"])
-        if memo is not None:
+    if not simulates:
+        return
+    from warpstack.timing import simulation
+
+    job.simulated = simulation.simulate(
+        job.app,
+        job.target,
+        flush_l2=arguments.flush_l2,
+        profiler=arguments.profiler,
+        progress=True,
+    )
+    if memo is not None:
+        job.rows = _beside(job.rows, [result.cycles for result in job.simulated])
+        if not (arguments.json or arguments.csv):
             from warpstack.cli.common.differences import differences
 
-            _print_reasons(differences(app, target, rows, results, options, memo))
-    if arguments.plot:
-        _draw(pd.DataFrame(rows), target, arguments.plot)
+            job.reasons = differences(job.app, job.target, job.rows, job.simulated, options, memo)
+
+
+def _print_text(
+    arguments: argparse.Namespace, jobs: Sequence[_Job], rows: list[dict[str, Any]], is_answer: bool
+) -> None:
+    """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
+    from warpstack.cli.common.answer import print_answer, print_others, print_stack_table, sums_of
+
+    def sums(some: list[dict[str, Any]], top: int = len(rows)) -> tuple[list[str], list[Sums], int]:
+        return sums_of(some, per_launch=arguments.per_launch, sort=arguments.sort, top=top)
+
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    of_first = [row for row in rows if row["model"] == models[0]] if is_answer else rows
+    by, found, left_out = sums(of_first, arguments.top)
+    _print_heading(jobs, of_first, is_answer)
+    peaks = {job.target.num_sms * job.target.issue_width for job in jobs}
+    print_answer(by, found, peaks.pop() if len(peaks) == 1 else None)
+    if left_out:
+        print(f"and {left_out} more; --top N shows N of them")
+    if arguments.stacks:
+        print("\nCycles per instruction of an SM (CPI), by cause; * marks the largest\n")
+        print_stack_table(by, found)
+    if is_answer:
+        print("\nWhat others say of the time (us)\n")
+        print_others(by, found, _other_times(found, sums, jobs, rows, models[0]))
+    _print_reasons([reason for job in jobs for reason in job.reasons])
+
+
+def _other_times(
+    found: Sequence[Sums],
+    sums: Callable[[list[dict[str, Any]]], tuple[list[str], list[Sums], int]],
+    jobs: Sequence[_Job],
+    rows: Sequence[dict[str, Any]],
+    own: str,
+) -> dict[str, list[float]]:
+    """Return the times of other models and of the simulator, in the order of what was found."""
+    sources: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["model"] != own:
+            sources.setdefault(str(row["model"]), []).append(row)
+    if all(job.simulated for job in jobs):
+        results = [result.time_us for job in jobs for result in job.simulated]
+        of_own = [row for row in rows if row["model"] == own]
+        sources["simulator"] = [
+            {**row, "time_us": time} for row, time in zip(of_own, results, strict=True)
+        ]
+    times = {}
+    for name, some in sources.items():
+        known = {(one.number, one.key): one.values["time_us"] for one in sums(some)[1]}
+        times[name] = [known[one.number, one.key] for one in found]
+    return times
+
+
+def _print_heading(jobs: Sequence[_Job], rows: Sequence[Mapping[str, Any]], own: bool) -> None:
+    apps = list(dict.fromkeys(job.app.name for job in jobs))
+    titles = list(dict.fromkeys(job.target.title for job in jobs))
+    about = jobs[0].target.description if len(titles) == 1 else ""
+    print(f"{', '.join(apps)} on {', '.join(titles)}" + (f": {about}" if about else ""))
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    if own:
+        print(f"by {models[0]}, warpstack's own model")
+    elif len(models) == 1:
+        print(f"by the model {models[0]}")
+    print()
 
 
 def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list[dict[str, Any]]:
@@ -142,10 +283,10 @@ def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list
 
 def _print_reasons(found: Sequence[Difference]) -> None:
     """Print a sentence for each reason, the one of most cycles first."""
-    from warpstack.cli.common.differences import LARGE_ERROR
-
     if not found:
         return
+    from warpstack.cli.common.differences import LARGE_ERROR
+
     print(
         f"\nCycles that differ by more than {100 * LARGE_ERROR:.0f} % from the simulated ones, and the "
         "most probable reason:\n"
@@ -162,7 +303,7 @@ def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:
     from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
 
     kernels = num_launches(predictions)
-    what = "IPC of the GPU"
+    what = "IPC"
     if kernels > _MAX_PANELS:
         totals = ws.application_totals(predictions)
         title = f"{target.title}, {kernels} kernels together (above the bars: {what})"

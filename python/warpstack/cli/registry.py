@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, cast
+from typing import Protocol, cast
 
 from warpstack import __version__
-from warpstack.cli.common.messages import say
+from warpstack.cli.common.parser import CommandParser
 
-__all__ = ["COMMANDS", "make_parser"]
+__all__ = ["COMMANDS", "commands_of", "make_parser"]
 
 #: In the order of the help. A new command is a line here, and a module of this name.
 COMMANDS = (
@@ -25,12 +25,15 @@ COMMANDS = (
     "dvfs",
     "caches",
     "simulate",
+    "compare",
     "trace",
     "convert",
     "validate",
     "sweep",
     "figure",
     "calibrate",
+    "completion",
+    "manual",
     "cache",
     "gpus",
     "workloads",
@@ -56,14 +59,6 @@ class Command(Protocol):
         """
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        say("error", f"{message} (see {self.prog} --help)")
-        self.exit(2)
-
-
 def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
@@ -73,7 +68,7 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         The arguments that it will parse: only the command that they name gets its own arguments, for
         which it may have to load much. None: all commands get theirs.
     """
-    parser = _Parser(
+    parser = CommandParser(
         prog="warpstack",
         description="Predict how fast a traced GPU kernel runs on a GPU, and why.",
     )
@@ -91,3 +86,9 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if given is None or name == named:
             command.add_arguments(own)
     return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the commands by their names."""
+    (action,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(action.choices)

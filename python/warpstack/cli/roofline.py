@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     target = read_gpu(arguments)
     check_picture(arguments.plot)
-    app = load_trace(arguments)
+    app = load_trace(arguments, target)
     table = ws.roofline(
         app,
         target,

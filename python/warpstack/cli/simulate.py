@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
-    app = load_trace(arguments)
+    app = load_trace(arguments, target)
     results = simulation.simulate(
         app,
         target,

@@ -11,9 +11,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from warpstack._util.arguments import printable
 from warpstack.cuda.headers import HEADERS
 from warpstack.errors import InputError, not_one_of, shown
 
@@ -82,6 +83,40 @@ _NO_COMPILER = (
 def find_nvcc() -> str | None:
     """Return the path of nvcc, or None."""
     return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
+def build_program(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], options: Sequence[str] = ()
+) -> None:
+    """Build a program of a source with a ``main``, so that it runs without a GPU: see `trace_program`.
+
+    Raises
+    ------
+    InputError
+        If nvcc is not there or the source does not compile; the message has the first error.
+    """
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise InputError(
+            f"{printable(source)}: to build a program needs nvcc; install a CUDA toolkit, or launch one of "
+            "its kernels, for which the compiler of warpstack[cuda] will do"
+        )
+    code = ["-gencode", "arch=compute_75,code=compute_75"]
+    command = [nvcc, "-O3", "-cudart", "shared", *code, "-lineinfo", *options]
+    result = subprocess.run(
+        [*command, os.fspath(source), "-o", os.fspath(target)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if result.returncode != 0:
+        lines = [line for line in (result.stderr + result.stdout).splitlines() if line.strip()]
+        words = ("error", "undefined reference")
+        errors = [line for line in lines if any(word in line.lower() for word in words)]
+        errors = errors or lines or ["nvcc failed"]
+        more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 else ""
+        raise InputError(f"{printable(source)} does not compile: {errors[0].strip()}{more}")
 
 
 def nvidia_packages() -> Iterator[Path]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import (
     InputError,
     UnusedOptionWarning,
@@ -27,7 +28,7 @@ from warpstack.errors import (
 from warpstack.hardware.fields import checked_value, range_text, short, shown_name
 from warpstack.hardware.geometry import check_geometry
 from warpstack.hardware.values import GpuValues
-from warpstack.hardware.yaml_description import Written, read_description
+from warpstack.hardware.yaml_description import Written, description_text, read_description
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -216,6 +217,52 @@ class Gpu(GpuValues):
         """Content digest of the values, 16 hexadecimal digits; the name does not count."""
         text = json.dumps(self.values(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def diff(self, other: GpuLike) -> pd.DataFrame:
+        """Compare this GPU with another one.
+
+        Parameters
+        ----------
+        other
+            A description, the name of one, or the path of one.
+
+        Returns
+        -------
+        DataFrame
+            A row per field whose values differ: ``field``, ``unit``, the values of this GPU and of the
+            other one (``first``, ``second``), and ``ratio``, second over first; NaN where they are not
+            two numbers other than 0.
+
+        Examples
+        --------
+        >>> import warpstack as ws
+        >>> gpu = ws.gpu("pascal-mdm")
+        >>> gpu.diff(gpu.replace(num_sms=56)).loc[0, ["field", "ratio"]].tolist()
+        ['num_sms', 2.0]
+        """
+        gpu = as_gpu(other)
+        rows = []
+        for field in value_fields():
+            one, two = getattr(self, field.name), getattr(gpu, field.name)
+            if one != two:
+                is_ratio = is_number(field.name) and one != 0
+                rows.append(
+                    {
+                        "field": field.name,
+                        "unit": field.metadata["unit"],
+                        "first": one,
+                        "second": two,
+                        "ratio": two / one if is_ratio else math.nan,
+                    }
+                )
+        return pd.DataFrame(rows, columns=["field", "unit", "first", "second", "ratio"])
+
+    def to_yaml(self) -> str:
+        """Return the text of a YAML description, which `from_file` reads back.
+
+        It has every value with its source and confidence; changes have become values.
+        """
+        return description_text(self, self.values())
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Gpu:

@@ -71,18 +71,18 @@ class TestTable:
         assert [record["error"] for record in records] == pytest.approx(errors)
 
     def test_sums_of_kernels(self, run, pascal):
-        out = run(streams(), "-m", "mdm", "--flush-l2")
-        (total,) = re.findall(r"^mdm +2 +(.*)$", out, re.MULTILINE)
+        out = run(streams(), "-m", "mdm", "--flush-l2", "--per-launch")
+        (total,) = re.findall(r"^all 2 launches +(.*)$", out, re.MULTILINE)
         app = ws.App(streams())
         predicted = ws.predict(app, pascal, flush_l2=True)["cycles"].sum()
         simulated = sum(result.cycles for result in ws.simulate(app, pascal, flush_l2=True))
         error = f"{100 * (predicted / simulated - 1):+.0f}"
-        assert total.split()[1:4] == [f"{predicted:.0f}", str(simulated), error]
+        assert total.split()[:3] == [f"{predicted:,.0f}", f"{simulated:,}", error]
 
     def test_without_the_option_nothing_is_simulated(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setattr("warpstack.timing.simulation.simulate", None)
         ws.save(ws.App(streams()), tmp_path / "trace")
-        assert main(["predict", str(tmp_path / "trace")]) == 0
+        assert main(["predict", str(tmp_path / "trace"), "-m", "mdm"]) == 0
         assert "simulated" not in capsys.readouterr().out
 
     def test_fields_of_the_simulator_have_an_effect(self, tmp_path, capsys):

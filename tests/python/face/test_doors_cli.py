@@ -107,6 +107,9 @@ BASE = {
     "cache": ["--folder", "cached"],
     "gpus": [],
     "calibrate": ["run.txt"],
+    "compare": ["small", "small"],
+    "completion": ["bash"],
+    "manual": [],
     "workloads": [],
 }
 REFUSED = {"trace"}  # /bin/true is not a CUDA program

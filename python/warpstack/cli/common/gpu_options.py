@@ -14,17 +14,18 @@ from warpstack.cli.common.messages import say
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
 
-__all__ = ["add_gpu", "read_gpu", "report_unused"]
+__all__ = ["add_gpu", "read_gpu", "read_gpus", "report_unused"]
 
 _DEFAULT = "pascal-mdm"
 
 
-def add_gpu(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a GPU and change its fields."""
+def add_gpu(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Add the options that name a GPU, or `several`, and change its fields."""
     parser.add_argument(
         "--gpu",
-        default=_DEFAULT,
-        help=f"name (see warpstack gpus), .yaml file or gpgpusim.config (default: {_DEFAULT})",
+        action="append",
+        help=f"name (see warpstack gpus), .yaml file or gpgpusim.config (default: {_DEFAULT})"
+        + ("; given again, the GPUs are compared" if several else ""),
     )
     parser.add_argument(
         "--set",
@@ -36,8 +37,23 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
 
 
 def read_gpu(arguments: argparse.Namespace) -> Gpu:
-    """Return the GPU that the options describe."""
-    return _with_settings(ws.gpu(arguments.gpu), arguments.set)
+    """Return the one GPU that the options describe."""
+    if arguments.gpu and len(arguments.gpu) > 1:
+        raise ws.InputError(
+            f"--gpu is given {len(arguments.gpu)} times, {', '.join(arguments.gpu[:3])}: this command "
+            "takes one; predict and compare take several"
+        )
+    (target,) = read_gpus(arguments)
+    return target
+
+
+def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
+    """Return the GPUs that the options describe, each with the settings."""
+    names = arguments.gpu or [_DEFAULT]
+    for name in names:
+        if names.count(name) > 1:
+            raise ws.InputError(f"--gpu {name} is given twice")
+    return [_with_settings(ws.gpu(name), arguments.set) for name in names]
 
 
 def report_unused(
@@ -60,7 +76,7 @@ def report_unused(
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ws.UnusedOptionWarning)  # shown when target was made
-        base = ws.gpu(arguments.gpu)
+        base = ws.gpu((arguments.gpu or [_DEFAULT])[0])
     for setting in arguments.set:
         field = setting.partition("=")[0].strip()
         if field in used or field in ("name", "description"):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
+
+from warpstack.cli.common.parser import CommandParser
 
 __all__ = [
     "DEFAULT_MODELS",
@@ -15,8 +18,8 @@ __all__ = [
     "split",
 ]
 
-#: The models that MDM compares (Table V).
-DEFAULT_MODELS = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
+#: The model of `warpstack.predict` where none is asked for.
+DEFAULT_MODELS = ("mdm",)
 
 
 def add_access_order(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +52,14 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 
 
 def _share_or_auto(text: str) -> float | str:
-    return text if text == "auto" else float(text)
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a share such as 0.25 nor auto"
+        ) from None
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +89,26 @@ def add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides:
         metavar="MODEL",
         help=f"{', '.join(prediction.names())}, {besides}or all (default: {' '.join(default)})",
     )
+    if isinstance(parser, CommandParser):
+        parser.afterwards.append(_give_back_traces)
+
+
+def _give_back_traces(arguments: argparse.Namespace) -> None:
+    """Make traces of what ``--models`` has taken: the option takes all words that follow it."""
+    words = arguments.models or []
+    places = [number for number, word in enumerate(words) if _is_path(word)]
+    if not places or len(places) == len(words):
+        return
+    arguments.trace = [*arguments.trace, *(words[number] for number in places)]
+    arguments.models = [word for number, word in enumerate(words) if number not in places]
+
+
+def _is_path(word: str) -> bool:
+    from warpstack.models import prediction
+
+    if word in prediction.names():
+        return False
+    return os.sep in word or word.endswith((".g", ".cu", ".ptx")) or os.path.exists(word)
 
 
 def split(values: Sequence[str]) -> list[str]:

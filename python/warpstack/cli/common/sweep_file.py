@@ -128,7 +128,7 @@ class SweepFile:
             kernels=kernels,
             gpu=_gpu(entries, folder),
             axes=_axes(entries),
-            models=tuple(model_list(_texts(entries.get("models", "mdm"), "models"))),
+            models=_models(entries),
             options=_options(entries.get("options", {})),
             profiler=checked_profiler(_text(entries, "profiler") or PROFILERS[0]),
             workers=None if "workers" not in entries else _whole("workers", entries["workers"], 1),
@@ -149,9 +149,20 @@ class SweepFile:
         apps = {}
         with progress_bar(progress, len(self.kernels), "loading", "application") as bar:
             for name, given in self.kernels.items():
-                apps[name] = _load(given)
+                try:
+                    apps[name] = _load(given)
+                except InputError as error:
+                    raise InputError(f"{printable(self.path)}: kernels: {name}: {error}") from None
                 bar.update(1)
         return apps
+
+
+def _models(entries: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        return tuple(model_list(_texts(entries.get("models", "mdm"), "models")))
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith("models:") else f"models: {text}") from None
 
 
 def _load(given: Mapping[str, Any]) -> App:

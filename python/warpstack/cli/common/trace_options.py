@@ -1,26 +1,61 @@
-"""Traces: the arguments that name one, loading it, and saving one."""
+"""What a command is about: a trace, a CUDA source, a workload or a program; and saving a trace."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack.cli.common.messages import say
+from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.quiet import working_on
 
 if TYPE_CHECKING:
+    from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import App
 
-__all__ = ["add_trace", "load_trace", "save_trace"]
+__all__ = ["add_trace", "load_trace", "load_traces", "save_trace"]
+
+_SOURCES = (".cu", ".ptx")
+_NOTHING = (
+    "there is nothing to work on; give a trace, a CUDA source (kernel.cu), --workload NAME or "
+    "-- ./program"
+)
 
 
-def add_trace(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a trace and the part of it that is read."""
-    parser.add_argument(
-        "trace",
-        help="kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace",
+def add_trace(parser: argparse.ArgumentParser, *, only: bool = False) -> None:
+    """Add the arguments that say what a command is about.
+
+    With `only`, it is one trace, and nothing that a trace would be made of first.
+    """
+    traces = (
+        "kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
     )
+    if only:
+        parser.add_argument("trace", help=traces)
+    else:
+        parser.add_argument(
+            "trace",
+            nargs="*",
+            metavar="TRACE|SOURCE.cu",
+            help=f"a trace ({traces}), or a CUDA source: a program with a main, or a kernel for --launch",
+        )
+        if isinstance(parser, CommandParser):
+            parser.traces_anywhere = True
+            parser.epilog = (
+                "In place of a trace, -- ./program ARGUMENT... runs a CUDA program without a GPU (see "
+                "warpstack trace), and SOURCE.cu -- ARGUMENT... builds it first."
+            )
+        _add_made(parser)
     parser.add_argument(
         "--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)"
     )
@@ -37,17 +72,214 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_trace(arguments: argparse.Namespace) -> App:
-    """Load the trace that the arguments name."""
+def _add_made(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("traces made on the way")
+    group.add_argument(
+        "--launch",
+        metavar="LAUNCH",
+        help="launch a kernel of SOURCE.cu: 'name<<<grid, block>>>(float[1048576], 1048576)' with arrays "
+        "to allocate; they hold zeros, or what stands after =: a number, range or random",
+    )
+    group.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
+    group.add_argument("--size", help="of the workload: small (default) or paper")
+    group.add_argument(
+        "--compiler-options",
+        metavar="TEXT",
+        help="for the compiler of SOURCE.cu: --compiler-options='-DN=4 -Iinclude'",
+    )
+
+
+def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
+    """Return the one application that the arguments name; `gpu` is the device that a program sees."""
+    if isinstance(arguments.trace, list) and len(arguments.trace) > 1:
+        raise ws.InputError(
+            f"{len(arguments.trace)} traces are given, {', '.join(arguments.trace[:3])}: this command "
+            "takes one; predict takes several"
+        )
+    (app,) = load_traces(arguments, gpu)
+    return app
+
+
+def load_traces(arguments: argparse.Namespace, gpu: Gpu | None = None) -> list[App]:
+    """Return the applications that the arguments name: read, or run without a GPU for their traces.
+
+    Raises
+    ------
+    InputError
+        If nothing is named, or two things that exclude each other; and whatever is wrong with them.
+    """
+    if isinstance(arguments.trace, str):
+        return [_read(arguments, arguments.trace)]
+    _check(arguments)
+    if arguments.workload is not None:
+        with _output_aside(), working_on(f"running the workload {arguments.workload}"):
+            return [
+                _chosen(arguments, ws.workloads.load(arguments.workload, arguments.size or "small"))
+            ]
+    if arguments.program and not arguments.trace:
+        return [_traced(arguments, arguments.program, gpu)]
+    return [
+        _of_source(arguments, path, gpu) if path.endswith(_SOURCES) else _read(arguments, path)
+        for path in arguments.trace
+    ]
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise `InputError` for options that do not go together."""
+    traces, program, workload = arguments.trace, arguments.program, arguments.workload
+    sources = [path for path in traces if path.endswith(_SOURCES)]
+    named = [
+        what
+        for what, given in (
+            (f"the trace {printable(traces[0])}" if traces else "", traces),
+            (f"--workload {workload}", workload is not None),
+            (f"-- {printable(program[0])}" if program else "", program and not sources),
+        )
+        if given
+    ]
+    if not named:
+        raise ws.InputError(_NOTHING)
+    if len(named) > 1:
+        raise ws.InputError(f"{named[0]} and {named[1]} are given; leave one of them out")
+    for option, given in (
+        ("--launch", arguments.launch),
+        ("--compiler-options", arguments.compiler_options),
+    ):
+        if given is not None and not sources:
+            raise ws.InputError(f"{option}: there is no source to compile; give SOURCE.cu, too")
+    if program and (len(traces) > 1 or arguments.launch is not None):
+        what = "--launch" if arguments.launch is not None else "several traces"
+        raise ws.InputError(
+            f"-- {printable(program[0])}: {what} cannot have arguments of a program"
+        )
+    if arguments.launch is not None and len(traces) > 1:
+        raise ws.InputError(f"--launch: {len(traces)} sources are given; give one")
+    if arguments.size is not None and workload is None:
+        raise ws.InputError("--size is of a workload; give --workload NAME, too")
+
+
+def _read(arguments: argparse.Namespace, path: str) -> App:
     from warpstack.traces.trace import launches_of_text
 
+    _refuse_others(path)
     return ws.load(
-        arguments.trace,
+        path,
         kernels=launches_of_text(arguments.kernels, "--"),
         memory_limit_mib=arguments.memory_limit,
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
+
+
+def _refuse_others(path: str) -> None:
+    """Raise `InputError` for files that are no traces but that another option takes."""
+    if not os.path.isfile(path):
+        return
+    if path.endswith((".yaml", ".yml")):
+        raise ws.InputError(
+            f"{printable(path)} is not a trace; a description of a GPU goes to --gpu, a design of a sweep to "
+            "warpstack sweep"
+        )
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if file.read(4) == b"\x7fELF":
+            program = printable(path if os.sep in path else f".{os.sep}{path}")
+            raise ws.InputError(
+                f"{printable(path)} is a program, not a trace; run it: -- {program} ARGUMENT..."
+            )
+
+
+def _chosen(arguments: argparse.Namespace, app: App) -> App:
+    from warpstack.traces.trace import launches_of_text
+
+    launches = launches_of_text(arguments.kernels, "--")
+    return app if launches is None else app.select(launches)
+
+
+def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App:
+    """Return the traces of a source: of one launch of a kernel, or of all that its program makes."""
+    options = _words("--compiler-options", arguments.compiler_options or "")
+    if arguments.launch is not None:
+        from warpstack.cli.common.launch_text import read_launch, run_launch
+
+        launch = read_launch(arguments.launch)
+        with _output_aside(), working_on(f"running {launch.kernel} of {printable(path)}"):
+            return _chosen(arguments, ws.App([run_launch(path, launch, options)], Path(path).stem))
+    _check_main(path)
+    with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
+        program = Path(folder) / Path(path).stem
+        with working_on(f"compiling {printable(path)}"):
+            ws.cuda.toolchain.build_program(path, program, options)
+        return _traced(arguments, [str(program), *arguments.program], gpu)
+
+
+def _check_main(path: str) -> None:
+    """Raise `InputError` for a source without a main, with the kernels that it has."""
+    from warpstack._util.arguments import as_path
+
+    try:
+        text = as_path("source", path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ws.InputError(f"{printable(path)}: {error.strerror or error}") from None
+    plain = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    if re.search(r"\bmain\s*\(", plain):
+        return
+    found = re.findall(
+        r"__global__\s[^;{(]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)", plain
+    )
+    found += re.findall(r"\.entry\s+([\w$]+)(\s)", plain)
+    name, parameters = found[0] if found else ("kernel", "")
+    example = ", ".join(_example(one) for one in parameters.split(",") if one.strip())
+    has = f"its kernels are {', '.join(kernel for kernel, _ in found[:10])}" if found else ""
+    raise ws.InputError(
+        f"{printable(path)} has no main; {has or 'it has no kernel, either'}"
+        + (f"; launch one: --launch '{name}<<<4096, 256>>>({example})'" if found else "")
+    )
+
+
+def _example(parameter: str) -> str:
+    """Return what a launch may have for a parameter of a kernel."""
+    kind = " ".join(
+        word for word in re.findall(r"\w+", parameter.partition("*")[0]) if word != "const"
+    )
+    return f"{kind}[1048576]" if "*" in parameter else "1048576"
+
+
+def _traced(arguments: argparse.Namespace, command: list[str], gpu: Gpu | None) -> App:
+    """Return the traces of a program, which are kept in memory only."""
+    with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
+        place = Path(folder) / "traced"
+        with _output_aside():
+            run = ws.host.trace_program(command, place, gpu=gpu, progress=True)
+        if run.traced == 0:
+            raise ws.InputError(f"{printable(command[0])}: none of its launches ended well")
+        if run.problem():
+            say("warning", f"{run.problem(told=True)}; what was traced until then is used")
+        return _read(arguments, str(place))
+
+
+def _words(option: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ws.InputError(f"{option} {text}: {error}") from None
+
+
+@contextlib.contextmanager
+def _output_aside() -> Iterator[None]:
+    """Let what a program and its kernels print go to standard error: standard output is the answer."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(1)
+    except (OSError, AttributeError):  # there is no standard output
+        yield
+        return
+    try:
+        os.dup2(2, 1)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def save_trace(

@@ -1,0 +1,205 @@
+"""The answer of ``warpstack predict`` in plain words: time, speed, and what most cycles go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from warpstack.cli.common.output import terminal_width, text_table
+from warpstack.tables import STACK, STACK_COMPONENTS, add_up
+
+__all__ = [
+    "SORTS",
+    "WORDS",
+    "Sums",
+    "largest_part",
+    "print_answer",
+    "print_others",
+    "print_stack_table",
+    "sums_of",
+]
+
+#: What each part of a CPI stack means.
+WORDS = {
+    "base": "issuing instructions",
+    "dep": "waiting for arithmetic",
+    "l1": "waiting for L1",
+    "l2": "waiting for L2",
+    "dram": "waiting for DRAM",
+    "mshr": "waiting for a free MSHR",
+    "noc": "waiting for the NoC",
+    "queue": "waiting for DRAM bandwidth",
+}
+
+#: What differs between rows, beside the kernel, and the name of its column.
+_KEYS = ("app", "gpu", "model")
+_HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
+_LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
+
+
+class Sums(NamedTuple):
+    """Rows of predictions that are added up: those of a name, or of all kernels, or a single launch."""
+
+    title: str
+    #: Which of the kernels it is, in the order of the rows; -1: all of them.
+    number: int
+    #: ``app``, ``gpu`` and ``model`` where there are several of them.
+    key: tuple[str, ...]
+    values: Mapping[str, Any]
+
+
+#: Orders of kernels: their names, and whether the largest comes first.
+SORTS: dict[str, tuple[Callable[[Mapping[str, Any]], Any], bool]] = {
+    "time": (lambda values: values["time_us"], True),
+    "ipc": (lambda values: values["ipc"], False),
+    "instructions": (lambda values: values["instructions"], True),
+    "launch": (lambda values: values["kernel"], False),
+    "name": (lambda values: values["name"], False),
+}
+
+
+def sums_of(
+    rows: Sequence[Mapping[str, Any]], *, per_launch: bool, sort: str, top: int
+) -> tuple[list[str], list[Sums], int]:
+    """Add up rows of predictions.
+
+    Parameters
+    ----------
+    rows
+        Rows of `warpstack.predict`; ``app``, the name of the trace, is among the columns where there are
+        several. Where they have ``simulated``, these cycles are added up, too.
+    per_launch
+        Whether each launch has sums of its own; else those of a name are added up.
+    sort
+        One of `SORTS`: the order of kernels, by what the first rows of each say.
+    top
+        How many kernels to keep.
+
+    Returns
+    -------
+    (list of str, list of Sums, int)
+        Which of ``app``, ``gpu`` and ``model`` differ between rows; the sums of all kernels, if there are
+        several, then those of each kernel; and how many kernels were left out.
+    """
+    by = [key for key in _KEYS if len({row.get(key, "") for row in rows}) > 1]
+    groups: dict[Any, dict[tuple[str, ...], list[Mapping[str, Any]]]] = {}
+    totals: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        key = tuple(str(row[name]) for name in by)
+        # Launches of an application may have the same number.
+        which = (
+            (len(totals.get(key, ())), row["kernel"], row["name"]) if per_launch else row["name"]
+        )
+        groups.setdefault(which, {}).setdefault(key, []).append(row)
+        totals.setdefault(key, []).append(row)
+
+    first, reverse = SORTS[sort]
+    kernels = []
+    for number, (which, group) in enumerate(groups.items()):
+        several = max(map(len, group.values()))
+        if per_launch:
+            title = f"{which[1]} {which[2]}"
+        else:
+            title = which if several == 1 else f"{which} ({several} launches)"
+        kernels.append([Sums(title, number, key, _added(some)) for key, some in group.items()])
+    kernels.sort(key=lambda sums: first(sums[0].values), reverse=reverse)
+    found = [sums for kernel in kernels[:top] for sums in kernel]
+    if len(groups) > 1:
+        everything = [
+            Sums(
+                f"all {len(groups)} {'launches' if per_launch else 'kernels'}",
+                -1,
+                key,
+                _added(some),
+            )
+            for key, some in totals.items()
+        ]
+        found = everything + found
+    return by, found, max(len(kernels) - top, 0)
+
+
+def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    columns = ("instructions", "cycles", "time_us", "launch_us", "cpi", *STACK)
+    values: dict[str, Any] = {"kernel": rows[0]["kernel"], "name": rows[0]["name"]}
+    values |= add_up({name: [row[name] for row in rows] for name in columns})
+    if all("simulated" in row for row in rows):
+        values["simulated"] = sum(row["simulated"] for row in rows)
+        values["error"] = values["cycles"] / values["simulated"] - 1
+    return values
+
+
+def largest_part(values: Mapping[str, Any]) -> str:
+    """Return the part of the CPI stack that most cycles go to."""
+    return max(STACK_COMPONENTS, key=lambda part: float(values[f"cpi_{part}"]))
+
+
+def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) -> None:
+    """Print kernel, time, speed and what most cycles go to.
+
+    `peak` is the most instructions per cycle of the GPU; None where there are several. Where there are
+    several GPUs, their times are compared with those of the first.
+    """
+    speed = "IPC" if peak is None else f"IPC (of {peak:g})"
+    simulated = ["cycles", "simulated", "error (%)"] if "simulated" in sums[0].values else []
+    compared = ["times the first"] if "gpu" in by else []
+    columns = ["kernel", *(_HEADS[key] for key in by), *simulated, "time (us)", *compared]
+    firsts: dict[Any, float] = {}
+    rows = []
+    for one in sums:
+        values = one.values
+        row: list[Any] = [one.title, *one.key]
+        if simulated:
+            row += [values["cycles"], values["simulated"], 100 * values["error"]]
+        row.append(values["time_us"])
+        if compared:
+            place = list(by).index("gpu")
+            others = one.key[:place] + one.key[place + 1 :]
+            row.append(
+                values["time_us"] / firsts.setdefault((one.number, others), values["time_us"])
+            )
+        part = largest_part(values)
+        share = 100 * values[f"cpi_{part}"] / values["cpi"]
+        rows.append([*row, values["ipc"], f"{WORDS[part]} ({part}), {share:.0f} %"])
+    formats = {
+        **dict.fromkeys(["cycles", "simulated"], "{:,.0f}"),
+        "error (%)": "{:+.0f}",
+        "time (us)": "{:,.2f}",
+        "times the first": "{:.3f}",
+        speed: "{:.3f}",
+    }
+    columns += [speed, "most cycles go to"]
+    print(text_table(columns, rows, formats, _LEFT, width=terminal_width()))
+
+
+def print_others(
+    by: Sequence[str], sums: Sequence[Sums], times: Mapping[str, Iterable[float]]
+) -> None:
+    """Print what else answers, and how far its time is from the first: `times` by its name, in order."""
+    columns = ["kernel", *(_HEADS[key] for key in by), *times]
+    rows = []
+    for one, *others in zip(sums, *times.values(), strict=True):
+        own = one.values["time_us"]
+        rows.append(
+            [
+                one.title,
+                *one.key,
+                *(f"{other:,.2f} ({100 * (other / own - 1):+.0f} %)" for other in others),
+            ]
+        )
+    print(text_table(columns, rows, {}, _LEFT, width=terminal_width()))
+
+
+def print_stack_table(by: Sequence[str], sums: Sequence[Sums]) -> None:
+    """Print cycles per instruction and their parts, the largest of each row marked."""
+    columns = ["kernel", *(_HEADS[key] for key in by), "CPI", *STACK_COMPONENTS]
+    rows = [
+        [one.title, *one.key, one.values["cpi"], *(one.values[name] for name in STACK)]
+        for one in sums
+    ]
+    offset = len(columns) - len(STACK_COMPONENTS)
+    marked = {
+        (row, offset + STACK_COMPONENTS.index(largest_part(one.values)))
+        for row, one in enumerate(sums)
+    }
+    formats = dict.fromkeys(["CPI", *STACK_COMPONENTS], "{:.3f}")
+    print(text_table(columns, rows, formats, _LEFT, marked, terminal_width()))

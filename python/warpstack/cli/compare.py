@@ -1,0 +1,157 @@
+"""``warpstack compare``: two kernels, versions of a source, GPUs or models side by side."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING, Any
+
+import warpstack as ws
+from warpstack.cli.common.gpu_options import add_gpu, read_gpus
+from warpstack.cli.common.output import add_output, print_table, terminal_width, text_table
+from warpstack.cli.common.stage_options import add_models, add_profiler, split
+from warpstack.cli.common.trace_options import add_trace, load_traces
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUMMARY = "two kernels, versions of a source, GPUs or models side by side"
+
+_MODEL = "closed_network"
+#: A part of the time below this is not printed.
+_LEAST_SHARE = 0.001
+#: More kernels than this are not listed.
+_MAX_KERNELS = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser, several=True)
+    add_models(parser, (_MODEL,))
+    add_profiler(parser)
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print times and their parts of both, and the ratios, with the largest change marked."""
+    from warpstack.models import prediction
+
+    if _are_gpus(arguments):
+        _compare_gpus(arguments)
+        return
+    models = prediction.model_list(split(arguments.models or (_MODEL,)))
+    gpus = read_gpus(arguments)
+    apps = load_traces(arguments, gpus[0])
+    counts = {"traces": len(apps), "--gpu": len(gpus), "--models": len(models)}
+    pairs = [what for what, count in counts.items() if count == 2]
+    if len(pairs) != 1 or max(counts.values()) > 2:
+        given = ", ".join(f"{what}: {count}" for what, count in counts.items())
+        raise ws.InputError(
+            f"compare: give two traces or sources, or one and two --gpu or two --models; got {given}"
+        )
+    settings: dict[str, Any] = {"profiler": arguments.profiler}
+    if pairs == ["traces"]:
+        first, second = (app.name for app in apps)
+        table = ws.compare(*apps, gpu=gpus[0], model=models[0], **settings)
+        where = f"on {gpus[0].title}, by {models[0]}"
+    elif pairs == ["--gpu"]:
+        first, second = (gpu.title for gpu in gpus)
+        table = ws.compare(*gpus, app=apps[0], model=models[0], **settings)
+        where = f"for {apps[0].name}, by {models[0]}"
+    else:
+        first, second = models
+        table = ws.compare(first, second, app=apps[0], gpu=gpus[0], **settings)
+        where = f"for {apps[0].name} on {gpus[0].title}"
+    if arguments.json or arguments.csv:
+        print_table(arguments, table)
+        return
+    if first == second:
+        first, second = f"{first} (1)", f"{second} (2)"
+    print(f"{second} against {first}, {where}\n")
+    _print_sum(table, first, second)
+    _print_kernels(table, first, second)
+
+
+def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
+    """Print the quantities of all kernels together, the part of the time that changes most marked."""
+    from warpstack.cli.common.answer import WORDS
+
+    rows: list[list[Any]] = []
+    marked: set[tuple[int, int]] = set()
+    quantities = table[table["name"] == table["name"].iloc[0]].to_dict("records")
+    times = [quantities[0][which] for which in ("first", "second")]
+    for row in quantities:
+        part = row["quantity"] in WORDS
+        shares = [row[w] / time for w, time in zip(("first", "second"), times, strict=True)]
+        if part or row["quantity"] == "launch":
+            if max(shares) < _LEAST_SHARE:
+                continue
+            if min(shares) < _LEAST_SHARE:
+                row["ratio"] = math.nan  # of what is next to nothing
+        name = f"  {WORDS[row['quantity']]} ({row['quantity']})" if part else row["quantity"]
+        name = "  launch" if name == "launch" else "IPC" if name == "ipc" else name
+        unit = {"us": " (us)"}.get(row["unit"], "")
+        digits = "{:,.3f}" if name == "IPC" else "{:,.2f}" if unit else "{:,.0f}"
+        if row["largest"]:
+            marked.add((len(rows), 3))
+        cells = [digits.format(row[which]) for which in ("first", "second")]
+        rows.append([name + unit * (not part and not name.startswith(" ")), *cells, row["ratio"]])
+    print(
+        text_table(
+            ["quantity", first, second, "ratio"],
+            rows,
+            {"ratio": "{:.3f}"},
+            ("quantity",),
+            marked,
+            terminal_width(),
+        )
+    )
+    print("\n* the part of the time that changes most")
+
+
+def _print_kernels(table: pd.DataFrame, first: str, second: str) -> None:
+    from warpstack.cli.common.answer import WORDS
+
+    names = list(dict.fromkeys(table["name"]))[1:]
+    if len(names) < 2:
+        return
+    rows = []
+    for name in names[:_MAX_KERNELS]:
+        of = table[table["name"] == name]
+        (time,) = of[of["quantity"] == "time"].to_dict("records")
+        largest = [WORDS.get(part, part) for part in of[of["largest"]]["quantity"]]
+        rows.append([name, time["first"], time["second"], time["ratio"], *(largest or ["-"])])
+    columns = ["kernel", f"{first} (us)", f"{second} (us)", "ratio", "what changes most"]
+    formats = {columns[1]: "{:,.2f}", columns[2]: "{:,.2f}", "ratio": "{:.3f}"}
+    left = ("kernel", "what changes most")
+    print("\n" + text_table(columns, rows, formats, left, width=terminal_width()))
+    if len(names) > _MAX_KERNELS:
+        print(f"and {len(names) - _MAX_KERNELS} more; --csv prints all")
+
+
+def _are_gpus(arguments: argparse.Namespace) -> bool:
+    """Return whether the two things that are given are GPUs, and there is nothing to run on them."""
+    known = ws.gpus()
+    return len(arguments.trace) == 2 and all(
+        text in known or text.endswith((".yaml", ".yml", ".config")) for text in arguments.trace
+    )
+
+
+def _compare_gpus(arguments: argparse.Namespace) -> None:
+    """Print the fields in which two descriptions differ."""
+    if arguments.gpu or arguments.models or arguments.set:
+        raise ws.InputError(
+            "compare: two GPUs are compared by their fields, without --gpu, --set and --models; to compare "
+            "them for a trace: warpstack compare TRACE --gpu A --gpu B"
+        )
+    first, second = (ws.gpu(text) for text in arguments.trace)
+    table = first.diff(second)
+    if arguments.json or arguments.csv:
+        print_table(arguments, table)
+        return
+    if table.empty:
+        print(f"{first.name} and {second.name} have the same values")
+        return
+    table.columns = ["field", "unit", first.name, second.name, "ratio"]
+    print_table(arguments, table, {"ratio": "{:.3f}"}, ("field", "unit"))

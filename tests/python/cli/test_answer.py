@@ -1,0 +1,290 @@
+"""The answer of ``predict`` in words, what it can be made of, and ``compare``, completion and manual."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import warpstack as ws
+from warpstack.cli import main
+from warpstack.cli.common import output, quiet
+from warpstack.cli.common.launch_text import Array, Launch, read_launch
+from warpstack.cuda import compilers
+from warpstack.cuda.toolchain import find_nvcc
+
+KERNEL = """
+extern "C" __global__ void scale(float *x, const int *index, float by, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[index[i]] *= by;
+}
+"""
+MAIN = """
+#include <cstdio>
+int main(int argc, char **argv) {
+  float *x; int *index;
+  cudaMalloc(&x, 4096); cudaMalloc(&index, 4096);
+  cudaMemset(x, 0, 4096); cudaMemset(index, 0, 4096);
+  for (int i = 0; i < argc; ++i) scale<<<4, 256>>>(x, index, 2, 1024);
+  printf("%d launches\\n", argc);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    path = tmp_path_factory.mktemp("answer") / "small"
+    kernels = [ws.patterns.strided(gs, blocks=8, launch_id=i) for i, gs in enumerate((1, 32, 1), 1)]
+    ws.save(ws.App(kernels, "small"), path)
+    return path
+
+
+@pytest.fixture
+def run(capfd):
+    """Return a function that runs a command and returns its standard output."""
+
+    def call(*arguments):
+        status = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        assert status == 0, err
+        return out
+
+    return call
+
+
+def cells(out, title):
+    (line,) = (line for line in out.splitlines() if line.startswith(title))
+    return line[len(title) :].split()
+
+
+class TestAnswer:
+    def test_four_columns_and_other_opinions(self, run, small, pascal):
+        out = run("predict", small)
+        app = ws.load(small)
+        own = ws.predict(app, pascal, "closed_network")
+        head, *rows = out.split("\n\n")[1].splitlines()
+        assert head.split("  ")[0] == "kernel"
+        for column in ("time (us)", "IPC (of 28)", "most cycles go to"):
+            assert column in head
+        assert rows[0].split("  ")[0] == "all 2 kernels"
+        assert cells(out.split("\n\n")[1], "strided_gs1 (2 launches)")[0] == (
+            f"{own['time_us'][[0, 2]].sum():.2f}"
+        )
+        (divergent,) = (row for row in rows if row.startswith("strided_gs32"))
+        stack = own.loc[1, [f"cpi_{part}" for part in ws.models.STACK_COMPONENTS]]
+        largest = str(stack.astype(float).idxmax()).removeprefix("cpi_")
+        share = 100 * stack.max() / own.loc[1, "cpi"]
+        assert divergent.endswith(f"({largest}), {share:.0f} %")
+        others = out.split("\n\n")[3]
+        time = ws.predict(app, pascal)["time_us"].sum()
+        simulated = sum(result.time_us for result in ws.simulate(app, pascal))
+        own_time = own["time_us"].sum()
+        assert cells(others, "all 2 kernels") == [
+            *(f"{time:.2f}", f"({100 * (time / own_time - 1):+.0f}", "%)"),
+            *(f"{simulated:.2f}", f"({100 * (simulated / own_time - 1):+.0f}", "%)"),
+        ]
+
+    def test_data_are_the_rows_of_predict(self, run, small, pascal):
+        records = json.loads(run("predict", small, "--json"))
+        expected = ws.predict(ws.load(small), pascal)
+        assert [record["model"] for record in records] == ["mdm"] * 3
+        assert [record["cycles"] for record in records] == expected["cycles"].tolist()
+        assert all(isinstance(record["time_us"], float) for record in records)
+
+    def test_long_work_is_not_simulated_unasked(self, run, small, monkeypatch):
+        monkeypatch.setattr("warpstack.cli.predict._CHEAP_INSTRUCTIONS", 1)
+        assert "simulator" not in run("predict", small)
+
+    def test_models_before_the_trace(self, run, small):
+        for typed in (["-m", "mdm", small], ["--models", "mdm", "gpumech", small, "--json"]):
+            assert run("predict", *typed)
+
+    def test_launches_orders_and_tops(self, run, small):
+        def titles(*options):
+            body = run("predict", small, "-m", "mdm", *options).split("\n\n")[1].splitlines()[1:]
+            return [" ".join(row.split()[:2]) for row in body]
+
+        launches = titles("--per-launch", "--sort", "launch")
+        assert launches[1:] == ["1 strided_gs1", "2 strided_gs32", "3 strided_gs1"]
+        assert titles("--per-launch", "--top", "1")[1] == "2 strided_gs32"
+        assert titles("--sort", "ipc")[1].startswith("strided_gs32")
+        assert "and 1 more" in run("predict", small, "--top", "1")
+
+    def test_several_gpus_and_traces(self, run, small, tmp_path):
+        gpus = ["--gpu", "pascal-mdm", "--gpu", "a100"]
+        out = run("predict", small, *gpus, "-m", "mdm")
+        app = ws.load(small)
+        times = [ws.predict(app, gpu)["time_us"].sum() for gpu in gpus[1::2]]
+        for gpu, time in zip(gpus[1::2], times, strict=True):
+            (line,) = (row for row in out.splitlines() if row.startswith("all") and gpu in row)
+            assert line.split()[4:6] == [f"{time:.2f}", f"{time / times[0]:.3f}"]
+        shutil.copytree(small, tmp_path / "other")
+        records = json.loads(run("predict", small, tmp_path / "other", "--json"))
+        assert [record["app"] for record in records] == ["small"] * 6
+
+    def test_stacks_mark_the_largest(self, run, small):
+        out = run("predict", small, "-m", "mdm", "--stacks").partition("the largest\n\n")[2]
+        for row in out.strip().splitlines()[1:]:
+            assert row.count("*") == 1
+
+
+def in_terminal(columns, *arguments):
+    """Return what a command prints on a terminal with so many columns."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(
+        [sys.executable, "-m", "warpstack", *map(str, arguments)],
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    ) as process:
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            text += part
+    os.close(master)
+    assert process.returncode == 0
+    return text.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_the_terminal(small, columns):
+    for typed in (["caches", small], ["info", small], ["predict", small, "-m", "all", "--stacks"]):
+        text = in_terminal(columns, *typed)
+        table = text.partition("\n\r\n")[2].replace("\033[1m", "").replace("\033[0m", "")
+        assert max(map(len, table.splitlines()), default=0) <= columns
+    assert "\033[1m" in text
+
+
+def test_narrow_tables_cut_names_and_repeat_them():
+    rows = [["a" * 30, 1, 22222222, 333333333], ["b", 4, 5, 6]]
+    text = output.text_table(["name", "x", "y", "z"], rows, {}, ("name",), width=26)
+    assert text.splitlines() == [
+        "name          x         y",
+        "aaaaaaaaaa..  1  22222222",
+        "b             4         5",
+        "",
+        "name                  z",
+        "aaaaaaaaaa..  333333333",
+        "b                     6",
+    ]
+
+
+class TestLaunches:
+    def test_forms(self):
+        assert read_launch(
+            "f<<<(4, 1 << 3), dim3(32), 2*1024>>>(const float[1<<10], int[8]=range, 2.5f, -7)"
+        ) == Launch(
+            "f",
+            (4, 8),
+            (32,),
+            2048,
+            (Array("float32", 1024), Array("int32", 8, "range"), 2.5, -7),
+        )
+        assert read_launch("f<<<4x5x6,{8,8}>>>(float4[2] = 1, uint8[3]=random);") == Launch(
+            "f", (4, 5, 6), (8, 8), 0, (Array("float32", 8, 1), Array("uint8", 3, "random"))
+        )
+        assert read_launch("f<<<1,1>>>()").arguments == ()
+
+    @pytest.mark.parametrize("number", ["1 << 99", "2 ** 8", "x", "__import__('os')", "1/0", ""])
+    def test_what_is_no_number(self, number):
+        with pytest.raises(ws.InputError, match="is neither a number"):
+            read_launch(f"f<<<1, 1>>>(1, {number})")
+
+    @pytest.mark.skipif(not compilers(), reason="needs a CUDA compiler")
+    def test_a_kernel_of_a_source(self, run, tmp_path):
+        (tmp_path / "scale.cu").write_text(KERNEL)
+        launch = "scale<<<4, 256>>>(float[1024] = random, int[1024] = range, 2, 1024)"
+        (row,) = json.loads(run("info", tmp_path / "scale.cu", "--launch", launch, "--json"))
+        assert (row["name"], row["grid"], row["block"]) == ("scale", [4, 1, 1], [256, 1, 1])
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+    def test_a_program(self, run, tmp_path):
+        source = tmp_path / "program.cu"
+        source.write_text(KERNEL + MAIN)
+        rows = json.loads(run("predict", source, "--json", "--", "one", "two"))
+        assert [row["name"] for row in rows] == ["scale"] * 3
+        ws.cuda.toolchain.build_program(source, tmp_path / "program")
+        assert len(json.loads(run("caches", "--json", "--", tmp_path / "program"))) == 1
+
+
+def test_a_workload(run):
+    expected = ws.workloads.load("stencil").info()["kernel"].tolist()
+    rows = json.loads(run("info", "--workload", "stencil", "--json"))
+    assert [row["kernel"] for row in rows] == expected
+
+
+class TestCompare:
+    def test_prints_the_largest_change(self, run, small):
+        out = run("compare", small, "--gpu", "pascal-mdm", "--gpu", "a100")
+        table = ws.compare("pascal-mdm", "a100", app=ws.load(small))
+        time = table[table["quantity"] == "time"].iloc[0]
+        assert cells(out, "time (us)") == [
+            f"{time['first']:.2f}",
+            f"{time['second']:.2f}",
+            f"{time['ratio']:.3f}",
+        ]
+        (marked,) = (row for row in out.splitlines() if row.endswith("*"))
+        (largest,) = table[table["largest"] & (table["name"] == "(all)")]["quantity"]
+        assert largest in marked
+
+    def test_two_descriptions(self, run):
+        rows = json.loads(run("compare", "a100", "h100-pcie", "--json"))
+        assert rows[0] == {
+            "field": "num_sms",
+            "unit": "",
+            "first": ws.gpu("a100").num_sms,
+            "second": ws.gpu("h100-pcie").num_sms,
+            "ratio": ws.gpu("h100-pcie").num_sms / ws.gpu("a100").num_sms,
+        }
+        assert "same values" in run("compare", "a100", "a100")
+
+
+def test_completion_knows_commands_options_and_names(run, tmp_path):
+    (tmp_path / "script").write_text(run("completion", "bash"))
+
+    def completed(*words):
+        given = " ".join(f"'{word}'" for word in words)
+        code = (
+            f"source {tmp_path}/script; COMP_WORDS=({given}); COMP_CWORD={len(words) - 1}; "
+            "_warpstack; echo ${COMPREPLY[@]}"
+        )
+        return subprocess.run(
+            ["bash", "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert completed("warpstack", "pre") == ["predict"]
+    assert completed("warpstack", "predict", "--per") == ["--per-launch"]
+    assert completed("warpstack", "predict", "--gpu", "pas") == ["pascal-mdm"]
+    assert completed("warpstack", "caches", "--access-order", "gr") == ["greedy"]
+
+
+def test_manual_has_every_command_and_option(run):
+    page = run("manual").replace("\\-", "-")
+    for name in ("predict", "compare", "gpus"):
+        assert f".SS warpstack {name}\n" in page
+    assert ".B --per-launch\n" in page
+
+
+def test_a_word_after_some_seconds(monkeypatch, capsys):
+    monkeypatch.setattr(quiet, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with quiet.working_on("compiling x.cu"):
+        for _ in range(200):
+            if err := capsys.readouterr().err:
+                break
+            quiet.threading.Event().wait(0.01)
+    assert err == "warpstack: note: still compiling x.cu\n"
