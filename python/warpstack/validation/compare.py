@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked
+from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a
 from warpstack.hardware.description import Gpu, GpuLike
@@ -42,7 +43,7 @@ def compare(
     app: App | KernelTrace | None = None,
     gpu: GpuLike | None = None,
     model: str = "closed_network",
-    profiler: str = "nsys",
+    profiler: Profiler = "nsys",
 ) -> pd.DataFrame:
     """Compare two kernels or applications, two GPUs, two models, or two tables of results.
 
