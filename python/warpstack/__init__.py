@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
     from warpstack.plot.sliders import explore
+    from warpstack.report.lines import lines
     from warpstack.timing.simulation import SimulationResult, Simulator, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -115,6 +116,7 @@ _NAMES = {
     "gpus": "warpstack.hardware.description",
     "interval_profile": "warpstack.interval.profile",
     "line_stream": "warpstack.memory.reuse",
+    "lines": "warpstack.report.lines",
     "load": "warpstack.traces.io",
     "occupancy": "warpstack.memory.caches",
     "open_store": "warpstack.exploration.large_sweep",
@@ -176,6 +178,7 @@ __all__ = [
     "interval_profile",
     "io",
     "line_stream",
+    "lines",
     "load",
     "measures",
     "models",

@@ -25,6 +25,7 @@ COMMANDS = (
     "dvfs",
     "caches",
     "simulate",
+    "lines",
     "trace",
     "convert",
     "validate",
