@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from warpstack.models.roofline import roofline
     from warpstack.plot.sliders import explore
     from warpstack.report.lines import lines
+    from warpstack.report.page import report
     from warpstack.timing.simulation import SimulationResult, Simulator, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -126,6 +127,7 @@ _NAMES = {
     "predict": "warpstack.models.prediction",
     "representative_warp": "warpstack.interval.profile",
     "reuse_profile": "warpstack.memory.reuse",
+    "report": "warpstack.report.page",
     "roofline": "warpstack.models.roofline",
     "save": "warpstack.traces.io",
     "search": "warpstack.exploration.search",
@@ -193,6 +195,7 @@ __all__ = [
     "ppt_gpu_mem",
     "predict",
     "reference",
+    "report",
     "representative_warp",
     "reuse_profile",
     "roofline",

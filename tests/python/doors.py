@@ -497,6 +497,8 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.reference.read, path=g.csv)
     add(ws.reference.read_ncu, path=g.ncu_csv)
     add(ws.lines, **app, model="mdm", simulate=True, per_instruction=True, flush_l2=True)
+    page = {"path": g.folder / "report.html", "models": ["mdm"], "source": None}
+    add(ws.report, **app, **page)
     add(ws.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
     add(ws.roofline, **app, models=["mdm"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}

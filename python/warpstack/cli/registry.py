@@ -26,6 +26,7 @@ COMMANDS = (
     "caches",
     "simulate",
     "lines",
+    "report",
     "trace",
     "convert",
     "validate",

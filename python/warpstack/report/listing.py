@@ -48,7 +48,10 @@ def listing(
         for near in range(line - context, line + context + 1)
         if near in rows or (source is not None and 1 <= near <= len(source))
     }
-    head = f"{'share':>6} {'':{_BAR}} {'issued':>9} {'lanes':>5} {'sectors':>7}  {'waits for':<9} {'line':>5}  source"
+    head = (
+        f"{'share':>6} {'':{_BAR}} {'issued':>9} {'lanes':>5} {'sectors':>7}  {'waits for':<9} "
+        f"{'line':>5}  source"
+    )
     text = [head]
     before = 0
     for line in sorted(shown):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpstack._util.arguments import printable
 from warpstack._util.files import write_file
+from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError
-
-if TYPE_CHECKING:
-    from warpstack.timing.simulation import SimulationResult
+from warpstack.hardware.description import Gpu
+from warpstack.traces.trace import KernelTrace
 
 __all__ = ["timeline_events", "write_timeline"]
 
@@ -30,37 +30,39 @@ _TRACKS = {
 _GPU, _FIRST_SM = 1, 2
 
 
-def timeline_events(result: SimulationResult) -> list[dict[str, Any]]:
+def timeline_events(
+    table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+) -> list[dict[str, Any]]:
     """Return the events of a timeline: names of tracks, the kernel, and counters.
 
-    ``ts`` and ``dur`` are microseconds. Rates, which are issue slots of each use and instructions
-    per cycle, are means from their sample to the next one.
+    `table` is the `SimulationResult.timeline` of a kernel of so many `cycles`. ``ts`` and ``dur`` are
+    microseconds. Rates, which are issue slots of each use and instructions per cycle, are means from
+    their sample to the next one.
 
     Raises
     ------
     InputError
         If the simulation took no samples.
     """
-    table = result.timeline
     if table.empty:
         raise InputError(
             "timeline: this simulation took no samples; simulate with timeline=True or sample_cycles"
         )
-    cycles = table["cycle"].to_numpy()
-    micro = 1e-3 / result.gpu.clock_ghz
+    times = table["cycle"].to_numpy()
+    micro = 1e-3 / gpu.clock_ghz
     events: list[dict[str, Any]] = []
-    for process, name in ((_GPU, result.gpu.title), (_FIRST_SM, "SM 0")):
+    for process, name in ((_GPU, gpu.title), (_FIRST_SM, "SM 0")):
         events.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
     events.append(
         {
             "ph": "X",
-            "name": result.kernel.short_name,
+            "name": kernel.short_name,
             "cat": "kernel",
             "pid": _GPU,
             "tid": 0,
             "ts": 0,
-            "dur": result.cycles * micro,
-            "args": {"launch": result.kernel.launch_id, "cycles": result.cycles},
+            "dur": cycles * micro,
+            "args": {"launch": kernel.launch_id, "cycles": cycles},
         }
     )
 
@@ -71,7 +73,7 @@ def timeline_events(result: SimulationResult) -> list[dict[str, Any]]:
     schedulers = [column for column in table if str(column).startswith("scheduler_warps_")]
     rows = table.to_dict("records")
     for number, row in enumerate(rows):
-        at = float(cycles[number])
+        at = float(times[number])
         for name, series in _TRACKS.items():
             count(_GPU, name, at, {label: int(row[column]) for label, column in series.items()})
         for column in schedulers:
@@ -80,7 +82,7 @@ def timeline_events(result: SimulationResult) -> list[dict[str, Any]]:
         after = rows[number + 1] if number + 1 < len(rows) else None
         if after is None:
             break
-        span = float(cycles[number + 1] - cycles[number])
+        span = float(times[number + 1] - times[number])
         count(
             _GPU,
             "issue slots per cycle",
@@ -93,19 +95,21 @@ def timeline_events(result: SimulationResult) -> list[dict[str, Any]]:
         ipc = (after["instructions"] - row["instructions"]) / span
         count(_GPU, "warp instructions per cycle", at, {"ipc": round(ipc, 6)})
     for name, series in _TRACKS.items():
-        count(_GPU, name, float(result.cycles), dict.fromkeys(series, 0))
+        count(_GPU, name, float(cycles), dict.fromkeys(series, 0))
     return events
 
 
-def write_timeline(result: SimulationResult, path: Path) -> None:
+def write_timeline(
+    path: Path, table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+) -> None:
     """Write the timeline of a simulation; see `SimulationResult.to_perfetto`."""
     document = {
-        "traceEvents": timeline_events(result),
+        "traceEvents": timeline_events(table, cycles, kernel, gpu),
         "displayTimeUnit": "ns",
         "otherData": {
-            "kernel": result.kernel.name,
-            "gpu": result.gpu.title,
-            "digest": result.kernel.digest,
+            "kernel": kernel.name,
+            "gpu": gpu.title,
+            "digest": kernel.digest,
         },
     }
     data = json.dumps(document, separators=(",", ":")).encode()

@@ -223,7 +223,7 @@ class SimulationResult:
         InputError
             If the simulation took no samples, or the file cannot be written.
         """
-        write_timeline(self, Path(path))
+        write_timeline(Path(path), self.timeline, self.cycles, self.kernel, self.gpu)
 
     @property
     def active_sms(self) -> int:

@@ -97,6 +97,7 @@ class TestAdvice:
         others = set(table.index[table["advice"] != ""]) - {line_of(line)}
         same = {line_of("tile[threadIdx.x * 32] =")} if name == "conflicts" else set()
         loop = {line_of("for (int j")} if name == "diverged" else set()
+        loop |= {0}  # branches that the compiler gives no line
         assert others <= same | loop
 
     def test_is_absent_where_nothing_stands_out(self, launch):
@@ -121,7 +122,8 @@ class TestCounts:
         assert load["active_lanes"] == 32
         # 4 blocks of 8 warps, 32 lanes with a line of 128 bytes each, nothing read twice.
         assert load["dram_bytes"] == 4 * 8 * 32 * 128
-        assert load["l1_hit_rate"] == 0 and load["bank_conflicts"] == 0
+        assert load["l1_hit_rate"] == 0
+        assert load["bank_conflicts"] == 0
         assert costliest(table.reset_index())["source_line"].iloc[0] == line_of("in[i * 32]")
 
     def test_sums_to_the_launch(self, launch):
@@ -156,7 +158,8 @@ def test_without_lines_all_is_one():
     assert list(table["source_line"]) == [NOBODY, 0]
     assert table["executions"].sum() == kernel.num_instructions
     alone = ws.lines(kernel, "pascal-mdm", simulate=False)
-    assert "cpi_base" not in alone and alone["share"].sum() == pytest.approx(1)
+    assert "cpi_base" not in alone
+    assert alone["share"].sum() == pytest.approx(1)
     with pytest.raises(ws.InputError, match="there is no model 'nothing'"):
         ws.lines(kernel, "pascal-mdm", model="nothing")
 
@@ -176,12 +179,14 @@ class TestCommand:
         arguments = ["lines", str(saved / "trace"), "--gpu", "pascal-mdm"]
         assert main([*arguments, "--source", source]) == 0
         text = capsys.readouterr().out
-        assert "float a = in[i * 32];" in text and "ld.global" not in text
+        assert "float a = in[i * 32];" in text
+        assert "ld.global" not in text
         assert f"line {line_of('in[i * 32]')}:" in text.split("cost most:")[1].splitlines()[1]
         assert "32 sectors per access where 4 would do" in text
         assert main([*arguments, "--instructions", "--no-simulate"]) == 0
         text = capsys.readouterr().out
-        assert "ld.global" in text and "float a" not in text
+        assert "ld.global" in text
+        assert "float a" not in text
 
     def test_csv_and_errors(self, saved, capsys):
         arguments = ["lines", str(saved / "trace"), "--gpu", "pascal-mdm"]

@@ -79,7 +79,8 @@ class TestTimeline:
         cycles = table["cycle"].to_numpy()
         step = cycles[1]
         assert (np.diff(cycles) == step).all()
-        assert step % 16 == 0 and (step // 16) & (step // 16 - 1) == 0
+        assert step % 16 == 0
+        assert (step // 16) & (step // 16 - 1) == 0
         assert len(table) <= MOST_SAMPLES
         # Fewer than half only where the kernel is shorter than that many samples of 16 cycles.
         assert len(table) >= min(MOST_SAMPLES // 2, result.cycles // 16)
@@ -122,7 +123,8 @@ class TestTimeline:
         kinds = set()
         for event in document["traceEvents"]:
             kinds.add(event["ph"])
-            assert isinstance(event["pid"], int) and isinstance(event["name"], str)
+            assert isinstance(event["pid"], int)
+            assert isinstance(event["name"], str)
             if event["ph"] == "C":  # numbers by series
                 assert event["ts"] >= 0
                 assert all(isinstance(v, (int, float)) for v in event["args"].values())
