@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
     from warpstack.plot.sliders import explore
-    from warpstack.report.lines import lines
-    from warpstack.report.page import report
+    from warpstack.reporting.lines import lines
+    from warpstack.reporting.page import report
     from warpstack.timing.simulation import SimulationResult, Simulator, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -117,7 +117,7 @@ _NAMES = {
     "gpus": "warpstack.hardware.description",
     "interval_profile": "warpstack.interval.profile",
     "line_stream": "warpstack.memory.reuse",
-    "lines": "warpstack.report.lines",
+    "lines": "warpstack.reporting.lines",
     "load": "warpstack.traces.io",
     "occupancy": "warpstack.memory.caches",
     "open_store": "warpstack.exploration.large_sweep",
@@ -127,7 +127,7 @@ _NAMES = {
     "predict": "warpstack.models.prediction",
     "representative_warp": "warpstack.interval.profile",
     "reuse_profile": "warpstack.memory.reuse",
-    "report": "warpstack.report.page",
+    "report": "warpstack.reporting.page",
     "roofline": "warpstack.models.roofline",
     "save": "warpstack.traces.io",
     "search": "warpstack.exploration.search",

@@ -59,8 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
             ws.lines(app, target, per_instruction=arguments.instructions, progress=True, **wanted),
         )
         return
-    from warpstack.report.lines import lines_and_instructions
-    from warpstack.report.listing import listing
+    from warpstack.reporting.lines import lines_and_instructions
+    from warpstack.reporting.listing import listing
 
     table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
     width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 80)

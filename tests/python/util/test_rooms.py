@@ -46,7 +46,7 @@ def test_no_circles(edges):
     assert graph.circles(arrows) == []
     assert graph.circles({edge for edge in edges if "face" not in map(graph.room_of, edge)}) == []
     # 127 are half of those of version 0.1.0, counted the same way: see docs/quality. The room
-    # `report`, which puts the results of the others side by side, adds twelve.
+    # `reporting`, which puts the results of the others side by side, adds twelve.
     assert len(arrows) <= 127 + 12
 
 

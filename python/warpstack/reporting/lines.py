@@ -13,8 +13,8 @@ from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.models.prediction import evaluate
-from warpstack.report.advice import advice_for
-from warpstack.report.row_counts import SECTOR_BYTES, instruction_counts
+from warpstack.reporting.advice import advice_for
+from warpstack.reporting.row_counts import SECTOR_BYTES, instruction_counts
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels
@@ -150,7 +150,7 @@ def _weights(counts: pd.DataFrame, profile: IntervalProfile) -> dict[str, npt.ND
 
     def stalls(part: str) -> npt.NDArray[np.float64]:
         cycles = intervals[f"stall_{part}"].to_numpy(dtype=float)
-        return np.bincount(cause[known], cycles[known], rows)
+        return np.bincount(cause[known], cycles[known], rows).astype(float)
 
     weights = {
         "base": issued,

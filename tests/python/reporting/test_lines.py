@@ -5,7 +5,7 @@ import pytest
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.report.lines import NOBODY, costliest
+from warpstack.reporting.lines import NOBODY, costliest
 
 PARTS = ws._core.STACK_COMPONENTS
 

@@ -20,9 +20,9 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.prediction import predict
 from warpstack.models.roofline import roofline
-from warpstack.report.drawing import area_chart, legend, stacked_bars
-from warpstack.report.lines import NOBODY, costliest, lines
-from warpstack.report.style import STYLE
+from warpstack.reporting.drawing import area_chart, legend, stacked_bars
+from warpstack.reporting.lines import NOBODY, costliest, lines
+from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult, simulate
 from warpstack.traces.trace import App, KernelTrace, kernels_of

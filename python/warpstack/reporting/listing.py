@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.report.lines import NOBODY, costliest
+from warpstack.reporting.lines import NOBODY, costliest
 from warpstack.tables import STACK_COMPONENTS
 
 __all__ = ["listing"]
@@ -71,7 +71,7 @@ def listing(
     return "\n".join(text)
 
 
-def _cells(row: dict[str, Any] | None) -> str:
+def _cells(row: dict[Any, Any] | None) -> str:
     if row is None:
         return f"{'':6} {'':{_BAR}} {'':9} {'':5} {'':7}  {'':9}"
     lanes, sectors = row["active_lanes"], row["sectors_per_access"]
@@ -95,7 +95,7 @@ def _short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def _largest(row: dict[str, Any]) -> str:
+def _largest(row: dict[Any, Any]) -> str:
     """Return what the line's cycles are mostly lost to; empty where it mostly issues."""
     prefix = "for_" if "for_base" in row else "model_cpi_"
     part = max(STACK_COMPONENTS, key=lambda name: row[f"{prefix}{name}"])
