@@ -52,7 +52,46 @@ py::dict samples_of(const timing::SimulationResult& result) {
     columns[name] = column_of<std::uint64_t>(
         result.samples, [member](const timing::TimingSample& sample) { return sample.*member; });
   }
+  for (const StackComponent component : values_of<StackComponent>) {
+    columns[py::str("slots_" + std::string(name_of(component)))] =
+        column_of<double>(result.samples, [component](const timing::TimingSample& sample) {
+          return static_cast<double>(sample.slots[component]) /
+                 static_cast<double>(timing::parts_per_slot);
+        });
+  }
+  const std::size_t schedulers =
+      result.samples.empty() ? 0 : result.scheduler_warps.size() / result.samples.size();
+  for (std::size_t s = 0; s < schedulers; ++s) {
+    std::vector<std::uint32_t> warps(result.samples.size());
+    for (std::size_t i = 0; i < warps.size(); ++i) {
+      warps[i] = result.scheduler_warps[i * schedulers + s];
+    }
+    columns[py::str("scheduler_warps_" + std::to_string(s))] = array_of(std::move(warps));
+  }
   return columns;
+}
+
+/// Issue slots by part of the stack, with an entry per row of the instruction table and a last one
+/// for slots that nobody waited for.
+py::dict row_stacks(const timing::RowSlots::Stacks& stacks) {
+  py::dict columns;
+  for (const StackComponent component : values_of<StackComponent>) {
+    columns[py::str(std::string(name_of(component)))] =
+        column_of<double>(stacks, [component](const CpiStack<std::int64_t>& stack) {
+          return static_cast<double>(stack[component]) /
+                 static_cast<double>(timing::parts_per_slot);
+        });
+  }
+  return columns;
+}
+
+/// "at" and "because_of"; empty unless they were counted.
+py::dict row_slots_of(const timing::SimulationResult& result) {
+  py::dict tables;
+  if (!result.row_slots) return tables;
+  tables["at"] = row_stacks(result.row_slots->at());
+  tables["because_of"] = row_stacks(result.row_slots->because_of());
+  return tables;
 }
 
 }  // namespace
@@ -89,7 +128,8 @@ void bind_timing(py::module_& module) {
       .def_property_readonly(
           "occupancy",
           [](const timing::SimulationResult& r) { return occupancy_to_dict(r.occupancy); })
-      .def_property_readonly("samples", &samples_of);
+      .def_property_readonly("samples", &samples_of)
+      .def_property_readonly("row_slots", &row_slots_of);
 
   py::class_<timing::Simulator>(module, "Simulator")
       .def(py::init([](const py::dict& fields) {
@@ -99,10 +139,13 @@ void bind_timing(py::module_& module) {
       .def(
           "run",
           [](timing::Simulator& simulator, const trace::KernelTrace& trace,
-             timing::Cycle sample_cycles, timing::Cycle max_cycles, const py::object& progress) {
+             timing::Cycle sample_cycles, timing::Cycle max_cycles, const py::object& progress,
+             bool count_rows, std::size_t most_samples) {
             timing::SimulationOptions options;
             options.sample_cycles = sample_cycles;
             options.max_cycles = max_cycles;
+            options.count_rows = count_rows;
+            options.most_samples = most_samples;
             options.interrupt = python_interrupt();
             if (!progress.is_none()) {
               options.progress = [&progress](std::uint64_t instructions) {
@@ -114,7 +157,8 @@ void bind_timing(py::module_& module) {
             return simulator.run(trace, options);
           },
           py::arg("trace"), py::arg("sample_cycles") = 0, py::arg("max_cycles") = 0,
-          py::arg("progress") = py::none())
+          py::arg("progress") = py::none(), py::arg("count_rows") = false,
+          py::arg("most_samples") = 0)
       .def("flush_l2", &timing::Simulator::flush_l2);
 }
 

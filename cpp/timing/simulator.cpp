@@ -51,7 +51,9 @@ class SimulatedGpu {
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
                         result_.totals, result_.traffic);
+      if (options.count_rows) sms_.back().count_rows();
     }
+    if (options.count_rows) result_.row_slots.emplace(trace.instructions().size());
     next_of_sm_.resize(sms_.size(), never);
     next_of_slice_.resize(slices_.size(), never);
     next_of_channel_.resize(channels_.size(), never);
@@ -60,7 +62,8 @@ class SimulatedGpu {
       data_costs_[sectors] = transfer_cost(sectors * trace::sector_bytes);
     }
     add_places();
-    next_sample_ = options.sample_cycles > 0 ? 0 : never;
+    sample_cycles_ = options.sample_cycles;
+    next_sample_ = sample_cycles_ > 0 ? 0 : never;
   }
 
   SimulationResult run() {
@@ -321,7 +324,7 @@ class SimulatedGpu {
 
   /// Records the state at each multiple of the period up to `now`.
   void sample(Ticks now) {
-    for (; next_sample_ * ticks_per_cycle <= now; next_sample_ += options_.sample_cycles) {
+    for (; next_sample_ * ticks_per_cycle <= now; next_sample_ += sample_cycles_) {
       TimingSample sample;
       sample.cycle = next_sample_;
       for (const Sm& sm : sms_) {
@@ -329,6 +332,7 @@ class SimulatedGpu {
         sample.resident_warps += sm.resident_warps();
         sample.l1_mshrs += sm.lsu().misses_in_flight();
         sample.noc_queue += sm.lsu().queued_requests();
+        sample.slots += sm.slots();
       }
       for (const L2Slice& slice : slices_) {
         sample.l2_queue += slice.queued_requests();
@@ -337,7 +341,26 @@ class SimulatedGpu {
       }
       for (const DramChannel& channel : channels_) sample.dram_queue += channel.queued();
       result_.samples.push_back(sample);
+      if (!sms_.empty()) sms_.front().count_scheduler_warps(result_.scheduler_warps);
+      if (options_.most_samples > 0 && result_.samples.size() > options_.most_samples) thin_out();
     }
+  }
+
+  /// Keeps every second sample.
+  void thin_out() {
+    const std::size_t width = result_.scheduler_warps.size() / result_.samples.size();
+    const std::size_t kept = (result_.samples.size() + 1) / 2;
+    const auto at = [](std::size_t i) { return static_cast<std::ptrdiff_t>(i); };
+    for (std::size_t s = 1; s < kept; ++s) {
+      result_.samples[s] = result_.samples[2 * s];
+      std::copy_n(result_.scheduler_warps.begin() + at(2 * s * width), width,
+                  result_.scheduler_warps.begin() + at(s * width));
+    }
+    result_.samples.resize(kept);
+    result_.scheduler_warps.resize(kept * width);
+    sample_cycles_ *= 2;
+    // The loop adds a period to the last sample that was taken.
+    next_sample_ = result_.samples.back().cycle;
   }
 
   [[noreturn]] void fail(std::string text) const {
@@ -398,6 +421,7 @@ class SimulatedGpu {
       result_.instructions += sm.instructions();
       result_.active_sms += sm.instructions() > 0;
       result_.slots += sm.slots();
+      if (result_.row_slots) *result_.row_slots += *sm.row_slots();
       result_.store_slots += sm.store_slots();
       result_.critical_path += sm.lsu().critical_path();
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
@@ -456,6 +480,7 @@ class SimulatedGpu {
   Cycle sms_next_ = never;
   Ticks slices_next_ = never;
   Ticks channels_next_ = never;
+  Cycle sample_cycles_ = 0;
   Cycle next_sample_ = never;
   std::uint64_t steps_ = 0;
   std::uint64_t moved_ =

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/interrupt.h"
 #include "memory/memory_system.h"
 #include "timing/load_store_unit.h"
 #include "timing/packet.h"
+#include "timing/row_slots.h"
 #include "timing/timing_config.h"
 #include "trace/kernel_trace.h"
 
@@ -25,6 +27,8 @@ struct TimingSample {
   std::uint64_t l2_mshrs = 0;    ///< in use, all slices
   std::uint64_t dram_queue = 0;  ///< requests in the queues of the channels
   std::uint64_t reply_queue = 0;
+  /// Issue slots of all SMs so far, in parts_per_slot; those lost to a load count once it is done.
+  CpiStack<std::int64_t> slots;
 };
 
 /// What one kernel did.
@@ -44,11 +48,17 @@ struct SimulationResult {
   memory::Occupancy occupancy;
   std::uint64_t l1_size_bytes = 0;
   std::vector<TimingSample> samples;
+  /// Resident warps of each scheduler of the first SM: a row per sample.
+  std::vector<std::uint32_t> scheduler_warps;
+  std::optional<RowSlots> row_slots;  ///< `slots` by instruction, where asked for
 };
 
 struct SimulationOptions {
   Cycle sample_cycles = 0;  ///< cycles between two samples; 0: no samples
+  /// With more samples than these, every second one is dropped and the period doubled; 0: never.
+  std::size_t most_samples = 0;
   Cycle max_cycles = 0;     ///< cycles after which to give up; 0: never
+  bool count_rows = false;  ///< issue slots by instruction, too
   InterruptCheck interrupt;
   /// Called now and then with the instructions issued so far.
   std::function<void(std::uint64_t)> progress;

@@ -178,6 +178,7 @@ void Sm::complete_loads(Cycle now) {
     const auto cause =
         static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
     if (load.lost_parts > 0) {
+      CpiStack<std::int64_t> lost;
       if (load.latency.sum() > 0) {
         // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
         CpiStack<std::int64_t> latency = load.latency;
@@ -185,10 +186,12 @@ void Sm::complete_loads(Cycle now) {
           latency[StackComponent::dram] += latency[StackComponent::l2];
           latency[StackComponent::l2] = 0;
         }
-        add_in_proportion(slots_, load.lost_parts, latency);
+        add_in_proportion(lost, load.lost_parts, latency);
       } else {
-        slots_[static_cast<StackComponent>(cause)] += load.lost_parts;
+        lost[static_cast<StackComponent>(cause)] += load.lost_parts;
       }
+      slots_ += lost;
+      if (row_slots_) row_slots_->finish_load(id, load.row, lost);
     }
     const Cycle done = std::max(load.done, now);
     if (has_control_) {
@@ -269,6 +272,7 @@ void Sm::issue(Cycle now) {
       const std::uint32_t warp = schedulers_[scheduler].pick(
           [&](std::uint32_t slot) { return can_issue(slot, scheduler, now); });
       if (warp == WarpScheduler::nobody) break;
+      if (row_slots_) row_slots_->add(warps_[warp].row, StackComponent::base, parts_per_slot);
       issue_from(warp, scheduler, now);
       --left;
     }
@@ -441,6 +445,7 @@ void Sm::look_ahead(std::uint32_t slot) {
   }
   ready_[slot] = ready;
   wait_for(slot, cause, ready);
+  warp.row = warp.stream.row();
   unit_[slot] = row.unit;
   const bool accesses = warp.stream.mask() != 0 && warp.stream.memory_count() > 0;
   need_[slot] = row.is_memory && accesses ? Need::load_store_unit
@@ -462,6 +467,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   const std::int64_t count = for_data + for_load_store_unit + for_unit;
   if (count == 0) {
     slots_[StackComponent::base] += slots * parts_per_slot;
+    if (row_slots_) lose_at_rows(slots, 0, 0, cycle);
     return;
   }
   const std::int64_t each = slots * (parts_per_slot / count);
@@ -470,6 +476,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   slots_[StackComponent::dep] += each * for_unit;
   // The oldest that waits takes what division leaves.
   const std::int64_t rest = slots * (parts_per_slot % count);
+  if (row_slots_) lose_at_rows(slots, each, rest, cycle);
   if (rest == 0) return;
   for (const std::uint32_t slot : by_age_) {
     const bool waits = waits_until_[slot] > cycle;
@@ -537,8 +544,14 @@ void Sm::settle(std::uint32_t slot) {
   const std::uint32_t cause = warps_[slot].cause;
   if (cause >= first_load_cause) {
     lsu_.load(cause - first_load_cause).lost_parts += lost_[slot];
+    if (row_slots_) {
+      row_slots_->wait_for_load(cause - first_load_cause, warps_[slot].row, lost_[slot]);
+    }
   } else {
     slots_[static_cast<StackComponent>(cause)] += lost_[slot];
+    if (row_slots_) {
+      row_slots_->add(warps_[slot].row, static_cast<StackComponent>(cause), lost_[slot]);
+    }
   }
   lost_[slot] = 0;
 }

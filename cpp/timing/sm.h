@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "timing/dispatcher.h"
 #include "timing/instruction_stream.h"
 #include "timing/load_store_unit.h"
+#include "timing/row_slots.h"
 #include "timing/warp_scheduler.h"
 
 namespace warpstack::timing {
@@ -71,6 +73,8 @@ class Sm {
 
   /// Thread blocks that it can have at a time.
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
+  /// Counts its issue slots by instruction, too; before the first block.
+  void count_rows();
   /// Takes a thread block in this cycle, to whose step it has not come yet.
   void launch(std::uint32_t block, Cycle now);
 
@@ -99,7 +103,11 @@ class Sm {
   [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
   /// Those of them that were lost while a store kept the load-store unit waiting.
   [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
+  /// The same slots by instruction; null unless they are counted.
+  [[nodiscard]] const RowSlots* row_slots() const { return row_slots_ ? &*row_slots_ : nullptr; }
   [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
+  /// Appends the number of resident warps of each scheduler.
+  void count_scheduler_warps(std::vector<std::uint32_t>& counts) const;
   /// Appends what the unfinished warps wait for, a line each, up to `most` lines.
   void explain(std::string& text, std::size_t most) const;
 
@@ -111,6 +119,7 @@ class Sm {
     bool is_at_barrier = false;
     bool has_exited = false;   ///< issued its last instruction
     std::uint32_t number = 0;  ///< among all that have had the slot
+    std::uint32_t row = 0;     ///< of the instruction that it waits at, or issued last
     Cycle barrier_until = 0;
     Cycle stalls_until = 0;            ///< its control fields say so
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
@@ -152,6 +161,7 @@ class Sm {
   /// alike, each giving its part to what it waits for; slots of which nobody waits are idle.
   void lose(std::int64_t slots, Cycle cycle);
   void lose_at_load_store_unit(std::int64_t parts);
+  void lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, Cycle cycle);
   struct Survey;
   /// What the warps wait for in a cycle, which is none before that of the last survey.
   const Survey& survey(Cycle cycle);
@@ -241,6 +251,7 @@ class Sm {
   std::uint64_t instructions_ = 0;
   CpiStack<std::int64_t> slots_;
   std::int64_t store_slots_ = 0;
+  std::optional<RowSlots> row_slots_;
   Cycle last_ = -1;  ///< cycles up to here are accounted for
   Cycle end_ = 0;
   Cycle next_ = never;

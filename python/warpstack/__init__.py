@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from warpstack.models.prediction import Prediction, application_totals, predict
     from warpstack.models.roofline import roofline
     from warpstack.plot.sliders import explore
+    from warpstack.reporting.lines import lines
+    from warpstack.reporting.page import report
     from warpstack.timing.simulation import SimulationResult, Simulator, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -118,6 +120,7 @@ _NAMES = {
     "gpus": "warpstack.hardware.description",
     "interval_profile": "warpstack.interval.profile",
     "line_stream": "warpstack.memory.reuse",
+    "lines": "warpstack.reporting.lines",
     "load": "warpstack.traces.io",
     "occupancy": "warpstack.memory.caches",
     "open_store": "warpstack.exploration.large_sweep",
@@ -127,6 +130,7 @@ _NAMES = {
     "predict": "warpstack.models.prediction",
     "representative_warp": "warpstack.interval.profile",
     "reuse_profile": "warpstack.memory.reuse",
+    "report": "warpstack.reporting.page",
     "roofline": "warpstack.models.roofline",
     "save": "warpstack.traces.io",
     "search": "warpstack.exploration.search",
@@ -181,6 +185,7 @@ __all__ = [
     "interval_profile",
     "io",
     "line_stream",
+    "lines",
     "load",
     "measures",
     "models",
@@ -195,6 +200,7 @@ __all__ = [
     "ppt_gpu_mem",
     "predict",
     "reference",
+    "report",
     "representative_warp",
     "reuse_profile",
     "roofline",

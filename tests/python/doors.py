@@ -106,7 +106,7 @@ class Given:
         self.predicted = ws.predict(self.app, self.gpu)
         self.memory = ws.simulate_caches(self.kernel, self.gpu)
         self.profile = ws.interval_profile(self.kernel, self.gpu)
-        self.result = ws.simulate(self.kernel, self.gpu)
+        self.result = ws.simulate(self.kernel, self.gpu, timeline=True)
         self.reuse = ws.reuse_profile([1, 2, 1, 2, 3])
         self.validated = ws.validate(self.predicted, self.predicted[["kernel", "cycles"]])
         self.what_if = ws.what_if(self.kernel, self.gpu, changes={"more": {"num_sms": 4}})
@@ -481,6 +481,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.plot.pareto, table=g.sweep, cost="num_sms", gpu=g.gpu, metric="ipc", **titled)
     add(ws.plot.roofline, table=g.roofline, **titled)
     add(ws.plot.scatter, table=g.validated, **titled)
+    add(ws.plot.timeline, samples=g.result.timeline)
     base = {"num_sms": 1, "clock_ghz": 1.0}
     add(
         ws.plot.sensitivity,
@@ -497,6 +498,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.reference.ncu_metrics)
     add(ws.reference.read, path=g.csv)
     add(ws.reference.read_ncu, path=g.ncu_csv)
+    add(ws.lines, **app, model="mdm", simulate=True, per_instruction=True, flush_l2=True)
+    page = {"path": g.folder / "report.html", "models": ["mdm"], "source": None}
+    add(ws.report, **app, **page)
     add(ws.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
     add(ws.roofline, **app, models=["mdm"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}
@@ -519,7 +523,16 @@ def calls(given: Given) -> dict[str, Call]:
         workers=1,
         cache=False,
     )
-    add(ws.simulate, **kernel, flush_l2=True, sample_cycles=10, max_cycles=100_000, client=None)
+    counted = {"per_instruction": True, "timeline": True}
+    add(
+        ws.simulate,
+        **kernel,
+        flush_l2=True,
+        sample_cycles=10,
+        max_cycles=100_000,
+        client=None,
+        **counted,
+    )
     add(
         ws.simulate_caches,
         **kernel,

@@ -26,6 +26,8 @@ COMMANDS = (
     "caches",
     "simulate",
     "compare",
+    "lines",
+    "report",
     "trace",
     "convert",
     "validate",

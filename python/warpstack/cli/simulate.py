@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
@@ -27,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the state of MSHRs and queues every N cycles instead",
     )
     parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write the timeline of a kernel for ui.perfetto.dev (.json, .json.gz)",
+    )
+    parser.add_argument(
         "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
     )
     add_output(parser)
@@ -40,15 +46,23 @@ def run(arguments: argparse.Namespace) -> None:
     target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
     app = load_trace(arguments, target)
+    if arguments.timeline is not None and len(app) != 1:
+        raise ws.InputError(
+            f"--timeline {arguments.timeline}: a file has the timeline of one kernel, and there are "
+            f"{len(app)}; choose one with --kernel"
+        )
     results = simulation.simulate(
         app,
         target,
         flush_l2=arguments.flush_l2,
         sample_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
+        timeline=arguments.timeline is not None,
         profiler=arguments.profiler,
         progress=True,
     )
+    if arguments.timeline is not None:
+        results[0].to_perfetto(arguments.timeline)
     if arguments.sample_cycles is not None:
         tables = []
         for result in results:

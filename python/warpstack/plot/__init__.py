@@ -13,6 +13,7 @@ from warpstack.plot.design_space import (
 from warpstack.plot.frequency import dvfs
 from warpstack.plot.roofline import roofline
 from warpstack.plot.stack_distances import stack_distances
+from warpstack.plot.timeline import timeline
 from warpstack.plot.validation import errors, scatter
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "sensitivity",
     "speedup",
     "stack_distances",
+    "timeline",
 ]

@@ -36,6 +36,7 @@ class ResultValues:
     totals: dict[str, int]
     occupancy: dict[str, Any]
     samples: dict[str, np.ndarray[Any, Any]]
+    row_slots: dict[str, dict[str, np.ndarray[Any, Any]]]
 
     @classmethod
     def of(cls, core: _core.SimulationResult) -> ResultValues:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import cached_property, partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,6 +26,7 @@ from warpstack.memory.caches import MOST_THREADS, hit_rates, memory_config, name
 from warpstack.tables import as_records as records_of
 from warpstack.tables import row
 from warpstack.timing.apart import ResultValues, simulated_apart
+from warpstack.timing.perfetto import write_timeline
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ _OF_BANKS = {
     "dram_trefi",
     "dram_trfc",
 }
+
+#: Samples of `simulate` with ``timeline=True``: at least half as many, unless the kernel is shorter.
+MOST_SAMPLES = 4096
 
 #: Beyond, simulated time would not fit.
 _MOST_CYCLES = 2**40
@@ -163,13 +168,63 @@ class SimulationResult:
 
     @cached_property
     def timeline(self) -> pd.DataFrame:
-        """State of the GPU every ``sample_cycles`` cycles; without rows when none were asked for.
+        """State of the GPU at even distances in time; without rows when none were asked for.
 
         Columns ``cycle``, ``instructions`` (issued so far), ``resident_warps``, and over all SMs,
         slices and channels ``l1_mshrs`` and ``l2_mshrs`` in use, and the entries of ``noc_queue``,
-        ``l2_queue``, ``dram_queue`` and ``reply_queue``.
+        ``l2_queue``, ``dram_queue`` and ``reply_queue``; ``slots_base`` to ``slots_queue``, the issue
+        slots of all SMs so far by what they were used for or lost to, where those lost to a load
+        count once it is done; and of the first SM ``scheduler_warps_0`` and so on, the resident
+        warps of each of its schedulers.
         """
         return pd.DataFrame(self._core.samples)
+
+    @cached_property
+    def per_pc(self) -> pd.DataFrame:
+        """Cycles per instruction by the instruction at which they were used or lost.
+
+        One row per row of `KernelTrace.instructions`, and a last one with the index -1, the cycles in
+        which no warp waited for anything. ``cpi_base`` to ``cpi_queue`` are the parts of `cpi_stack`
+        *at* the instruction: that a warp issued it, or could not issue it yet. ``for_base`` to
+        ``for_queue`` are the same cycles by the load *for* whose data the warp waited. Each set of
+        columns sums to `cpi_stack`.
+
+        Raises
+        ------
+        InputError
+            If the simulation did not count by instruction.
+        """
+        tables = self._core.row_slots
+        if not tables:
+            raise InputError(
+                "per_pc: this simulation did not count by instruction; simulate with "
+                "per_instruction=True"
+            )
+        total = sum(self._core.slots.values())
+        scale = self.cpi / total if total else 0.0
+        columns = {f"cpi_{part}": values * scale for part, values in tables["at"].items()}
+        columns |= {f"for_{part}": values * scale for part, values in tables["because_of"].items()}
+        rows = len(self.kernel.instructions)
+        return pd.DataFrame(columns, index=[*range(rows), -1])
+
+    @checked
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Write `timeline` as a trace that ui.perfetto.dev and chrome://tracing open.
+
+        The file has the JSON object form of the Trace Event Format: counters over time, in which a
+        microsecond of the viewer is a microsecond of the simulated GPU.
+
+        Parameters
+        ----------
+        path
+            The file; compressed if its name ends with ``.gz``.
+
+        Raises
+        ------
+        InputError
+            If the simulation took no samples, or the file cannot be written.
+        """
+        write_timeline(Path(path), self.timeline, self.cycles, self.kernel, self.gpu)
 
     @property
     def active_sms(self) -> int:
@@ -313,6 +368,8 @@ class Simulator(Handle):
         *,
         sample_cycles: int | None = None,
         max_cycles: int | None = None,
+        per_instruction: bool = False,
+        timeline: bool = False,
         progress: Progress | None = None,
     ) -> SimulationResult:
         """Run a kernel with empty L1 caches and idle memory, until nothing is left to do.
@@ -325,6 +382,11 @@ class Simulator(Handle):
             Number of SM cycles between two samples of `SimulationResult.timeline`.
         max_cycles
             Number of SM cycles after which to give up.
+        per_instruction
+            Count issue slots by instruction, too: `SimulationResult.per_pc`.
+        timeline
+            Sample at distances that suit the kernel's length, into at most 4096 samples: from every
+            `sample_cycles` cycles on, 16 unless that is given.
         progress
             It is told of issued instructions now and then.
 
@@ -337,6 +399,8 @@ class Simulator(Handle):
         sample = 0
         if sample_cycles is not None:
             sample = as_integer("sample_cycles", sample_cycles, 1, _MOST_CYCLES)
+        if timeline and not sample:
+            sample = 16
         limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
         reported = 0
 
@@ -348,7 +412,12 @@ class Simulator(Handle):
 
         with named_memory_error(self.gpu):
             result = self._core.run(
-                kernel._core, sample, limit, report if progress is not None else None
+                kernel._core,
+                sample,
+                limit,
+                report if progress is not None else None,
+                per_instruction,
+                MOST_SAMPLES if timeline else 0,
             )
         report(result.instructions)
         return SimulationResult(result, kernel, self.gpu, self.profiler)
@@ -374,6 +443,8 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
+    per_instruction: bool = ...,
+    timeline: bool = ...,
     profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
@@ -387,6 +458,8 @@ def simulate(
     flush_l2: bool = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
+    per_instruction: bool = ...,
+    timeline: bool = ...,
     profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
@@ -400,6 +473,8 @@ def simulate(
     flush_l2: bool = False,
     sample_cycles: int | None = None,
     max_cycles: int | None = None,
+    per_instruction: bool = False,
+    timeline: bool = False,
     profiler: Profiler = "nsys",
     client: distributed.Client | None = None,
     num_threads: int = 0,
@@ -421,7 +496,7 @@ def simulate(
         The GPU: a description, its name, or the path of one.
     flush_l2
         Empty L2 before each kernel too.
-    sample_cycles, max_cycles
+    sample_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
     profiler
         As for `Simulator`.
@@ -455,6 +530,12 @@ def simulate(
     True
     """
     simulator = Simulator(gpu, profiler=profiler)
+    how: dict[str, Any] = {
+        "sample_cycles": sample_cycles,
+        "max_cycles": max_cycles,
+        "per_instruction": per_instruction,
+        "timeline": timeline,
+    }
     kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
     if client is not None:
         if not flush_l2 and len(kernels) > 1:
@@ -467,7 +548,7 @@ def simulate(
             kernels,
             simulated_apart(
                 kernels,
-                partial(_run_alone, simulator.gpu, profiler, sample_cycles, max_cycles),
+                partial(_run_alone, simulator.gpu, profiler, how),
                 client,
                 progress=progress,
             ),
@@ -480,31 +561,24 @@ def simulate(
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:
         if threads > 1:
-            results = _simulate_at_once(
-                simulator, kernels, threads, bar, sample_cycles=sample_cycles, max_cycles=max_cycles
-            )
+            results = _simulate_at_once(simulator, kernels, threads, bar, how)
         else:
             results = []
             for one in kernels:
                 if flush_l2:
                     simulator.flush_l2()
-                results.append(
-                    simulator.run(
-                        one, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=bar
-                    )
-                )
+                results.append(simulator.run(one, progress=bar, **how))
     return results[0] if isinstance(kernel, KernelTrace) else results
 
 
 def _run_alone(
     gpu: Gpu,
     profiler: Profiler,
-    sample_cycles: int | None,
-    max_cycles: int | None,
+    how: dict[str, Any],
     kernel: KernelTrace,
 ) -> _core.SimulationResult | ResultValues:
     simulator = Simulator(gpu, profiler=profiler)
-    return simulator.run(kernel, sample_cycles=sample_cycles, max_cycles=max_cycles)._core
+    return simulator.run(kernel, **how)._core
 
 
 class _SharedProgress:
@@ -531,9 +605,7 @@ def _simulate_at_once(
     kernels: Sequence[KernelTrace],
     num_threads: int,
     bar: Progress,
-    *,
-    sample_cycles: int | None,
-    max_cycles: int | None,
+    how: dict[str, Any],
 ) -> list[SimulationResult]:
     """Simulate launches with an empty L2 each, on several threads with a simulator each.
 
@@ -549,9 +621,7 @@ def _simulate_at_once(
         simulator = free.get()
         try:
             simulator.flush_l2()
-            return simulator.run(
-                kernel, sample_cycles=sample_cycles, max_cycles=max_cycles, progress=shared
-            )
+            return simulator.run(kernel, progress=shared, **how)
         finally:
             free.put(simulator)
 

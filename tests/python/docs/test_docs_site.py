@@ -88,6 +88,7 @@ def test_every_column_is_explained():
         "predict": ws.predict(app, "pascal-mdm", "all"),
         "totals": ws.application_totals(ws.predict(app, "pascal-mdm", ["mdm"])),
         "sweep": ws.sweep(app, "pascal-mdm", axes, ["mdm"], cache=False).drop(columns=list(axes)),
+        "lines": ws.lines(app, "pascal-mdm"),
         "simulation": ws.timing.as_table(ws.simulate(app, "pascal-mdm")),
     }
     for name, table in tables.items():

@@ -57,7 +57,7 @@ class Machine:
         num_sms = min(config["memory"]["num_sms"], num_blocks)
         self.packets = 0
         slots = min(resident_blocks(config["memory"]["sm"], kernel), num_blocks)
-        self.sms = [PlainSm(self, slots) for _ in range(num_sms)]
+        self.sms = [getattr(self, "sm_class", PlainSm)(self, slots) for _ in range(num_sms)]
         num_slices = config["memory"]["l2"]["slices"]
         self.channels = [Channel(self) for _ in range(config["dram_channels"])]
         self.sharers = num_slices // config["dram_channels"]

@@ -45,9 +45,9 @@ def test_no_circles(edges):
     arrows = graph.arrows_of(edges)
     assert graph.circles(arrows) == []
     assert graph.circles({edge for edge in edges if "face" not in map(graph.room_of, edge)}) == []
-    assert (
-        len(arrows) <= 127
-    )  # half of those of version 0.1.0, counted the same way: see docs/quality
+    # 127 are half of those of version 0.1.0, counted the same way: see docs/quality. The room
+    # `reporting`, which puts the results of the others side by side, adds twelve.
+    assert len(arrows) <= 127 + 12
 
 
 def package(folder, files):

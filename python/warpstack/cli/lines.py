@@ -1,0 +1,71 @@
+"""``warpstack lines``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+
+import warpstack as ws
+from warpstack._util.arguments import printable
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.stage_options import add_flush_l2
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "which line of a kernel costs most, why, and what would help"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    parser.add_argument(
+        "--source",
+        metavar="FILE",
+        help="the source whose lines the trace names, to print beside it",
+    )
+    parser.add_argument("--model", default="mdm", help="whose cycles to divide, too (default: mdm)")
+    parser.add_argument(
+        "--no-simulate", action="store_true", help="the model alone, without the simulation"
+    )
+    parser.add_argument(
+        "--instructions", action="store_true", help="the instructions of each line below it"
+    )
+    add_flush_l2(parser)
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the annotated listing of each kernel, or the table as JSON or CSV."""
+    target = read_gpu(arguments)
+    source = None
+    if arguments.source is not None:
+        try:
+            with open(arguments.source, encoding="utf-8", errors="replace") as file:
+                source = file.read().splitlines()
+        except OSError as error:
+            raise ws.InputError(
+                f"--source {printable(arguments.source)}: cannot be read: {error.strerror or error}"
+            ) from None
+    app = load_trace(arguments)
+    wanted = {
+        "model": arguments.model,
+        "simulate": not arguments.no_simulate,
+        "flush_l2": arguments.flush_l2,
+    }
+    if arguments.json or arguments.csv:
+        print_table(
+            arguments,
+            ws.lines(app, target, per_instruction=arguments.instructions, progress=True, **wanted),
+        )
+        return
+    from warpstack.reporting.lines import lines_and_instructions
+    from warpstack.reporting.listing import listing
+
+    table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
+    width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 80)
+    for kernel in app:
+        own = table[table["kernel"] == kernel.launch_id]
+        below = instructions[instructions["kernel"] == kernel.launch_id]
+        print(f"\nkernel {kernel.launch_id}, {printable(kernel.short_name)}, on {target.title}\n")
+        print(listing(own, source, below if arguments.instructions else None, width=width))

@@ -1,0 +1,47 @@
+"""``warpstack report``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack._util.arguments import printable
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.stage_options import add_models, split
+from warpstack.cli.common.trace_options import add_trace, load_trace
+
+SUMMARY = "all that is known of a kernel, on one page to read and to share"
+
+_MODELS = ["mdm", "closed_network"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser)
+    add_gpu(parser)
+    add_models(parser, _MODELS)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="report.html",
+        help="the page (default: report.html)",
+    )
+    parser.add_argument("--source", metavar="FILE", help="the source whose lines the trace names")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the report."""
+    from warpstack.models import prediction
+
+    wanted = prediction.model_list(split(arguments.models or _MODELS))
+    target = read_gpu(arguments)
+    ws.report(
+        load_trace(arguments),
+        target,
+        arguments.output,
+        models=wanted,
+        source=arguments.source,
+        progress=True,
+    )
+    print(f"report: {printable(arguments.output)}")

@@ -1,0 +1,203 @@
+"""Statistics of kernels by line of source: what each did, and the cycles that it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack._util.checked import checked
+from warpstack._util.lazy import pandas as pd
+from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.interval.profile import IntervalProfile
+from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.prediction import evaluate
+from warpstack.reporting.advice import advice_for
+from warpstack.reporting.row_counts import SECTOR_BYTES, instruction_counts
+from warpstack.tables import STACK_COMPONENTS
+from warpstack.timing.simulation import SimulationResult
+from warpstack.timing.simulation import simulate as simulate_kernels
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["NOBODY", "costliest", "lines", "lines_and_instructions"]
+
+#: Line of the cycles in which no warp waited for anything.
+NOBODY = -1
+
+_PARTS = [f"cpi_{part}" for part in STACK_COMPONENTS]
+_FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
+_MODEL_PARTS = [f"model_cpi_{part}" for part in STACK_COMPONENTS]
+
+
+@checked
+def lines(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    *,
+    model: str = "mdm",
+    simulate: bool = True,
+    per_instruction: bool = False,
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Return what each line of source does, and the cycles that it costs.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel. Traces of ``nvcc -lineinfo``
+        know their lines; without lines, all instructions are of line 0.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    model
+        The model whose cycles are divided among the lines.
+    simulate
+        Simulate the kernels, too. Without it, the columns of the simulation are missing, and `share`
+        is the model's.
+    per_instruction
+        One row per instruction instead, with its ``pc`` and ``opcode``.
+    flush_l2
+        Empty L2 between kernels.
+    progress
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per kernel and line, in order of lines: ``kernel``, ``name``, ``source_line`` (0:
+        unknown; -1: cycles in which no warp waited for anything); ``executions`` (warp instructions)
+        and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
+        ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
+        ``dram_bytes``; ``bank_conflicts`` of shared memory; ``share`` of the cycles that the line
+        causes. The simulated cycles per instruction stand twice: ``cpi_base`` to ``cpi_queue`` at
+        the line that issued, or whose next instruction a warp could not issue yet, and ``for_base``
+        to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
+        ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch.
+        ``advice`` says what would help, a line of text each, or is empty.
+
+    Raises
+    ------
+    InputError
+        If a thread block does not fit on an SM, or the model is unknown.
+
+    Notes
+    -----
+    Models know the kernel's CPI stack, not where it comes from. Of each component a line gets a
+    share: of ``base`` that of the warp instructions; of ``dep``, ``l1``, ``l2`` and ``dram`` that of
+    the stalls that the representative warp waits for the line's instructions; of ``mshr`` that of
+    load misses of L1, of ``noc`` of requests to L2, and of ``queue`` of the sectors of DRAM. Where
+    nothing has such a share, the component follows the warp instructions.
+    """
+    by_line, by_instruction = lines_and_instructions(
+        app_or_kernel, gpu, model=model, simulate=simulate, flush_l2=flush_l2, progress=progress
+    )
+    return by_instruction if per_instruction else by_line
+
+
+def lines_and_instructions(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    *,
+    model: str = "mdm",
+    simulate: bool = True,
+    flush_l2: bool = False,
+    progress: bool = False,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return `lines`, and the same with one row per instruction."""
+    target = as_gpu(gpu)
+    pipeline = Pipeline(app_or_kernel, Options(flush_l2=flush_l2))
+    kernels = pipeline.kernels
+    results: list[SimulationResult | None] = [None] * len(kernels)
+    if simulate:
+        app = App(kernels)
+        results = list(
+            simulate_kernels(
+                app, target, flush_l2=flush_l2, per_instruction=True, progress=progress
+            )
+        )
+    tables, instructions = [], []
+    for number, memory in enumerate(pipeline.memory(target)):
+        kernel = kernels[number]
+        counts = instruction_counts(kernel, memory)
+        profile = pipeline.interval(number, target, memory)
+        stack = evaluate(profile, target, model).cpi_stack
+        for part, weight in _weights(counts, profile).items():
+            counts[f"model_cpi_{part}"] = stack[part] * weight
+        simulated = results[number]
+        if simulated is not None:
+            found = simulated.per_pc
+            nobody = {**dict.fromkeys(counts, 0), "source_line": NOBODY, "pc": -1, "opcode": ""}
+            counts = pd.concat([counts, pd.DataFrame([nobody], index=[-1])]).join(found)
+        tables.append(_table(kernel, counts, ["source_line"]))
+        instructions.append(_table(kernel, counts, ["source_line", "pc", "opcode"]))
+    return pd.concat(tables, ignore_index=True), pd.concat(instructions, ignore_index=True)
+
+
+def costliest(table: pd.DataFrame, count: int = 3) -> pd.DataFrame:
+    """Return the lines of a kernel with the largest `share`, largest first."""
+    rows = table[(table["source_line"] != NOBODY) & (table["share"] > 0)]
+    return rows.sort_values("share", ascending=False, kind="stable").head(count)
+
+
+def _weights(counts: pd.DataFrame, profile: IntervalProfile) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the share of each instruction in each component of the model's CPI stack."""
+    rows = len(counts)
+    issued = counts["executions"].to_numpy(dtype=float)
+    intervals = profile.intervals
+    cause = intervals["cause_row"].to_numpy()
+    known = cause >= 0
+
+    def stalls(part: str) -> npt.NDArray[np.float64]:
+        cycles = intervals[f"stall_{part}"].to_numpy(dtype=float)
+        return np.bincount(cause[known], cycles[known], rows).astype(float)
+
+    weights = {
+        "base": issued,
+        **{part: stalls(part) for part in ("dep", "l1", "l2", "dram")},
+        "mshr": counts["load_misses"].to_numpy(dtype=float),
+        "noc": counts["l2_requests"].to_numpy(dtype=float),
+        "queue": counts["dram_sectors"].to_numpy(dtype=float),
+    }
+    return {
+        part: (weight if weight.sum() > 0 else issued) / (weight.sum() or issued.sum())
+        for part, weight in weights.items()
+    }
+
+
+def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:
+    return part / whole.where(whole > 0)
+
+
+def _table(kernel: KernelTrace, counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return the rows of one kernel."""
+    numbers = [str(c) for c in counts.columns if c not in ("source_line", "pc", "opcode")]
+    sums = counts.groupby(keys, sort=True)[numbers].sum().reset_index()
+    cost = _FOR_PARTS if "for_base" in sums else _MODEL_PARTS
+    total = float(sums[cost].to_numpy().sum())
+    warps = kernel.warps_per_block
+    x, y, z = kernel.block
+    threads = x * y * z / warps
+    table = pd.DataFrame(
+        {
+            "kernel": kernel.launch_id,
+            "name": kernel.short_name,
+            **{key: sums[key] for key in keys},
+            "executions": sums["executions"].astype(np.int64),
+            "active_lanes": _ratio(sums["lanes"], sums["executions"]),
+            "sectors_per_access": _ratio(sums["sectors"], sums["cached_accesses"]),
+            "least_sectors_per_access": _ratio(sums["least_sectors"], sums["cached_accesses"]),
+            "l1_hit_rate": 1 - _ratio(sums["load_misses"], sums["load_requests"]),
+            "l2_hit_rate": 1 - _ratio(sums["dram_requests"], sums["l2_requests"]),
+            "dram_bytes": (sums["dram_sectors"] * SECTOR_BYTES).astype(np.int64),
+            "bank_conflicts": sums["bank_conflicts"].astype(np.int64),
+            "share": sums[cost].sum(axis=1) / total if total > 0 else 0.0,
+        }
+    )
+    for column in ([*_PARTS, *_FOR_PARTS] if "for_base" in sums else []) + _MODEL_PARTS:
+        table[column] = sums[column]
+    for key in ("source_line", "pc"):
+        if key in table:
+            table[key] = table[key].astype(np.int64)
+    table["advice"] = ["\n".join(advice_for(line, threads)) for _, line in sums.iterrows()]
+    return table

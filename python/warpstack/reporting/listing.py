@@ -1,0 +1,130 @@
+"""The source of a kernel with what each line costs beside it, as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from warpstack._util.lazy import pandas as pd
+from warpstack.reporting.lines import NOBODY, costliest
+from warpstack.tables import STACK_COMPONENTS
+
+__all__ = ["listing"]
+
+_BAR = 10
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_GAP = "⋯"
+
+
+def listing(
+    table: pd.DataFrame,
+    source: Sequence[str] | None = None,
+    instructions: pd.DataFrame | None = None,
+    *,
+    width: int = 100,
+    context: int = 3,
+) -> str:
+    """Return the annotated listing of one kernel, and the three lines that cost most.
+
+    Parameters
+    ----------
+    table
+        Rows of `warpstack.lines` of one kernel.
+    source
+        Lines of the source; None where nobody has it.
+    instructions
+        Rows of `warpstack.lines` per instruction, which then stand below their line.
+    width
+        Columns of the terminal.
+    context
+        Lines of source before and after one with instructions.
+    """
+    rows = {int(row["source_line"]): row for row in table.to_dict("records")}
+    known = sorted(line for line in rows if line > 0)
+    shown = {
+        near
+        for line in known
+        for near in range(line - context, line + context + 1)
+        if near in rows or (source is not None and 1 <= near <= len(source))
+    }
+    head = (
+        f"{'share':>6} {'':{_BAR}} {'issued':>9} {'lanes':>5} {'sectors':>7}  {'waits for':<9} "
+        f"{'line':>5}  source"
+    )
+    text = [head]
+    before = 0
+    for line in sorted(shown):
+        if before and line > before + 1:
+            text.append(_GAP)
+        before = line
+        code = source[line - 1].expandtabs(4).rstrip() if source and line <= len(source) else ""
+        text.append(_clipped(f"{_cells(rows.get(line))} {line:>5}  {code}", width))
+        text.extend(_folded(instructions, line, width))
+    for line, what in ((0, "instructions without a line"), (NOBODY, "no warp waits or issues")):
+        if line in rows:
+            text.append(_clipped(f"{_cells(rows[line])} {'-':>5}  ({what})", width))
+            if line == 0:
+                text.extend(_folded(instructions, line, width))
+    text.append("")
+    text.extend(_summary(table, source, width))
+    return "\n".join(text)
+
+
+def _cells(row: dict[Any, Any] | None) -> str:
+    if row is None:
+        return f"{'':6} {'':{_BAR}} {'':9} {'':5} {'':7}  {'':9}"
+    lanes, sectors = row["active_lanes"], row["sectors_per_access"]
+    return (
+        f"{row['share']:>6.1%} {_bar(row['share'])} {_short(row['executions']):>9} "
+        f"{'' if math.isnan(lanes) else f'{lanes:.3g}':>5} "
+        f"{'' if math.isnan(sectors) else f'{sectors:.3g}':>7}  {_largest(row):<9}"
+    )
+
+
+def _bar(share: float) -> str:
+    eighths = round(min(max(share, 0.0), 1.0) * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_BLOCKS[rest] if rest else "")).ljust(_BAR)
+
+
+def _short(count: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 10 * size:
+            return f"{count / size:.3g}{unit}"
+    return f"{count:.0f}"
+
+
+def _largest(row: dict[Any, Any]) -> str:
+    """Return what the line's cycles are mostly lost to; empty where it mostly issues."""
+    prefix = "for_" if "for_base" in row else "model_cpi_"
+    part = max(STACK_COMPONENTS, key=lambda name: row[f"{prefix}{name}"])
+    return "" if part == "base" or row["share"] <= 0 else part
+
+
+def _folded(instructions: pd.DataFrame | None, line: int, width: int) -> list[str]:
+    if instructions is None:
+        return []
+    rows = instructions[instructions["source_line"] == line].to_dict("records")
+    return [
+        _clipped(f"{_cells(row)} {'':>5}    {row['pc']:#06x} {row['opcode']}", width)
+        for row in rows
+    ]
+
+
+def _clipped(text: str, width: int) -> str:
+    text = text.rstrip()
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _summary(table: pd.DataFrame, source: Sequence[str] | None, width: int) -> list[str]:
+    text = ["The lines that cost most:"]
+    for row in costliest(table).to_dict("records"):
+        line = int(row["source_line"])
+        code = source[line - 1].strip() if source and 0 < line <= len(source) else ""
+        name = f"line {line}" if line else "instructions without a line"
+        waits = _largest(row)
+        why = f", mostly {waits}" if waits else ""
+        text.append(_clipped(f"  {name}: {row['share']:.1%} of the cycles{why}  {code}", width))
+        text.extend(f"    - {one}" for one in row["advice"].splitlines())
+    return text

@@ -1,0 +1,380 @@
+"""The report: all that is known of a kernel, on one page that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpstack import _core
+from warpstack._util.arguments import as_path, printable
+from warpstack._util.checked import checked
+from warpstack._util.files import write_file
+from warpstack._util.lazy import pandas as pd
+from warpstack.errors import InputError
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.memory.caches import simulate_caches
+from warpstack.models.prediction import predict
+from warpstack.models.roofline import roofline
+from warpstack.reporting.drawing import area_chart, legend, stacked_bars
+from warpstack.reporting.lines import NOBODY, costliest, lines
+from warpstack.reporting.style import STYLE
+from warpstack.tables import STACK_COMPONENTS
+from warpstack.timing.simulation import SimulationResult, simulate
+from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+__all__ = ["report"]
+
+#: Fields that the table of changes doubles.
+_DOUBLED = (
+    "num_sms",
+    "l1_mshrs",
+    "l1_size_kib",
+    "l2_size_kib",
+    "noc_bandwidth_gbs",
+    "dram_bandwidth_gbs",
+)
+_CAUSES = {
+    "base": "issuing instructions",
+    "dep": "waiting for results of arithmetic, barriers and units",
+    "l1": "waiting for L1 and shared memory",
+    "l2": "waiting for data from L2",
+    "dram": "waiting for data from DRAM",
+    "mshr": "waiting for a free MSHR of L1",
+    "noc": "waiting for the network between the SMs and L2",
+    "queue": "waiting in queues in front of DRAM",
+}
+_MOST_STEPS = 240
+
+
+@checked
+def report(
+    app_or_kernel: App | KernelTrace,
+    gpu: GpuLike,
+    path: str | os.PathLike[str],
+    *,
+    models: Sequence[str] = ("mdm", "closed_network"),
+    source: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> None:
+    """Write a report as one HTML file, which needs no network.
+
+    Of an application it has all launches in a table, and the details of the longest one.
+
+    Parameters
+    ----------
+    app_or_kernel
+        An application, whose kernels share an L2 in order, or one kernel. They are simulated, too.
+    gpu
+        The GPU: a description, its name, or the path of one.
+    path
+        The file to write.
+    models
+        Models beside the simulation; the first one divides its cycles among the lines of source and
+        answers what other hardware would do.
+    source
+        The file of source that the trace's lines are of.
+    progress
+        Show a progress bar on standard error.
+
+    Raises
+    ------
+    InputError
+        If a model is unknown, the source cannot be read, or the file cannot be written.
+    """
+    place = as_path("path", path)
+    target = as_gpu(gpu)
+    text = None
+    if source is not None:
+        try:
+            text = Path(source).read_text(errors="replace").splitlines()
+        except OSError as error:
+            raise InputError(
+                f"{printable(source)}: the source cannot be read: {error.strerror or error}"
+            ) from None
+    wanted = list(models)
+    if not wanted:
+        raise InputError("models: none is given; give ['mdm'], say")
+    app = App(kernels_of(app_or_kernel))
+    results = simulate(app, target, timeline=True, progress=progress)
+    longest = max(range(len(results)), key=lambda number: results[number].cycles)
+    predicted = predict(app, target, wanted)
+    content = _page(app, target, results, longest, predicted, wanted, text)
+    try:
+        write_file(place, content.encode())
+    except OSError as error:
+        raise InputError(
+            f"{printable(place)}: the report cannot be written: {error.strerror or error}"
+        ) from None
+
+
+def _page(
+    app: App,
+    gpu: Gpu,
+    results: Sequence[SimulationResult],
+    longest: int,
+    predicted: pd.DataFrame,
+    models: Sequence[str],
+    source: Sequence[str] | None,
+) -> str:
+    kernel, result = app[longest], results[longest]
+    table = lines(app, gpu, model=models[0])
+    own = table[table["kernel"] == kernel.launch_id]
+    rows = predicted[predicted["kernel"] == kernel.launch_id]
+    stacks = {"simulation": result.cpi_stack}
+    for row in rows.to_dict("records"):
+        stacks[row["model"]] = {part: row[f"cpi_{part}"] for part in STACK_COMPONENTS}
+    name = f"{kernel.short_name} on {gpu.title}"
+    sections = {
+        "Summary": _summary(kernel, gpu, result, rows, own, source),
+        "Time and launch": _times(app, results, predicted, models),
+        "Where the cycles go": "<p>Cycles per warp instruction of an SM.</p>"
+        + stacked_bars(stacks, "cycles per instruction")
+        + legend(STACK_COMPONENTS),
+        "Timeline": _timeline(result),
+        "Lines of source": _lines(own, source),
+        "Roofline": _roofline(kernel, gpu, models),
+        "Caches": _caches(app, gpu, longest),
+        "Occupancy": _occupancy(kernel, result),
+        "What other hardware would do": _what_if(app, gpu, models[0]),
+        "Provenance": _pairs(
+            {
+                "warpstack": _core.__version__,
+                "GPU": gpu.title,
+                "trace": f"{kernel.name}, {kernel.num_blocks:,} blocks, {kernel.code or kernel.source}",
+                "digest of the application": app.digest,
+                "digest of the kernel": kernel.digest,
+                "models": ", ".join(models),
+            }
+        ),
+    }
+    ids = {head: head.lower().replace(" ", "-") for head in sections}
+    links = "".join(f'<li><a href="#{ids[head]}">{head}</a></li>' for head in sections)
+    body = "".join(
+        f'<section id="{ids[head]}"><h2>{head}</h2>{content}</section>'
+        for head, content in sections.items()
+    )
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(name)}</title><style>{STYLE}</style></head><body>"
+        f'<header><h1>{escape(name)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav></header>'
+        f"<main>{body}</main></body></html>"
+    )
+
+
+def _summary(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    result: SimulationResult,
+    rows: pd.DataFrame,
+    own: pd.DataFrame,
+    source: Sequence[str] | None,
+) -> str:
+    stack = result.cpi_stack
+    worst = max(stack, key=lambda part: stack[part])
+    total = sum(stack.values()) or 1.0
+    text = [
+        f"The launch takes {_time(result.time_us)} in the simulation: {result.cycles:,} cycles at "
+        f"{gpu.clock_ghz:g} GHz, {result.ipc:.3g} warp instructions per cycle.",
+        f"Most of it, {stack[worst] / total:.0%}, goes into {_CAUSES[worst]}.",
+    ]
+    for row in rows.to_dict("records"):
+        error = row["cycles"] / result.cycles - 1
+        text.append(f"The model {row['model']} says {_time(row['time_us'])} ({error:+.0%}).")
+    items = []
+    for row in costliest(own).to_dict("records"):
+        line = int(row["source_line"])
+        name = f"Line {line}" if line else "What has no line of source"
+        code = (
+            f" <code>{escape(source[line - 1].strip())}</code>"
+            if source and 0 < line <= len(source)
+            else ""
+        )
+        advice = "".join(f"<br>{escape(one)}" for one in row["advice"].splitlines())
+        items.append(
+            f"<li><b>{name}</b> causes {row['share']:.0%} of the cycles.{code}{advice}</li>"
+        )
+    return f"<p>{escape(' '.join(text))}</p><ol>{''.join(items)}</ol>"
+
+
+def _times(
+    app: App, results: Sequence[SimulationResult], predicted: pd.DataFrame, models: Sequence[str]
+) -> str:
+    times = predicted.set_index(["kernel", "model"])["time_us"]
+    table = [
+        {
+            "launch": kernel.launch_id,
+            "kernel": kernel.short_name,
+            "grid": "x".join(map(str, kernel.grid)),
+            "block": "x".join(map(str, kernel.block)),
+            "simulation": _time(result.time_us),
+            **{
+                model: _time(times.get((kernel.launch_id, model), float("nan"))) for model in models
+            },
+        }
+        for kernel, result in zip(app, results, strict=True)
+    ]
+    return _html(table)
+
+
+def _timeline(result: SimulationResult) -> str:
+    samples = result.timeline
+    if len(samples) < 2:
+        return "<p>The launch is too short for one.</p>"
+    at = samples.iloc[:: -(-(len(samples) - 1) // _MOST_STEPS)]
+    slots = np.diff(at[[f"slots_{part}" for part in STACK_COMPONENTS]].to_numpy(float), axis=0)
+    total = slots.sum(axis=1, keepdims=True)
+    shares = np.divide(slots, total, out=np.zeros_like(slots), where=total > 0)
+    parts = {part: list(shares[:, i]) for i, part in enumerate(STACK_COMPONENTS)}
+    note = "<p>Issue slots by use, over time; those lost to a load count when it is done.</p>"
+    return (
+        note
+        + area_chart(list(at["cycle"].astype(float)), parts, "cycles")
+        + legend(STACK_COMPONENTS)
+    )
+
+
+def _lines(own: pd.DataFrame, source: Sequence[str] | None) -> str:
+    table = []
+    for row in own[own["source_line"] != NOBODY].to_dict("records"):
+        line = int(row["source_line"])
+        code = source[line - 1] if source and 0 < line <= len(source) else ""
+        table.append(
+            {
+                "line": line or "none",
+                "source": code.rstrip(),
+                "cycles": f"{row['share']:.1%}",
+                "executions": f"{row['executions']:,}",
+                "lanes": _number(row["active_lanes"]),
+                "sectors": _number(row["sectors_per_access"]),
+                "L1 hits": _percent(row["l1_hit_rate"]),
+                "L2 hits": _percent(row["l2_hit_rate"]),
+                "DRAM bytes": f"{row['dram_bytes']:,}",
+                "conflicts": f"{row['bank_conflicts']:,}",
+            }
+        )
+    return _html(table, code="source")
+
+
+def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
+    table = roofline(kernel, gpu, [models[0]], simulate=True)
+    return _html(
+        [
+            {
+                "by": row["model"],
+                "level": row["level"],
+                "instructions per byte": _number(row["intensity"]),
+                "reached (G/s)": _number(row["gips"]),
+                "roof (G/s)": _number(row["roof_gips"]),
+                "of the roof": _percent(row["roof_fraction"]),
+            }
+            for row in table.to_dict("records")
+        ]
+    )
+
+
+def _caches(app: App, gpu: Gpu, longest: int) -> str:
+    profile = simulate_caches(app, gpu)[longest]
+    totals = profile.totals
+    rates = {name.replace("_", " "): _percent(rate) for name, rate in profile.hit_rates().items()}
+    moved = {
+        f"DRAM {way}": f"{totals[f'dram_{way}_sectors'] * 32:,} bytes" for way in ("read", "write")
+    }
+    return _pairs({**rates, **moved, "size of L1": f"{profile.l1_size_kib:g} KiB"})
+
+
+def _occupancy(kernel: KernelTrace, result: SimulationResult) -> str:
+    found = result.occupancy
+    return _pairs(
+        {
+            "thread blocks per SM": found["blocks_per_sm"],
+            "warps per SM": found["warps_per_sm"],
+            "limited by": str(found["limit"]).replace("_", " "),
+            "registers per thread": kernel.registers_per_thread,
+            "shared memory of a block": f"{kernel.shared_memory_bytes:,} bytes",
+            "SMs with work": result.active_sms,
+        }
+    )
+
+
+def _what_if(app: App, gpu: Gpu, model: str) -> str:
+    def total(one: Gpu) -> float:
+        return float(predict(app, one, [model])["time_us"].sum())
+
+    base = total(gpu)
+    table = []
+    for field in _DOUBLED:
+        value = getattr(gpu, field)
+        if not value:
+            continue
+        try:
+            changed = total(gpu.replace(**{field: 2 * value}))
+        except InputError:
+            continue  # The description allows no such GPU, of which nothing can be said.
+        table.append(
+            {
+                "twice": field,
+                "from": f"{value:g}",
+                "to": f"{2 * value:g}",
+                "time": _time(changed),
+                "speedup": f"{base / changed:.3g}",
+            }
+        )
+    return f"<p>By the model {escape(model)}, all launches, one change at a time.</p>" + _html(
+        table
+    )
+
+
+def _html(rows: Sequence[Mapping[str, Any]], code: str = "") -> str:
+    """Return a table; the column `code` is source."""
+    if not rows:
+        return "<p>There is nothing to show.</p>"
+    texts = {
+        column
+        for column in rows[0]
+        if column == code
+        or any(not (str(row[column])[:1].isdigit() or row[column] == "-") for row in rows)
+    }
+    head = "".join(
+        f'<th scope="col"{"" if column in texts else num}>{escape(column)}</th>'
+        for column in rows[0]
+        for num in [' class="num"']
+    )
+    body = []
+    for row in rows:
+        cells = []
+        for column, value in row.items():
+            text = escape(str(value))
+            kind = "" if column in texts else ' class="num"'
+            cells.append(f"<td{kind}>{f'<code>{text}</code>' if column == code else text}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    items = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in values.items()
+    )
+    return f"<dl>{items}</dl>"
+
+
+def _time(micro: float) -> str:
+    if micro >= 1000:
+        return f"{micro / 1000:.4g} ms"
+    return f"{micro:.4g} us"
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.3g}"
+
+
+def _percent(value: float) -> str:
+    return "-" if value != value else f"{value:.1%}"

@@ -1,0 +1,123 @@
+"""Timelines of simulations as files of the Trace Event Format, which ui.perfetto.dev opens."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from warpstack._util.arguments import printable
+from warpstack._util.files import write_file
+from warpstack._util.lazy import pandas as pd
+from warpstack.errors import InputError
+from warpstack.hardware.description import Gpu
+from warpstack.traces.trace import KernelTrace
+
+__all__ = ["timeline_events", "write_timeline"]
+
+#: Counters of the whole GPU: name of the track, and its series by column of the timeline.
+_TRACKS = {
+    "warps": {"resident": "resident_warps"},
+    "MSHRs in use": {"L1": "l1_mshrs", "L2": "l2_mshrs"},
+    "requests in queues": {
+        "to L2": "noc_queue",
+        "of L2 slices": "l2_queue",
+        "from L2": "reply_queue",
+    },
+    "requests in DRAM queues": {"requests": "dram_queue"},
+}
+_GPU, _FIRST_SM = 1, 2
+
+
+def timeline_events(
+    table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+) -> list[dict[str, Any]]:
+    """Return the events of a timeline: names of tracks, the kernel, and counters.
+
+    `table` is the `SimulationResult.timeline` of a kernel of so many `cycles`. ``ts`` and ``dur`` are
+    microseconds. Rates, which are issue slots of each use and instructions per cycle, are means from
+    their sample to the next one.
+
+    Raises
+    ------
+    InputError
+        If the simulation took no samples.
+    """
+    if table.empty:
+        raise InputError(
+            "timeline: this simulation took no samples; simulate with timeline=True or sample_cycles"
+        )
+    times = table["cycle"].to_numpy()
+    micro = 1e-3 / gpu.clock_ghz
+    events: list[dict[str, Any]] = []
+    for process, name in ((_GPU, gpu.title), (_FIRST_SM, "SM 0")):
+        events.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+    events.append(
+        {
+            "ph": "X",
+            "name": kernel.short_name,
+            "cat": "kernel",
+            "pid": _GPU,
+            "tid": 0,
+            "ts": 0,
+            "dur": cycles * micro,
+            "args": {"launch": kernel.launch_id, "cycles": cycles},
+        }
+    )
+
+    def count(process: int, name: str, at: float, values: dict[str, Any]) -> None:
+        events.append({"ph": "C", "name": name, "pid": process, "ts": at * micro, "args": values})
+
+    parts = [column for column in table if str(column).startswith("slots_")]
+    schedulers = [column for column in table if str(column).startswith("scheduler_warps_")]
+    rows = table.to_dict("records")
+    for number, row in enumerate(rows):
+        at = float(times[number])
+        for name, series in _TRACKS.items():
+            count(_GPU, name, at, {label: int(row[column]) for label, column in series.items()})
+        for column in schedulers:
+            label = f"warps of scheduler {str(column).rsplit('_', 1)[1]}"
+            count(_FIRST_SM, label, at, {"resident": int(row[column])})
+        after = rows[number + 1] if number + 1 < len(rows) else None
+        if after is None:
+            break
+        span = float(times[number + 1] - times[number])
+        count(
+            _GPU,
+            "issue slots per cycle",
+            at,
+            {
+                str(column).removeprefix("slots_"): round((after[column] - row[column]) / span, 6)
+                for column in parts
+            },
+        )
+        ipc = (after["instructions"] - row["instructions"]) / span
+        count(_GPU, "warp instructions per cycle", at, {"ipc": round(ipc, 6)})
+    for name, series in _TRACKS.items():
+        count(_GPU, name, float(cycles), dict.fromkeys(series, 0))
+    return events
+
+
+def write_timeline(
+    path: Path, table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+) -> None:
+    """Write the timeline of a simulation; see `SimulationResult.to_perfetto`."""
+    document = {
+        "traceEvents": timeline_events(table, cycles, kernel, gpu),
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "kernel": kernel.name,
+            "gpu": gpu.title,
+            "digest": kernel.digest,
+        },
+    }
+    data = json.dumps(document, separators=(",", ":")).encode()
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
+    try:
+        write_file(path, data)
+    except OSError as error:
+        raise InputError(
+            f"{printable(path)}: the timeline cannot be written: {error.strerror or error}"
+        ) from None
