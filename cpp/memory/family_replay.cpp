@@ -19,6 +19,8 @@ using Reference = gpu::ReferenceMachine;
 
 /// Fewer classes of sets would make a sample of too few.
 constexpr std::uint64_t least_classes = 64;
+/// Of a launch with fewer all waits are followed.
+constexpr double most_accesses = 10'000;
 
 bool is_sampled(std::uint64_t number, double share) {
   constexpr double two_to_64 = 18446744073709551616.0;
@@ -45,6 +47,7 @@ class Filter {
         l2_sectors_(config.l2.line_bytes / trace::sector_bytes),
         first_local_line_(trace::local_region_sector / l1_sectors_),
         last_of_row_(instructions_.size()),
+        first_of_row_(instructions_.size()),
         sms_(recording.num_sms, Sm(l1_config_)) {
     begin_profile();
     result_.requests.resize(1);
@@ -310,6 +313,7 @@ class Filter {
       result_.bytes.push_back(*bytes);
     }
     last_request_ = static_cast<std::uint32_t>(result_.requests.size());
+    if (last_of_row_[row] == 0) first_of_row_[row] = last_request_;
     last_of_row_[row] = last_request_;
     result_.requests.push_back(
         {line, 0, row, position, mask, 0, kind, continues, evict_first, false});
@@ -324,7 +328,12 @@ class Filter {
     std::partial_sum(first.begin(), first.end(), first.begin());
     std::vector<std::uint32_t> next = first;
     result_.asked.resize(asked_.size());
-    for (const AskedBy& one : asked_) result_.asked[next[one.place]++] = one.asked;
+    for (const AskedBy& one : asked_) {
+      FilteredLaunch::Asked& asked = result_.asked[next[one.place]++];
+      asked = one.asked;
+      // Before the first request of its row that is followed: that one.
+      if (asked.request == 0) asked.request = first_of_row_[result_.rows[one.place]];
+    }
   }
 
   const OrderRecording& recording_;
@@ -337,6 +346,7 @@ class Filter {
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;
   std::vector<std::uint32_t> last_of_row_;  ///< request that is followed; 0: none yet
+  std::vector<std::uint32_t> first_of_row_;
   std::vector<Sm> sms_;
   std::vector<std::uint32_t> first_time_;  ///< of the wait, by place
   Source source_;
@@ -590,7 +600,10 @@ std::vector<std::vector<MemoryProfile>> replay(std::span<const RecordedLaunch> l
   if (configs.empty()) return profiles;
   const SetSample sets(l2_configs, share);
   for (const RecordedLaunch& launch : launches) {
-    const WaitSample waits(*launch.recording, share);
+    // Of a short launch more: waits of few accesses scatter.
+    const auto accesses = static_cast<double>(launch.recording->accesses.size());
+    const WaitSample waits(*launch.recording,
+                           std::max(share, most_accesses / std::max(accesses, 1.0)));
     const FilteredLaunch filtered =
         filter(*launch.recording, *launch.trace, configs.front(), sets, waits);
     for (std::size_t i = 0; i < configs.size(); ++i) {

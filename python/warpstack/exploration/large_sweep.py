@@ -44,6 +44,7 @@ def sweep_to_store(
     merge_threshold: float = 0,
     access_order: str = "auto",
     flush_l2: bool = False,
+    caches: str = "exact",
     profiler: str = "nsys",
     progress: bool = False,
 ) -> pyarrow.dataset.Dataset:
@@ -61,7 +62,9 @@ def sweep_to_store(
     share
         Which share of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
-    workers, client, cache, selection, misses, merge_threshold, access_order, flush_l2, profiler, progress
+    workers, client, cache
+        As for `sweep`.
+    selection, misses, merge_threshold, access_order, flush_l2, caches, profiler, progress
         As for `sweep`.
 
     Returns
@@ -78,7 +81,7 @@ def sweep_to_store(
     design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     first, count = (0, 1) if share is None else _checked_share(share)
-    work = Work(design, options, workers=workers, client=client, cache=cache)
+    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes
     kept = SweepStore(store, work.identity, resume=True, share=share)
     with contextlib.closing(kept):
