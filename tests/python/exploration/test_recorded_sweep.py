@@ -22,7 +22,7 @@ def app():
     for launch in (1, 2):
         k = ws.patterns.KernelBuilder("many", grid=8, block=128, launch_id=launch)
         for step in range(6):
-            address = 0x100000 + 128 * (k.thread * (step + 3) % 700)
+            address = 0x100000 + 128 * ((k.thread * (step + 3) + 97 * np.arange(8)[:, None]) % 1200)
             k.emit("LDG.E", dst=4, src=2, address=address)
             k.emit("FADD", dst=2, src=4)
         kernels.append(k.build())
@@ -33,7 +33,7 @@ def test_round_robin_is_exact(app, gpu):
     options = {"access_order": "round_robin", "cache": False}
     exact = ws.sweep(app, gpu, AXES, ["mdm", "gpumech"], **options)
     found = ws.sweep(app, gpu, AXES, ["mdm", "gpumech"], caches="recorded", **options)
-    assert exact.groupby("l2_size_kib")["cycles"].sum().nunique() > 1
+    assert exact["cycles"].nunique() > 8
     assert found.equals(exact)
 
 
