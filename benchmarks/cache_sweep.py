@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sweep import DOCS, cpu_seconds, load, machine, markdown_of_texts, write_between_marks
 
 import warpstack as ws
@@ -72,7 +73,9 @@ def main() -> None:
         write_between_marks(DOCS / "quality" / "benchmarks.md", "cache-sweep", text)
 
 
-def differences(apps: dict[str, ws.App], axes: dict[str, list[float]], table, count: int) -> str:
+def differences(
+    apps: dict[str, ws.App], axes: dict[str, list[float]], table: pd.DataFrame, count: int
+) -> str:
     """Return how far the cycles of some points are from those of exact caches."""
     grid = [(l1, l2) for l1 in axes["l1_size_kib"] for l2 in axes["l2_size_kib"]]
     chosen = random.Random(1).sample(range(len(grid)), min(count, len(grid)))

@@ -118,4 +118,6 @@ def test_a_part_of_the_sets_stands_for_all():
     for name in ("l2_read_sector_hits", "dram_read_sectors"):
         assert part.totals[name] == pytest.approx(whole.totals[name], rel=0.1)
     for name in ("dram_requests", "dram_events"):
-        assert int(part.per_row[name].sum()) == pytest.approx(int(whole.per_row[name].sum()), rel=0.1)
+        assert int(part.per_row[name].sum()) == pytest.approx(
+            int(whole.per_row[name].sum()), rel=0.1
+        )
