@@ -19,6 +19,7 @@ namespace py = pybind11;
 
 void bind_enums(py::module_& module);
 void bind_trace(py::module_& module);
+void bind_family(py::module_& module);
 void bind_memory(py::module_& module);
 void bind_interval(py::module_& module);
 void bind_model(py::module_& module);

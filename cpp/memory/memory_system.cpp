@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/meeting.h"
 #include "common/threads.h"
+#include "memory/order_recording.h"
 #include "memory/sampling.h"
 #include "memory/sm_requests.h"
 
@@ -394,6 +395,20 @@ MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
 MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
                                 std::optional<trace::WarpPosition> observed,
                                 const InterruptCheck& interrupt, double share) {
+  return run(trace, observed, interrupt, share, nullptr);
+}
+
+OrderRecording MemorySystem::record(const trace::KernelTrace& trace,
+                                    const InterruptCheck& interrupt) {
+  OrderRecorder recorder(trace, config_.l2.slices);
+  MemoryProfile profile = run(trace, {}, interrupt, 1, &recorder);
+  return recorder.take(config_.access_order == AccessOrder::timed, std::move(profile));
+}
+
+MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
+                                std::optional<trace::WarpPosition> observed,
+                                const InterruptCheck& interrupt, double share,
+                                OrderRecorder* recorder) {
   const std::scoped_lock lock(mutex_);
   before_sampled_.reset();
   const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
@@ -424,8 +439,10 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
   const bool timed = config_.access_order == AccessOrder::timed;
   std::uint64_t worth = trace.totals().sectors / sectors_per_thread;
   if (timed) worth = std::min<std::uint64_t>(worth, blocks_of_sms.size() / sms_per_thread);
-  const auto threads =
-      std::clamp<std::uint64_t>(worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
+  const auto threads = recorder != nullptr
+                           ? 1
+                           : std::clamp<std::uint64_t>(
+                                 worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
   const Paces paces = timed ? paces_of(trace) : Paces{};
   AtomicCosts atomics = atomic_costs_of(trace, config_);
   profile.per_row.resize(instructions.size());
@@ -467,8 +484,10 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
     put_back();
   }
   const auto make_sm = [&](std::size_t i) {
-    return std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
-                                config_, l1, l2_, threads);
+    auto sm = std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
+                                   config_, l1, l2_, threads);
+    if (recorder != nullptr) sm->record(&recorder->of_sm(i));
+    return sm;
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().slices));

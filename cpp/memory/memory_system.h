@@ -18,6 +18,9 @@
 
 namespace warpstack::memory {
 
+class OrderRecorder;
+struct OrderRecording;
+
 struct MemoryConfig {
   std::uint32_t num_sms = 1;
   gpu::SmLimits sm;
@@ -172,6 +175,8 @@ class MemorySystem {
   MemoryProfile run(const trace::KernelTrace& trace,
                     std::optional<trace::WarpPosition> observed = {},
                     const InterruptCheck& interrupt = {}, double share = 1);
+  /// The same of all SMs, on one thread, and in which order they access their L1 caches.
+  OrderRecording record(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
   /// Leaves about that in L2 which run() would, in a fraction of its time: L2 sees all accesses of
   /// the kernel, warp by warp, without an L1 that keeps hits from it.
   void warm(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
@@ -185,6 +190,8 @@ class MemorySystem {
   }
 
  private:
+  MemoryProfile run(const trace::KernelTrace& trace, std::optional<trace::WarpPosition> observed,
+                    const InterruptCheck& interrupt, double share, OrderRecorder* recorder);
   bool put_back();
 
   MemoryConfig config_;

@@ -16,6 +16,7 @@
 #include "memory/line_grouper.h"
 #include "memory/line_parts.h"
 #include "memory/memory_system.h"
+#include "memory/order_recording.h"
 #include "memory/request.h"
 #include "memory/schedule.h"
 #include "memory/timed_schedule.h"
@@ -192,6 +193,7 @@ class alignas(128) Sm {
     accesses_.clear();
     requests_.clear();
     bytes_.resize(1);
+    ++batches_;
     if (timed_) return run_until(end, observed, worker);
     if (auto* in_turn = std::get_if<SmSchedule>(&schedule_)) {
       return run(*in_turn, turns, observed, worker);
@@ -201,6 +203,8 @@ class alignas(128) Sm {
   [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
   /// In the timed order: these follow the SM from now on.
   void lead(Followers* followers) { followers_ = followers; }
+  /// Its accesses are noted from now on.
+  void record(SmRecorder* recorder) { recorder_ = recorder; }
   /// In the timed order: when something may happen next; see TimedSchedule.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
     return timed_->next_event(end);
@@ -315,6 +319,10 @@ class alignas(128) Sm {
                            observed && schedule.warp() == *observed});
       misses_ = 0;
       look_up(*access, worker);
+      if (recorder_) {
+        recorder_->end_access(access->row, schedule.warp(), 0, false, true);
+        ++recorded_turn_;
+      }
       if constexpr (std::is_same_v<Order, GreedySchedule>) {
         if (misses_ > 0) schedule.missed(misses_);
       }
@@ -338,7 +346,13 @@ class alignas(128) Sm {
       }
       accesses_.back().goes_on = !lines_left_.empty();
       const trace::WarpPosition warp = timed_->warp();
+      const bool waits = timed_->is_waited_for();
+      const bool ends_wait = timed_->waits_after_this();
       issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
+      if (recorder_ && !accesses_.back().goes_on) {
+        recorder_->end_access(accesses_.back().row, warp, timed_->now(), waits,
+                              ends_wait || timed_->was_last());
+      }
       if (followers_ && !accesses_.back().goes_on) {
         followers_->begin_turns_until(turn_);
         followers_->follow(warp, timed_->was_last());
@@ -414,6 +428,7 @@ class alignas(128) Sm {
           waits ? timed_->pass_l1() : timed_->store();
           is_awaited_ = waits;
         }
+        record(lines[i], RecordedLine::Kind::atomic, &worker.grouper.bytes(i));
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
               &worker.grouper.bytes(i), access.row);
         is_awaited_ = false;
@@ -471,6 +486,7 @@ class alignas(128) Sm {
     ++totals[Total::l1_read_requests];
     totals[Total::l1_read_sectors] += sectors;
     if (is_local) totals[Total::l1_local_read_sectors] += sectors;
+    record(access, RecordedLine::Kind::load);
     if (bypasses_l1(access.line)) {
       ++misses_;
       if (timed_) timed_->pass_l1();
@@ -508,6 +524,7 @@ class alignas(128) Sm {
       begin_turn_of(timed_->now());
       timed_->store();
     }
+    record(access, RecordedLine::Kind::store, &bytes);
     const Cache::WriteResult result =
         l1_.write(access.set, access.line, access.mask, bytes, row, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
@@ -525,6 +542,16 @@ class alignas(128) Sm {
     }
   }
 
+  /// Tells a recorder of a line and when it is sent: after its cycle, which a load has not had yet.
+  void record(const LineAccess& access, RecordedLine::Kind kind, const ByteMasks* bytes = nullptr) {
+    if (!recorder_) return;
+    const std::uint64_t turn =
+        timed_ ? std::uint64_t{batches_} * turns_of_window + (turn_ == 0 ? 0 : turn_ - 1)
+               : recorded_turn_;
+    const std::uint64_t sent =
+        timed_ ? timed_->now() + std::uint64_t{kind == RecordedLine::Kind::load} : 0;
+    recorder_->line(turn, access.line, access.mask, kind, sent, bytes);
+  }
   void write_back(const Cache::Eviction& eviction) {
     if (!eviction.dirty) return;
     leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
@@ -550,6 +577,7 @@ class alignas(128) Sm {
       bytes_.push_back(*bytes);
     }
     const std::uint32_t set = l2_.set_of(line);
+    if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
     const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
     requests_.push_back(
         {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited_});
@@ -560,6 +588,9 @@ class alignas(128) Sm {
   Schedule schedule_;
   TimedSchedule* timed_;  ///< the schedule, in the timed order
   Followers* followers_ = nullptr;
+  SmRecorder* recorder_ = nullptr;
+  std::uint64_t batches_ = 0;
+  std::uint64_t recorded_turn_ = 0;  ///< in orders without time
   Cache l1_;
   const Cache& l2_;
   std::uint64_t l1_sectors_;

@@ -72,6 +72,12 @@ class TimedSchedule {
   /// The warp of the access that next() returned last.
   [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_]->stream.position(); }
   [[nodiscard]] ReferenceCycle now() const { return time_; }
+  /// Before end_access(): whether the warp waits for data of this access at some time, and whether
+  /// its pace says that it does so before its next one.
+  [[nodiscard]] bool is_waited_for() const { return waited_for_; }
+  [[nodiscard]] bool waits_after_this() const {
+    return paces_->after[warps_[issued_]->stream.current().row].waits;
+  }
   /// No warp has an access left.
   [[nodiscard]] bool done() const { return resident_ == 0 && !interrupted_; }
   /// After end_access(): its warp has no access left.

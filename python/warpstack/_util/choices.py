@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["AccessOrder", "MissSource", "Profiler", "Selection"]
+__all__ = ["AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
 
 #: In which order the resident warps of an SM access memory; `warpstack.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]
+#: How a sweep finds the caches of its points; `warpstack.sweep` defines them.
+CacheRuns = Literal["exact", "recorded"]
 #: Where the misses of an interval come from: all executions of its loads, or the warp's own.
 MissSource = Literal["per_pc", "representative"]
 #: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise ws.InputError(
                 f"--source {printable(arguments.source)}: cannot be read: {error.strerror or error}"
             ) from None
-    app = load_trace(arguments)
+    app = load_trace(arguments, target)
     wanted = {
         "model": arguments.model,
         "simulate": not arguments.no_simulate,

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = prediction.model_list(split(arguments.models or _MODELS))
     target = read_gpu(arguments)
     ws.report(
-        load_trace(arguments),
+        load_trace(arguments, target),
         target,
         arguments.output,
         models=wanted,

@@ -24,27 +24,30 @@ _MOST_WORDS = 2**40
 class DiskMemo:
     """A memo (`warpstack.models.pipeline.Memo`) of an application's kernels in a `StageCache`.
 
-    It keeps representative warps and what the caches do. Intervals are made again faster than read.
+    It keeps representative warps and what the caches do, of one GPU or (``recorded``) of several,
+    GPU by GPU. Intervals are made again faster than read.
     An entry that does not fit the traces counts as missing.
     """
 
     def __init__(self, cache: StageCache, kernels: Sequence[KernelTrace]) -> None:
         self._cache = cache
-        self._kernels = kernels
+        self._kernels = tuple(kernels)
 
     def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
         """Return the result of a stage, or None if the entry is missing or damaged."""
         if stage == "interval":
             return None
         arrays = self._cache.get(stage, key_of(self._digests, settings)) or {}
-        return self._warps(arrays) if stage == "warp" else self._memory(arrays)
+        if stage == "warp":
+            return self._warps(arrays)
+        return self._memory(arrays, len(settings["gpus"]) if stage == "recorded" else 1)
 
     def put(self, stage: str, settings: Settings, results: Sequence[Any]) -> None:
         """Keep the result of a stage."""
         arrays: dict[str, npt.NDArray[Any]]
         if stage == "warp":
             arrays = {"position": np.array(results, dtype=np.int64)}
-        elif stage == "memory":
+        elif stage in ("memory", "recorded"):
             words = [core.words for core in results]
             sizes = np.array([len(one) for one in words], dtype=np.int64)
             arrays = {"words": np.concatenate(words), "sizes": sizes}
@@ -58,8 +61,10 @@ class DiskMemo:
             return None
         return [(int(block), int(warp)) for block, warp in kept]
 
-    def _memory(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[_core.MemoryProfile] | None:
-        sizes = _array(arrays, "sizes", np.int64, (len(self._kernels),))
+    def _memory(
+        self, arrays: Mapping[str, npt.NDArray[Any]], num_gpus: int
+    ) -> list[_core.MemoryProfile] | None:
+        sizes = _array(arrays, "sizes", np.int64, (num_gpus * len(self._kernels),))
         if sizes is None or not ((sizes >= 0) & (sizes <= _MOST_WORDS)).all():
             return None
         words = _array(arrays, "words", np.uint64, (int(sizes.sum()),))
@@ -70,7 +75,8 @@ class DiskMemo:
             cores = [_core.MemoryProfile.from_words(part) for part in parts]
         except InputError:
             return None
-        return cores if all(map(_is_profile_of, cores, self._kernels)) else None
+        kernels = self._kernels * num_gpus
+        return cores if all(map(_is_profile_of, cores, kernels)) else None
 
     @cached_property
     def _digests(self) -> list[str]:

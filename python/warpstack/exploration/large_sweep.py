@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
 from warpstack.exploration.stage_cache import CacheLike
@@ -45,6 +45,7 @@ def sweep_to_store(
     merge_threshold: float = 0,
     access_order: AccessOrder = "auto",
     flush_l2: bool = False,
+    caches: CacheRuns = "exact",
     profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pyarrow.dataset.Dataset:
@@ -62,7 +63,9 @@ def sweep_to_store(
     share
         Which share of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
-    workers, client, cache, selection, misses, merge_threshold, access_order, flush_l2, profiler, progress
+    workers, client, cache
+        As for `sweep`.
+    selection, misses, merge_threshold, access_order, flush_l2, caches, profiler, progress
         As for `sweep`.
 
     Returns
@@ -79,7 +82,7 @@ def sweep_to_store(
     design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     first, count = (0, 1) if share is None else _checked_share(share)
-    work = Work(design, options, workers=workers, client=client, cache=cache)
+    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes
     kept = SweepStore(store, work.identity, resume=True, share=share)
     with contextlib.closing(kept):

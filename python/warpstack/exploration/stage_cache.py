@@ -39,6 +39,7 @@ _DIGEST_BYTES = 32
 _KEPT_SHARE = 0.9
 #: Modules that stages are made of beside the core, and SciPy, which clusters warps.
 _SOURCES = (
+    "exploration/recorded.py",
     "hardware/description.py",
     "hardware/stages.py",
     "hardware/values.py",

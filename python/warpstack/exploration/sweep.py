@@ -20,13 +20,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.disk_memo import DiskMemo
+from warpstack.exploration.recorded import (
+    CAPACITY_FIELDS,
+    check_caches,
+    families,
+    recorded_profiles,
+)
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
@@ -76,12 +83,14 @@ def sweep(
     merge_threshold: float = 0,
     access_order: AccessOrder = "auto",
     flush_l2: bool = False,
+    caches: CacheRuns = "exact",
     profiler: Profiler = "nsys",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Predict the performance of kernels on many GPUs.
 
-    Every row is the one that `warpstack.predict` gives for that point alone.
+    Every row is the one that `warpstack.predict` gives for that point alone, unless `caches` says
+    otherwise.
 
     Parameters
     ----------
@@ -114,6 +123,11 @@ def sweep(
         False, nowhere; or a folder, or a `warpstack.StageCache`.
     selection, misses, merge_threshold, access_order, flush_l2, profiler
         As for `warpstack.predict`; a clock among the axes is the clock under every profiler.
+    caches
+        ``exact``: each point with caches of its own is simulated. ``recorded``: points that differ in
+        sizes and ways of L1 and L2 take the order of accesses from one of them whose sizes are at most
+        about twice theirs, and of large applications a part of L2's sets stands for all. Many times
+        faster, and less exact: ``docs/how-to/sweep.md`` has the errors.
     progress
         Show a progress bar on standard error.
 
@@ -138,7 +152,7 @@ def sweep(
     """
     design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    work = Work(design, options, workers=workers, client=client, cache=cache)
+    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
     kept = None if store is None else SweepStore(store, work.identity, resume=resume)
     with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
         results = {} if kept is None else kept.read(work.sizes)
@@ -163,7 +177,7 @@ class Work:
     ----------
     design, options
         What is predicted, and how.
-    workers, client, cache
+    workers, client, cache, caches
         As for `sweep`.
 
     Raises
@@ -180,7 +194,9 @@ class Work:
         workers: int | None,
         client: distributed.Client | None,
         cache: CacheLike,
+        caches: CacheRuns = "exact",
     ) -> None:
+        check_caches(caches, options)
         self.design = design
         self.options = options
         if workers is not None:
@@ -191,12 +207,13 @@ class Work:
         self._client = client
         self._cache = as_cache(cache)
         _warn_of_unused(design, options)
-        self.tasks = design.tasks(options)
+        self._caches = caches
+        self.tasks = design.tasks(options, caches)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What tells this sweep from others, ready for JSON."""
-        return self.design.identity(self.options)
+        return {**self.design.identity(self.options), "caches": self._caches}
 
     @property
     def sizes(self) -> list[int]:
@@ -213,7 +230,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Task:
-    """Points of one application that share the state of the caches.
+    """Points of one application that share the state of the caches, or a recorded order of accesses.
 
     Attributes
     ----------
@@ -225,12 +242,15 @@ class Task:
         A GPU for each point; None where the point is impossible.
     error
         Why the points are impossible; empty if they are possible.
+    reference
+        The GPU whose order of accesses is recorded; None: the points share their caches.
     """
 
     app: int
     points: tuple[int, ...]
     gpus: tuple[Gpu, ...]
     error: str = ""
+    reference: Gpu | None = None
 
 
 class Design:
@@ -300,25 +320,40 @@ class Design:
         kernels = sum(len(kernels) for kernels in self._kernels)
         return len(self.points) * kernels * len(self.models)
 
-    def tasks(self, options: Options) -> list[Task]:
-        """Divide the sweep into tasks, each with points that share a run of the memory stage."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        memory_fields = options.memory_fields
-        for number, gpu in enumerate(self._gpus):
-            if isinstance(gpu, Gpu):
-                groups.setdefault(values_of(gpu, memory_fields), []).append(number)
+    def tasks(self, options: Options, caches: CacheRuns = "exact") -> list[Task]:
+        """Divide the sweep into tasks, each with points that share work of the memory stage."""
+        groups = self._alike(options) if caches == "exact" else self._families(options)
         tasks = []
         for app, kernels in enumerate(self._kernels):
             points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
-            for alike in groups.values():
+            for reference, alike in groups:
                 for start in range(0, len(alike), points):
                     chunk = tuple(alike[start : start + points])
                     gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
-                    tasks.append(Task(app, chunk, gpus))
+                    tasks.append(Task(app, chunk, gpus, reference=reference))
             for number, gpu in enumerate(self._gpus):
                 if isinstance(gpu, InputError):
                     tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
         return tasks
+
+    def _alike(self, options: Options) -> list[tuple[Gpu | None, list[int]]]:
+        """Return the points of equal caches."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for number, gpu in enumerate(self._gpus):
+            if isinstance(gpu, Gpu):
+                groups.setdefault(values_of(gpu, options.memory_fields), []).append(number)
+        return [(None, alike) for alike in groups.values()]
+
+    def _families(self, options: Options) -> list[tuple[Gpu | None, list[int]]]:
+        """Return the points that one recorded order serves, and the GPU it is from."""
+        possible = [(n, gpu) for n, gpu in enumerate(self._gpus) if isinstance(gpu, Gpu)]
+        if not possible:
+            return []
+        numbers, gpus = zip(*possible, strict=True)
+        return [
+            (gpus[reference], [numbers[member] for member in members])
+            for reference, members in families(gpus, options)
+        ]
 
     def reaches(self, axis: str, fields: Collection[str]) -> bool:
         """Return whether an axis changes other fields, as the clock does with latencies."""
@@ -513,8 +548,8 @@ class Runner:
         self.kernels = kernels
         self.models = models
         self._stop = stop or threading.Event()
-        memo = None if cache is None else DiskMemo(cache, kernels)
-        self._pipeline = Pipeline(kernels, options, memo=memo)
+        self._memo = None if cache is None else DiskMemo(cache, kernels)
+        self._pipeline = Pipeline(kernels, options, memo=self._memo)
 
     def run(self, task: Task, num_threads: int) -> pd.DataFrame:
         """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
@@ -528,6 +563,8 @@ class Runner:
             return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
         try:
             self._pipeline.warps(num_threads)
+            if task.reference is not None:
+                return self._evaluate_recorded(task, task.reference, num_threads)
             memory = []
             for profile in self._pipeline.memory(task.gpus[0], num_threads):
                 self._check_stop()
@@ -535,6 +572,53 @@ class Runner:
             return self._evaluate(task, memory, num_threads)
         except InputError as error:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
+
+    def _evaluate_recorded(self, task: Task, reference: Gpu, num_threads: int) -> pd.DataFrame:
+        """Do the same where each point has caches of its own, found from a recorded order."""
+        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        errors = np.full(self._shape(task), "", dtype=object)
+        options = self._pipeline.options
+        intervals: dict[tuple[Any, ...], IntervalProfile] = {}
+        groups: dict[tuple[int, ...], tuple[list[IntervalProfile], list[int]]] = {}
+        cores = self._recorded(task, reference)
+        for position, gpu in enumerate(task.gpus):
+            self._check_stop()
+            profiles = []
+            # Where other caches do the same with a kernel, its intervals are the same.
+            for number, core in enumerate(cores[position]):
+                key = (number, core.words.tobytes(), values_of(gpu, INTERVAL_FIELDS))
+                if key not in intervals:
+                    memory = MemoryProfile(core, self.kernels[number], gpu, options.access_order)
+                    intervals[key] = self._pipeline.interval(number, gpu, memory, num_threads)
+                profiles.append(intervals[key])
+            groups.setdefault(tuple(map(id, profiles)), (profiles, []))[1].append(position)
+        for profiles, positions in groups.values():
+            gpus = [task.gpus[position] for position in positions]
+            for m, model in enumerate(self.models):
+                where = (positions, slice(None), m)
+                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
+        return self._rows(task, numbers, errors)
+
+    def _recorded(self, task: Task, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
+        """Return the profiles of each point of a task and kernel, which the cache keeps."""
+        options = self._pipeline.options
+        fields = options.memory_fields
+        settings = {
+            "reference": values_of(reference, fields),
+            "gpus": [values_of(gpu, CAPACITY_FIELDS) for gpu in task.gpus],
+            "access_order": options.access_order,
+            "flush_l2": options.flush_l2,
+        }
+        kept = None if self._memo is None else self._memo.get("recorded", settings)
+        if kept is None:
+            profiles = recorded_profiles(
+                self.kernels, reference, task.gpus, options, stop=self._stop
+            )
+            if self._memo is not None:
+                self._memo.put("recorded", settings, [core for one in profiles for core in one])
+            return profiles
+        count = len(self.kernels)
+        return [kept[start : start + count] for start in range(0, len(kept), count)]
 
     def _evaluate(
         self,

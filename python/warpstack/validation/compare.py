@@ -129,7 +129,9 @@ def _kind(value: Any) -> str:
     raise not_a("compare", "traces, GPUs, names of models or tables", value)
 
 
-def _table(what: str, value: Any, app: Any, gpu: GpuLike | None, model: str, profiler: str) -> Rows:
+def _table(
+    what: str, value: Any, app: Any, gpu: GpuLike | None, model: str, profiler: Profiler
+) -> Rows:
     """Return the rows of one model that a value stands for."""
     kind = _kind(value)
     of = {

@@ -1,0 +1,75 @@
+#include "bindings/bindings.h"
+#include "bindings/config.h"
+#include "memory/family_replay.h"
+#include "memory/order_recording.h"
+
+namespace warpstack::bindings {
+namespace {
+
+py::dict lines_to_dict(const memory::OrderRecording& recording) {
+  using Line = memory::RecordedLine;
+  const std::vector<Line>& lines = recording.lines;
+  py::dict result;
+  result["sm"] = column_of<std::uint16_t>(lines, [](const Line& l) { return l.sm; });
+  result["access"] = column_of<std::uint32_t>(lines, [](const Line& l) { return l.access; });
+  result["line"] = column_of<std::uint64_t>(lines, [](const Line& l) { return l.line; });
+  result["mask"] = column_of<std::uint8_t>(lines, [](const Line& l) { return l.mask; });
+  result["kind"] = column_of<std::uint8_t>(
+      lines, [](const Line& l) { return static_cast<std::uint8_t>(l.kind); });
+  result["time"] = column_of<std::uint32_t>(lines, [](const Line& l) { return l.time; });
+  return result;
+}
+
+py::dict accesses_to_dict(const memory::OrderRecording& recording) {
+  using Access = memory::RecordedAccess;
+  const std::vector<Access>& accesses = recording.accesses;
+  py::dict result;
+  result["row"] = column_of<std::uint32_t>(accesses, [](const Access& a) { return a.row; });
+  result["warp"] = column_of<std::uint32_t>(accesses, [](const Access& a) { return a.warp; });
+  result["sent"] = column_of<std::uint32_t>(accesses, [](const Access& a) { return a.sent; });
+  result["is_awaited"] =
+      column_of<std::uint8_t>(accesses, [](const Access& a) { return a.is_awaited; });
+  result["ends_wait"] =
+      column_of<std::uint8_t>(accesses, [](const Access& a) { return a.ends_wait; });
+  return result;
+}
+
+}  // namespace
+
+void bind_family(py::module_& module) {
+  py::class_<memory::OrderRecording>(module, "OrderRecording")
+      .def_property_readonly(
+          "reference", [](const memory::OrderRecording& recording) { return recording.reference; })
+      .def_property_readonly("num_lines",
+                             [](const memory::OrderRecording& r) { return r.lines.size(); })
+      .def_property_readonly("lines", &lines_to_dict)
+      .def_property_readonly("accesses", &accesses_to_dict);
+
+  module.def(
+      "record_order",
+      [](memory::MemorySystem& system, const trace::KernelTrace& trace) {
+        const py::gil_scoped_release unlocked;
+        return system.record(trace, python_interrupt());
+      },
+      py::arg("system"), py::arg("trace"));
+  module.def(
+      "replay_order",
+      [](const std::vector<const trace::KernelTrace*>& traces,
+         const std::vector<const memory::OrderRecording*>& recordings,
+         const std::vector<py::dict>& configs, double share, bool flush_l2) {
+        std::vector<memory::RecordedLaunch> launches;
+        for (std::size_t i = 0; i < std::min(traces.size(), recordings.size()); ++i) {
+          launches.push_back({traces[i], recordings[i]});
+        }
+        std::vector<memory::MemoryConfig> systems;
+        for (const py::dict& fields : configs) {
+          systems.push_back(config_of<memory::MemoryConfig>(fields));
+        }
+        const py::gil_scoped_release unlocked;
+        return memory::replay(launches, systems, share, flush_l2, python_interrupt());
+      },
+      py::arg("traces"), py::arg("recordings"), py::arg("configs"), py::arg("share"),
+      py::arg("flush_l2"));
+}
+
+}  // namespace warpstack::bindings

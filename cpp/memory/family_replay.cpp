@@ -1,0 +1,621 @@
+#include "memory/family_replay.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "common/error.h"
+#include "gpu/reference_machine.h"
+#include "memory/line_parts.h"
+#include "memory/reuse_profile.h"
+#include "memory/sm_requests.h"
+
+namespace warpstack::memory {
+namespace {
+
+using Reference = gpu::ReferenceMachine;
+
+/// Fewer classes of sets would make a sample of too few.
+constexpr std::uint64_t least_classes = 64;
+/// Of a launch with fewer all waits are followed.
+constexpr double most_accesses = 10'000;
+
+bool is_sampled(std::uint64_t number, double share) {
+  constexpr double two_to_64 = 18446744073709551616.0;
+  return share >= 1 || static_cast<double>(sampling_hash(number, 0)) < share * two_to_64;
+}
+
+/// Times are known modulo 2^32.
+std::int32_t after(std::uint32_t time, std::uint32_t begin) {
+  return static_cast<std::int32_t>(time - begin);
+}
+
+/// The L1 caches and ports of the SMs of a recorded launch.
+class Filter {
+ public:
+  Filter(const OrderRecording& recording, const trace::KernelTrace& trace,
+         const MemoryConfig& config, const SetSample& sets, const WaitSample& waits)
+      : recording_(recording),
+        instructions_(trace.instructions()),
+        config_(config),
+        sets_(sets),
+        waits_(waits),
+        l1_config_(l1_of(config, trace.header(), recording.reference.occupancy.blocks_per_sm)),
+        l1_sectors_(l1_config_.line_bytes / trace::sector_bytes),
+        l2_sectors_(config.l2.line_bytes / trace::sector_bytes),
+        first_local_line_(trace::local_region_sector / l1_sectors_),
+        last_of_row_(instructions_.size()),
+        first_of_row_(instructions_.size()),
+        sms_(recording.num_sms, Sm(l1_config_)) {
+    begin_profile();
+    result_.requests.resize(1);
+    result_.bytes.resize(1);
+    result_.asking.resize(instructions_.size());
+    result_.waiting.resize(instructions_.size());
+    const std::size_t places = waits.accesses.size();
+    result_.hit_arrival.assign(places, -1);
+    result_.rows.resize(places);
+    result_.sent.resize(places);
+    result_.is_awaited.resize(places);
+    first_time_.resize(places);
+    begin_waits();
+  }
+
+  FilteredLaunch run() {
+    for (const RecordedLine& line : recording_.lines) look_up(line);
+    flush();
+    for (const Sm& sm : sms_) {
+      result_.profile.most_read_sectors =
+          std::max(result_.profile.most_read_sectors, sm.read_sectors);
+    }
+    for (const RecordedAccess& access : recording_.accesses) {
+      if (access.is_awaited) ++result_.waiting[access.row];
+    }
+    sort_asked();
+    return std::move(result_);
+  }
+
+ private:
+  struct UnderWay {
+    std::uint64_t line = ~std::uint64_t{0};
+    std::uint32_t request = 0;
+    std::uint32_t arrival = 0;  ///< less the round trip
+  };
+  struct Sm {
+    explicit Sm(const CacheConfig& config) : l1(config) {}
+
+    Cache l1;
+    std::array<UnderWay, 256> under_way;  // as TimedSchedule has it
+    std::uint32_t port = 0;               ///< until which it is busy with data that come back
+    std::uint32_t last_asking = ~std::uint32_t{0};  ///< access
+    std::uint64_t read_sectors = 0;
+  };
+  /// The access that is being looked up asks for something.
+  struct Source {
+    std::uint32_t access = 0;
+    std::uint32_t row = 0;
+    bool is_awaited = false;
+    std::uint32_t sent = 0;
+  };
+  struct AskedBy {
+    std::uint32_t place;
+    FilteredLaunch::Asked asked;
+  };
+
+  void begin_profile() {
+    MemoryProfile& profile = result_.profile;
+    const MemoryProfile& reference = recording_.reference;
+    profile.occupancy = reference.occupancy;
+    profile.l1_size_bytes = l1_config_.size_bytes;
+    profile.simulated_blocks = reference.simulated_blocks;
+    profile.simulated_instructions = reference.simulated_instructions;
+    profile.atomic_lanes = reference.atomic_lanes;
+    profile.place_wait_cycles = reference.place_wait_cycles;
+    profile.slice_turns = recording_.atomic_turns;
+    for (const InstructionCounters& all : reference.per_row) {
+      InstructionCounters counters;
+      counters.executions = all.executions;
+      counters.active_executions = all.active_executions;
+      counters.sectors = all.sectors;
+      counters.requests = all.requests;
+      counters.shared_wavefronts = all.shared_wavefronts;
+      counters.events[0] = all.events[0] + all.events[1] + all.events[2];
+      profile.per_row.push_back(counters);
+    }
+    for (const Total total :
+         {Total::load_instructions, Total::store_instructions, Total::atomic_instructions}) {
+      profile.totals[total] = reference.totals[total];
+    }
+  }
+
+  void begin_waits() {
+    for (std::size_t wait = 0; wait + 1 < waits_.begin.size(); ++wait) {
+      const std::uint32_t first = waits_.begin[wait];
+      for (std::uint32_t place = first; place < waits_.begin[wait + 1]; ++place) {
+        const RecordedAccess& access = recording_.accesses[waits_.accesses[place]];
+        first_time_[place] = recording_.accesses[waits_.accesses[first]].sent;
+        result_.rows[place] = access.row;
+        result_.sent[place] = after(access.sent, first_time_[place]);
+        result_.is_awaited[place] = access.is_awaited;
+      }
+    }
+  }
+
+  void look_up(const RecordedLine& line) {
+    const RecordedAccess& access = recording_.accesses[line.access];
+    const trace::StaticInstruction& instruction = instructions_[access.row];
+    const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+    Sm& sm = sms_[line.sm];
+    const std::uint32_t set = sm.l1.set_of(line.line);
+    source_ = {line.access, access.row, false, line.time};
+    switch (line.kind) {
+      case RecordedLine::Kind::load:
+        return load(sm, line, set, instruction, evict_first);
+      case RecordedLine::Kind::store:
+        return store(sm, line, set, evict_first);
+      case RecordedLine::Kind::atomic:
+        sm.l1.invalidate(set, line.line, line.mask);
+        source_.is_awaited = recording_.is_timed && instruction.kind == trace::MemoryKind::atomic;
+        leave(sm, line.line, line.mask, Request::Kind::atomic, evict_first,
+              &recording_.bytes[line.bytes], access.row);
+    }
+  }
+
+  void load(Sm& sm, const RecordedLine& line, std::uint32_t set,
+            const trace::StaticInstruction& instruction, bool evict_first) {
+    MemoryTotals& totals = result_.profile.totals;
+    const bool is_local = line.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(line.mask);
+    ++totals[Total::l1_read_requests];
+    totals[Total::l1_read_sectors] += sectors;
+    if (is_local) totals[Total::l1_local_read_sectors] += sectors;
+    const bool keeps_global =
+        config_.l1_caches_global || instruction.cache_operator == trace::CacheOperator::read_only;
+    if (instruction.cache_operator == trace::CacheOperator::bypass_l1 ||
+        (!is_local && !keeps_global)) {
+      source_.is_awaited = recording_.is_timed;
+      leave(sm, line.line, line.mask, Request::Kind::read, evict_first);
+      return;
+    }
+    Cache::Eviction eviction;
+    const Cache::ReadResult result = sm.l1.read(set, line.line, line.mask, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    totals[Total::l1_read_sector_hits] += hits;
+    if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
+    totals[Total::l1_read_request_hits] += result.hit == line.mask;
+    write_back(sm, eviction);
+    if (recording_.is_timed && result.fetch == 0) note_hit(sm, line);
+    source_.is_awaited = recording_.is_timed && result.fetch != 0;
+    const SectorMask asked =
+        config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(line.mask | result.fetch);
+    if (asked == 0) return;
+    leave(sm, line.line, asked, Request::Kind::read, evict_first);
+    if (source_.is_awaited) {
+      sm.under_way[line.line % sm.under_way.size()] = {line.line, last_request_, last_arrival_};
+    }
+  }
+
+  void note_hit(const Sm& sm, const RecordedLine& line) {
+    const std::uint32_t place = waits_.place[line.access];
+    if (place == WaitSample::none) return;
+    std::int32_t& hit = result_.hit_arrival[place];
+    hit = std::max(hit, after(line.time + Reference::normal, first_time_[place]));
+    const UnderWay& under_way = sm.under_way[line.line % sm.under_way.size()];
+    constexpr std::uint32_t most = Reference::round_trips.back();
+    if (under_way.line != line.line || after(line.time, under_way.arrival + most) >= 0) return;
+    asked_.push_back(
+        {place, {under_way.request, after(under_way.arrival, first_time_[place]), false, true}});
+  }
+
+  void store(Sm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
+    MemoryTotals& totals = result_.profile.totals;
+    const bool is_local = line.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(line.mask);
+    const ByteMasks& bytes = recording_.bytes[line.bytes];
+    Cache::Eviction eviction;
+    const Cache::WriteResult result =
+        sm.l1.write(set, line.line, line.mask, bytes, source_.row, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    ++totals[Total::l1_write_requests];
+    totals[Total::l1_write_sectors] += sectors;
+    totals[Total::l1_write_sector_hits] += hits;
+    if (is_local) {
+      totals[Total::l1_local_write_sectors] += sectors;
+      totals[Total::l1_local_write_sector_hits] += hits;
+    }
+    write_back(sm, eviction);
+    if (result.fetch) leave(sm, line.line, result.fetch, Request::Kind::read, evict_first);
+    if (result.forward) {
+      leave(sm, line.line, result.forward, Request::Kind::write, evict_first, &bytes);
+    }
+  }
+
+  void write_back(Sm& sm, const Cache::Eviction& eviction) {
+    if (!eviction.dirty) return;
+    leave(sm, eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
+          eviction.writer);
+  }
+
+  /// Writes back what the L1 caches hold, SM by SM.
+  void flush() {
+    for (Sm& sm : sms_) {
+      sm.l1.flush([&](const Cache::Eviction& line) {
+        result_.profile.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
+        write_back(sm, line);
+      });
+    }
+  }
+
+  /// A request for sectors of an L1 line, in parts where L2 has other lines.
+  void leave(Sm& sm, std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
+             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+    const std::uint32_t row = kind == Request::Kind::write_back ? writer : source_.row;
+    InstructionCounters& counters = result_.profile.per_row[row];
+    ++counters.l2_requests;
+    counters.l2_request_sectors += count_sectors(mask);
+    if (kind == Request::Kind::read) sm.read_sectors += count_sectors(mask);
+    // A later part of a line is awaited with the first one.
+    const bool is_awaited = source_.is_awaited && kind != Request::Kind::write_back;
+    if (is_awaited) {
+      const std::uint32_t sent = after(source_.sent, sm.port) > 0 ? source_.sent : sm.port;
+      constexpr std::uint32_t port_bytes = 32;
+      sm.port = sent + (count_sectors(mask) * trace::sector_bytes + port_bytes - 1) / port_bytes;
+      last_arrival_ = sent;
+    }
+    const bool counts = kind != Request::Kind::write_back;
+    const std::uint32_t place = counts ? waits_.place[source_.access] : WaitSample::none;
+    if (counts && sm.last_asking != source_.access) {
+      sm.last_asking = source_.access;
+      ++result_.asking[row];
+    }
+    bool continues = false;
+    for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+                  [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
+                    note(line, part, kind, evict_first, part_bytes, row, continues);
+                    if (place != WaitSample::none) {
+                      asked_.push_back({place,
+                                        {last_request_,
+                                         is_awaited ? after(last_arrival_, first_time_[place]) : 0,
+                                         true, is_awaited}});
+                    }
+                  });
+  }
+
+  void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
+            const ByteMasks* bytes, std::uint32_t row, bool& continues) {
+    MemoryTotals& totals = result_.profile.totals;
+    const std::uint32_t sectors = count_sectors(mask);
+    switch (kind) {
+      case Request::Kind::read:
+        ++totals[Total::l2_read_requests];
+        totals[Total::l2_read_sectors] += sectors;
+        break;
+      case Request::Kind::atomic:
+        totals[Total::l2_atomic_sectors] += sectors;
+        break;
+      case Request::Kind::write:
+      case Request::Kind::write_back:
+        ++totals[Total::l2_write_requests];
+        totals[Total::l2_write_sectors] += sectors;
+        break;
+    }
+    if (kind != Request::Kind::atomic) ++result_.profile.slice_turns[sets_.slice_of(line)];
+    if (!sets_.has(line)) {
+      last_request_ = last_of_row_[row];
+      continues = false;
+      return;
+    }
+    std::uint32_t position = 0;
+    if (bytes != nullptr) {
+      position = static_cast<std::uint32_t>(result_.bytes.size());
+      result_.bytes.push_back(*bytes);
+    }
+    last_request_ = static_cast<std::uint32_t>(result_.requests.size());
+    if (last_of_row_[row] == 0) first_of_row_[row] = last_request_;
+    last_of_row_[row] = last_request_;
+    result_.requests.push_back(
+        {line, 0, row, position, mask, 0, kind, continues, evict_first, false});
+    continues = true;
+  }
+
+  /// By access, in the order in which they were noted.
+  void sort_asked() {
+    std::vector<std::uint32_t>& first = result_.first_asked;
+    first.resize(waits_.accesses.size() + 1);
+    for (const AskedBy& one : asked_) ++first[one.place + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<std::uint32_t> next = first;
+    result_.asked.resize(asked_.size());
+    for (const AskedBy& one : asked_) {
+      FilteredLaunch::Asked& asked = result_.asked[next[one.place]++];
+      asked = one.asked;
+      // Before the first request of its row that is followed: that one.
+      if (asked.request == 0) asked.request = first_of_row_[result_.rows[one.place]];
+    }
+  }
+
+  const OrderRecording& recording_;
+  const std::vector<trace::StaticInstruction>& instructions_;
+  const MemoryConfig& config_;
+  const SetSample& sets_;
+  const WaitSample& waits_;
+  CacheConfig l1_config_;
+  std::uint32_t l1_sectors_;
+  std::uint32_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  std::vector<std::uint32_t> last_of_row_;  ///< request that is followed; 0: none yet
+  std::vector<std::uint32_t> first_of_row_;
+  std::vector<Sm> sms_;
+  std::vector<std::uint32_t> first_time_;  ///< of the wait, by place
+  Source source_;
+  std::uint32_t last_request_ = 0;
+  std::uint32_t last_arrival_ = 0;
+  std::vector<AskedBy> asked_;
+  FilteredLaunch result_;
+};
+
+std::uint64_t scaled(double count, double factor) {
+  return static_cast<std::uint64_t>(std::llround(count * factor));
+}
+std::uint64_t scaled(std::uint64_t count, double factor) {
+  return scaled(static_cast<double>(count), factor);
+}
+double ratio(std::uint64_t a, std::uint64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+/// What L2 said about the requests that were followed.
+struct Served {
+  struct Row {
+    std::uint64_t requests = 0;
+    std::uint64_t dram_requests = 0;
+    std::uint64_t dram_sectors = 0;
+  };
+  MemoryTotals totals;
+  std::vector<Row> rows;
+  std::vector<Outcome> outcomes;
+};
+
+Served serve_requests(const FilteredLaunch& launch, Cache& l2) {
+  Served served;
+  served.rows.resize(launch.profile.per_row.size());
+  served.outcomes.resize(launch.requests.size());
+  // What nobody knows of comes from DRAM, as what nobody asked for before.
+  served.outcomes[0] = {true, true, 0};
+  L2Port port(l2, served.totals);
+  bool missed = false;
+  for (std::size_t i = 1; i < launch.requests.size(); ++i) {
+    Request request = launch.requests[i];
+    request.set = l2.set_of(request.line);
+    const Outcome outcome = port.serve(request, launch.bytes[request.bytes]);
+    served.outcomes[i] = outcome;
+    Served::Row& row = served.rows[request.writer];
+    if (!request.continues) {
+      missed = false;
+      ++row.requests;
+    }
+    if (outcome.missed && !missed) {
+      missed = true;
+      ++row.dram_requests;
+    }
+    row.dram_sectors += outcome.dram_sectors;
+  }
+  return served;
+}
+
+/// Scales what was followed of each row to all of its requests.
+void estimate_rows(const FilteredLaunch& launch, const Served& served, MemoryProfile& profile) {
+  Served::Row all;
+  for (const Served::Row& row : served.rows) {
+    all.requests += row.requests;
+    all.dram_requests += row.dram_requests;
+    all.dram_sectors += row.dram_sectors;
+  }
+  for (std::size_t r = 0; r < served.rows.size(); ++r) {
+    InstructionCounters& counters = profile.per_row[r];
+    const Served::Row& row = served.rows[r].requests > 0 ? served.rows[r] : all;
+    const double factor = ratio(launch.profile.per_row[r].l2_requests, row.requests);
+    counters.dram_requests = scaled(row.dram_requests, factor);
+    counters.dram_sectors = scaled(row.dram_sectors, factor);
+  }
+}
+
+void estimate_totals(const FilteredLaunch& launch, const Served& served, MemoryProfile& profile) {
+  const MemoryTotals& exact = launch.profile.totals;
+  const MemoryTotals& part = served.totals;
+  const auto share_of = [&](Total counted) { return ratio(exact[counted], part[counted]); };
+  const double reads = share_of(Total::l2_read_sectors);
+  const double writes = share_of(Total::l2_write_sectors);
+  profile.totals[Total::l2_read_sector_hits] = scaled(part[Total::l2_read_sector_hits], reads);
+  profile.totals[Total::l2_read_request_hits] =
+      scaled(part[Total::l2_read_request_hits], share_of(Total::l2_read_requests));
+  profile.totals[Total::l2_write_sector_hits] = scaled(part[Total::l2_write_sector_hits], writes);
+  profile.totals[Total::l2_atomic_sector_hits] =
+      scaled(part[Total::l2_atomic_sector_hits], share_of(Total::l2_atomic_sectors));
+  const auto sectors = [](const MemoryTotals& totals) {
+    return totals[Total::l2_read_sectors] + totals[Total::l2_write_sectors] +
+           totals[Total::l2_atomic_sectors];
+  };
+  const double all = ratio(sectors(exact), sectors(part));
+  profile.totals[Total::dram_read_sectors] = scaled(part[Total::dram_read_sectors], all);
+  profile.totals[Total::dram_write_sectors] = scaled(part[Total::dram_write_sectors], all);
+}
+
+/// Answers and waits of the accesses that are followed, scaled to all accesses of each row.
+void estimate_waits(const FilteredLaunch& launch, const Served& served, const WaitSample& waits,
+                    bool is_timed, MemoryProfile& profile) {
+  struct Row {
+    std::uint64_t asking = 0;
+    std::uint64_t from_dram = 0;
+    std::uint64_t waiting = 0;
+    std::array<std::uint64_t, num_miss_events> waits{};
+    std::array<std::uint64_t, num_miss_events> cycles{};
+  };
+  std::vector<Row> rows(profile.per_row.size());
+  for (std::size_t wait = 0; wait + 1 < waits.begin.size(); ++wait) {
+    // Of equally late data those from farther away count, as in Arrival.
+    std::int32_t latest = -1;
+    std::size_t source = 0;
+    const auto arrive = [&](std::int32_t time, std::size_t from) {
+      if (time < latest || (time == latest && from < source)) return;
+      latest = time;
+      source = from;
+    };
+    for (std::uint32_t place = waits.begin[wait]; place < waits.begin[wait + 1]; ++place) {
+      bool asks = false;
+      bool from_dram = false;
+      arrive(launch.hit_arrival[place], 0);
+      for (std::uint32_t i = launch.first_asked[place]; i < launch.first_asked[place + 1]; ++i) {
+        const FilteredLaunch::Asked& asked = launch.asked[i];
+        const Outcome outcome = served.outcomes[asked.request];
+        asks |= asked.is_own;
+        from_dram |= asked.is_own && outcome.asks_dram;
+        if (!asked.is_awaited) continue;
+        const std::size_t from = outcome.missed ? 2 : 1;
+        arrive(asked.arrival + static_cast<std::int32_t>(Reference::round_trips[from]), from);
+      }
+      Row& row = rows[launch.rows[place]];
+      row.asking += asks;
+      row.from_dram += from_dram;
+    }
+    if (!is_timed) continue;
+    for (std::uint32_t place = waits.begin[wait]; place < waits.begin[wait + 1]; ++place) {
+      if (!launch.is_awaited[place]) continue;
+      Row& row = rows[launch.rows[place]];
+      ++row.waiting;
+      ++row.waits[source];
+      row.cycles[source] += static_cast<std::uint64_t>(
+          std::clamp<std::int32_t>(latest - launch.sent[place], 0,
+                                   static_cast<std::int32_t>(Reference::round_trips[source])));
+    }
+  }
+  Row all;
+  for (const Row& row : rows) {
+    all.asking += row.asking;
+    all.from_dram += row.from_dram;
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    InstructionCounters& counters = profile.per_row[r];
+    const Row& row = rows[r];
+    const Row& answers = row.asking > 0 ? row : all;
+    counters.events[2] = scaled(answers.from_dram, ratio(launch.asking[r], answers.asking));
+    counters.events[1] = launch.asking[r] - std::min(launch.asking[r], counters.events[2]);
+    counters.events[0] -= counters.events[1] + counters.events[2];
+    const double factor = ratio(launch.waiting[r], row.waiting);
+    for (std::size_t e = 0; e < num_miss_events; ++e) {
+      counters.waits[e] = scaled(row.waits[e], factor);
+      counters.wait_cycles[e] = scaled(row.cycles[e], factor);
+    }
+  }
+}
+
+}  // namespace
+
+CacheConfig SetSample::grid_of(std::span<const CacheConfig> caches) {
+  CacheConfig grid = caches.front();
+  std::uint64_t sets = 0;
+  for (const CacheConfig& cache : caches) sets = std::gcd(sets, cache.num_sets() / cache.slices);
+  // A hash of the line depends on the number of sets; slices do not.
+  if (grid.set_index != Indexing::modulo) sets = 1;
+  grid.ways = 1;
+  grid.replacement = Replacement::lru;
+  grid.size_bytes = sets * grid.slices * grid.line_bytes;
+  return grid;
+}
+
+SetSample::SetSample(std::span<const CacheConfig> caches, double share) : grid_(grid_of(caches)) {
+  const std::uint64_t classes = grid_.config().num_sets();
+  if (share >= 1 || static_cast<double>(classes) * share < 8 || classes < least_classes) return;
+  followed_.resize(classes);
+  for (std::uint64_t number = 0; number < classes; ++number) {
+    followed_[number] = is_sampled(number, share);
+  }
+}
+
+WaitSample::WaitSample(const OrderRecording& recording, double share) {
+  std::uint32_t warps = 0;
+  for (const RecordedAccess& access : recording.accesses) warps = std::max(warps, access.warp + 1);
+  std::vector<std::uint32_t> wait_of_warp(warps, none);  // that has not ended
+  std::vector<std::uint32_t> wait_of(recording.accesses.size(), none);
+  std::uint32_t seen = 0;
+  std::vector<std::uint32_t> sizes;
+  constexpr std::uint32_t left_out = none - 1;
+  for (std::size_t i = 0; i < recording.accesses.size(); ++i) {
+    const RecordedAccess& access = recording.accesses[i];
+    std::uint32_t& wait = wait_of_warp[access.warp];
+    if (wait == none) {
+      if (is_sampled(seen++, share)) {
+        wait = static_cast<std::uint32_t>(sizes.size());
+        sizes.push_back(0);
+      } else {
+        wait = left_out;
+      }
+    }
+    if (wait != left_out) {
+      wait_of[i] = wait;
+      ++sizes[wait];
+    }
+    if (access.ends_wait) wait = none;
+  }
+  begin.resize(sizes.size() + 1);
+  std::partial_sum(sizes.begin(), sizes.end(), begin.begin() + 1);
+  accesses.resize(begin.back());
+  place.assign(recording.accesses.size(), none);
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (std::size_t i = 0; i < recording.accesses.size(); ++i) {
+    if (wait_of[i] == none) continue;
+    place[i] = next[wait_of[i]]++;
+    accesses[place[i]] = static_cast<std::uint32_t>(i);
+  }
+}
+
+FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace& trace,
+                      const MemoryConfig& config, const SetSample& sets, const WaitSample& waits) {
+  return Filter(recording, trace, config, sets, waits).run();
+}
+
+MemoryProfile serve(const FilteredLaunch& launch, const OrderRecording& recording,
+                    const WaitSample& waits, Cache& l2) {
+  const Served served = serve_requests(launch, l2);
+  MemoryProfile profile = launch.profile;
+  estimate_rows(launch, served, profile);
+  estimate_totals(launch, served, profile);
+  estimate_waits(launch, served, waits, recording.is_timed, profile);
+  return profile;
+}
+
+std::vector<std::vector<MemoryProfile>> replay(std::span<const RecordedLaunch> launches,
+                                               std::span<const MemoryConfig> configs, double share,
+                                               bool flush_l2, const InterruptCheck& interrupt) {
+  std::vector<std::vector<MemoryProfile>> profiles(configs.size());
+  std::vector<CacheConfig> l2_configs;
+  std::vector<Cache> caches;
+  for (const MemoryConfig& config : configs) {
+    config.validate();
+    l2_configs.push_back(config.l2);
+    caches.emplace_back(config.l2);
+  }
+  if (configs.empty()) return profiles;
+  const SetSample sets(l2_configs, share);
+  for (const RecordedLaunch& launch : launches) {
+    // Of a short launch more: waits of few accesses scatter.
+    const auto accesses = static_cast<double>(launch.recording->accesses.size());
+    const WaitSample waits(*launch.recording,
+                           std::max(share, most_accesses / std::max(accesses, 1.0)));
+    const FilteredLaunch filtered =
+        filter(*launch.recording, *launch.trace, configs.front(), sets, waits);
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      if (interrupt) interrupt();
+      if (flush_l2) caches[i].clear();
+      profiles[i].push_back(serve(filtered, *launch.recording, waits, caches[i]));
+      if (sets.is_whole()) {
+        profiles[i].back().totals[Total::l2_dirty_sectors] = caches[i].dirty_sectors();
+      }
+    }
+  }
+  return profiles;
+}
+
+}  // namespace warpstack::memory

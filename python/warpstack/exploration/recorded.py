@@ -1,0 +1,159 @@
+"""Many caches from few recorded orders of accesses, for sweeps over sizes and ways."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from typing import get_args
+
+from warpstack import _core
+from warpstack._util.choices import CacheRuns
+from warpstack.errors import InputError, not_one_of
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.stages import values_of
+from warpstack.memory.caches import MemorySystem, memory_config, named_memory_error
+from warpstack.models.pipeline import Options
+from warpstack.traces.trace import KernelTrace
+
+__all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "families", "recorded_profiles"]
+
+#: How a sweep finds what the caches do.
+CACHES: tuple[CacheRuns, ...] = get_args(CacheRuns)
+#: In what the points of a family may differ.
+L1_FIELDS = frozenset({"l1_size_kib", "l1_ways"})
+CAPACITY_FIELDS = L1_FIELDS | {"l2_size_kib", "l2_ways"}
+#: Sizes of a family lie within this factor, so that the order is of sizes not far away.
+_MOST_SPAN = 2.0
+#: Of an application whose traces touch so many lines of L1, a part is followed, at least this one.
+_MOST_LINES = 150_000
+_LEAST_SHARE = 1 / 8
+
+
+def check_caches(caches: str, options: Options) -> None:
+    """Raise `InputError` unless caches can be found in this way."""
+    if caches not in CACHES:
+        raise not_one_of("caches", caches, CACHES)
+    if caches == "recorded" and options.observes:
+        raise InputError(
+            'caches = "recorded" does not follow one warp; take misses = "per_pc" or caches = "exact"'
+        )
+
+
+def families(gpus: Sequence[Gpu], options: Options) -> list[tuple[int, list[int]]]:
+    """Divide GPUs into families whose caches one recorded order serves.
+
+    Parameters
+    ----------
+    gpus
+        The GPUs.
+    options
+        How a prediction is made.
+
+    Returns
+    -------
+    list of tuple
+        For each family the position of the GPU whose order is recorded, and those of its members,
+        which differ in `CAPACITY_FIELDS` and, at most twofold, in the sizes of L1 and L2.
+    """
+    others = options.memory_fields - CAPACITY_FIELDS
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for position, gpu in enumerate(gpus):
+        alike.setdefault(values_of(gpu, others), []).append(position)
+    found = []
+    for positions in alike.values():
+        sizes = [(math.log(gpus[p].l1_size_kib), math.log(gpus[p].l2_size_kib)) for p in positions]
+        columns = [_chunks(column) for column in zip(*sizes, strict=True)]
+        cells: dict[tuple[int, ...], list[int]] = {}
+        for number, cell in enumerate(zip(*columns, strict=True)):
+            cells.setdefault(cell, []).append(number)
+        for cell in sorted(cells):
+            members = cells[cell]
+            middle = [
+                (min(axis) + max(axis)) / 2
+                for axis in zip(*(sizes[n] for n in members), strict=True)
+            ]
+            nearest = min(members, key=lambda n: math.dist(sizes[n], middle))
+            found.append((positions[nearest], [positions[n] for n in members]))
+    return found
+
+
+def _chunks(logs: Sequence[float]) -> list[int]:
+    """Return the part of a range, cut evenly into parts within `_MOST_SPAN`, that has each value."""
+    low, high = min(logs), max(logs)
+    count = max(math.ceil((high - low) / math.log(_MOST_SPAN) - 1e-9), 1)
+    width = (high - low) / count or 1.0
+    return [min(int((one - low) / width + 1e-9), count - 1) for one in logs]
+
+
+def recorded_profiles(
+    kernels: Sequence[KernelTrace],
+    reference: Gpu,
+    gpus: Sequence[Gpu],
+    options: Options,
+    *,
+    share: float | None = None,
+    stop: threading.Event | None = None,
+) -> list[list[_core.MemoryProfile]]:
+    """Return what caches of several capacities do with an application.
+
+    Parameters
+    ----------
+    kernels
+        The application.
+    reference
+        The GPU on which the order of accesses is recorded.
+    gpus
+        GPUs that differ from it in `CAPACITY_FIELDS`.
+    options
+        How a prediction is made.
+    share
+        Part of the sets of L2 and of the waits of warps to follow, 1: all; None: of large
+        applications an eighth.
+    stop
+        Set to give up between kernels.
+
+    Returns
+    -------
+    list of list
+        For each GPU the profile of each kernel. Those of equal caches are one object.
+
+    Raises
+    ------
+    InputError
+        If a thread block does not fit on an SM.
+    InterruptedError
+        If ``stop`` was set.
+    """
+
+    def check_stop() -> None:
+        if stop is not None and stop.is_set():
+            raise InterruptedError
+
+    order = options.access_order
+    system = MemorySystem(reference, access_order=order, num_threads=1)
+    recordings = []
+    with named_memory_error(reference):
+        for kernel in kernels:
+            check_stop()
+            if options.flush_l2:
+                system.flush_l2()
+            recordings.append(_core.record_order(system._core, kernel._core))
+    if share is None:
+        lines = sum(recording.num_lines for recording in recordings)
+        share = min(max(_MOST_LINES / max(lines, 1), _LEAST_SHARE), 1.0)
+    traces = [kernel._core for kernel in kernels]
+    by_l1: dict[tuple[object, ...], dict[tuple[object, ...], list[int]]] = {}
+    for position, gpu in enumerate(gpus):
+        l2s = by_l1.setdefault(values_of(gpu, L1_FIELDS), {})
+        l2s.setdefault(values_of(gpu, CAPACITY_FIELDS), []).append(position)
+    profiles: list[list[_core.MemoryProfile]] = [[] for _ in gpus]
+    for l2s in by_l1.values():
+        check_stop()
+        configs = [memory_config(gpus[first], access_order=order) for first, *_ in l2s.values()]
+        with named_memory_error(reference):
+            replayed = _core.replay_order(traces, recordings, configs, share, options.flush_l2)
+        for positions, cores in zip(l2s.values(), replayed, strict=True):
+            for position in positions:
+                profiles[position] = cores
+    return profiles

@@ -1,0 +1,89 @@
+"""Sweeps over sizes and ways whose caches follow recorded orders of accesses."""
+
+import numpy as np
+import pytest
+
+import warpstack as ws
+from warpstack.errors import InputError
+from warpstack.exploration import recorded, sweep
+from warpstack.models.pipeline import Options
+
+AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    return ws.gpu("pascal-mdm").replace(num_sms=2, l1_size_kib=6, l2_size_kib=96)
+
+
+@pytest.fixture(scope="module")
+def app():
+    kernels = []
+    for launch in (1, 2):
+        k = ws.patterns.KernelBuilder("many", grid=8, block=128, launch_id=launch)
+        for step in range(6):
+            address = 0x100000 + 128 * ((k.thread * (step + 3) + 97 * np.arange(8)[:, None]) % 1200)
+            k.emit("LDG.E", dst=4, src=2, address=address)
+            k.emit("FADD", dst=2, src=4)
+        kernels.append(k.build())
+    return ws.App(kernels)
+
+
+def test_round_robin_is_exact(app, gpu):
+    options = {"access_order": "round_robin", "cache": False}
+    exact = ws.sweep(app, gpu, AXES, ["mdm", "gpumech"], **options)
+    found = ws.sweep(app, gpu, AXES, ["mdm", "gpumech"], caches="recorded", **options)
+    assert exact["cycles"].nunique() > 8
+    assert found.equals(exact)
+
+
+def test_caches_of_the_recorded_order_are_exact(app, gpu):
+    exact = ws.sweep(app, gpu, [{}], cache=False)
+    found = ws.sweep(app, gpu, [{}], caches="recorded", cache=False)
+    np.testing.assert_allclose(found["cycles"], exact["cycles"], rtol=1e-3)
+
+
+def test_results_are_kept(app, gpu, tmp_path, monkeypatch):
+    first = ws.sweep(app, gpu, AXES, caches="recorded", cache=tmp_path)
+
+    def fail(*arguments, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(sweep, "recorded_profiles", fail)
+    assert ws.sweep(app, gpu, AXES, caches="recorded", cache=tmp_path).equals(first)
+
+
+def test_store_and_shares(app, gpu, tmp_path):
+    options = {"caches": "recorded", "cache": False}
+    whole = ws.sweep(app, gpu, AXES, **options)
+    for share in ((0, 2), (1, 2)):
+        rows = ws.sweep_to_store(app, gpu, AXES, store=tmp_path, share=share, **options)
+    table = rows.to_table().to_pandas().sort_values(["point", "kernel"])
+    assert table["cycles"].tolist() == whole["cycles"].tolist()
+    with pytest.raises(InputError, match="another"):
+        ws.sweep(app, gpu, AXES, store=tmp_path, cache=False)
+
+
+def test_impossible_points_have_an_error(app, gpu):
+    points = [{"l1_size_kib": 6}, {"l1_size_kib": 0.001}]
+    table = ws.sweep(app, gpu, points, caches="recorded", cache=False)
+    assert (table["error"] != "").tolist() == [False, False, True, True]
+
+
+def test_families_span_at_most_twice():
+    gpu = ws.gpu("pascal-mdm")
+    sizes = [12, 18, 24, 30, 48, 96]
+    gpus = [gpu.replace(l1_size_kib=size, num_sms=sms) for sms in (14, 28) for size in sizes]
+    found = recorded.families(gpus, Options())
+    # log2(96 / 12) = 3 parts: 12 and 18; 24 and 30; 48 and 96.
+    members = [[gpus[m].l1_size_kib for m in family] for _, family in found]
+    assert members == 2 * [[12, 18], [24, 30], [48, 96]]
+    assert all(reference in family for reference, family in found)
+    assert {len({gpus[m].num_sms for m in family}) for _, family in found} == {1}
+
+
+def test_messages(app, gpu):
+    with pytest.raises(InputError, match=r"caches = 'all'.*recorded"):
+        ws.sweep(app, gpu, AXES, caches="all")
+    with pytest.raises(InputError, match="does not follow one warp"):
+        ws.sweep(app, gpu, AXES, caches="recorded", misses="representative")
