@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -38,6 +39,10 @@ constexpr std::uint32_t circles_of_proof = 64;
 constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
 /// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
 constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
+
+/// Times that waits of held warps are given up, one after the other and without any arrival at a
+/// barrier in between, after which they count as a deadlock.
+constexpr std::uint64_t most_fruitless = 1024;
 
 /// Warps of the GPUs that hold most: 144 SMs of 64 (GH100).
 constexpr std::uint64_t most_resident_warps = 144 * 64;
@@ -70,8 +75,12 @@ std::optional<KernelTrace> GridRunner::run() {
     execution_.in_turns = true;
     start_blocks(num_blocks_);
   }
+  const bool has_clusters = cluster_blocks(execution_.cluster) > 1;
+  if (has_clusters) execution_.in_turns = true;
   while (stored_ < num_blocks_) {
-    if (resident_.empty()) {
+    if (resident_.empty() && has_clusters) {
+      start_blocks(1);
+    } else if (resident_.empty()) {
       run_alone();
     } else {
       run_in_turns();
@@ -104,7 +113,9 @@ std::uint64_t GridRunner::most_blocks() const {
 void GridRunner::start_blocks(std::uint64_t wanted) {
   const auto there = static_cast<std::uint64_t>(
       std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
-  wanted = std::min(wanted, most_blocks());
+  // Clusters are resident as a whole.
+  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  wanted = (std::min(wanted, most_blocks()) + whole - 1) / whole * whole;
   for (std::uint64_t count = there; count < wanted && started_ < num_blocks_; ++count) {
     start_block(started_++);
     resident_.push_back(std::exchange(block_, {}));
@@ -157,20 +168,28 @@ void GridRunner::run_in_turns() {
   std::uint64_t unfinished = 0;
   std::uint64_t ended = 0;
   std::uint64_t wake = ~std::uint64_t{0};
+  bool has_run = false;
   for (Block& block : resident_) {
     if (block.done) continue;
     std::swap(block_, block);
-    run_block(rounds_in_turns);
+    has_run |= run_block(rounds_in_turns);
     std::swap(block_, block);
     ++(block.done ? ended : unfinished);
     wake = std::min(wake, first_wake(block));
   }
   // All have had a turn while these slept.
   if (wake != ~std::uint64_t{0}) execution_.skip_time_to(wake);
+  if (!has_run && ended == 0 && wake == ~std::uint64_t{0} && !give_up_all_waits()) {
+    for (Block& block : resident_) {
+      if (!block.done) report_deadlock(block);
+    }
+  }
   const std::uint64_t before = started_;
   if (ended > 0) store_finished();
   start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
-  if (resident_.empty()) execution_.in_turns = options_.cooperative;
+  if (resident_.empty()) {
+    execution_.in_turns = options_.cooperative || cluster_blocks(execution_.cluster) > 1;
+  }
   if (ended > 0 || started_ > before) {
     watch_all(false);
     quiet_turns_ = 0;
@@ -207,6 +226,7 @@ void GridRunner::start_block(std::uint64_t number) {
                        std::byte{0});
   start_checks();
   block_.barriers = {};
+  fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
   for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);
 }
@@ -226,6 +246,7 @@ void GridRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.watch.reset();
   warp.pauses = 0;
   warp.clock = nullptr;
+  warp.async = {};
   warp.file = execution_.first_frame;
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
@@ -265,7 +286,11 @@ bool GridRunner::run_block(std::uint32_t rounds) {
     bool runs = false;
     for (Warp& warp : block_.warps) {
       if (warp.state != Warp::State::ready) {
-        if (warp.state != Warp::State::asleep || warp.wake > execution_.time()) continue;
+        if (warp.state == Warp::State::held) {
+          if (!warps_.held().try_again(warp)) continue;
+        } else if (warp.state != Warp::State::asleep || warp.wake > execution_.time()) {
+          continue;
+        }
         warp.state = Warp::State::ready;
       }
       warps_.run(warp);
@@ -273,16 +298,54 @@ bool GridRunner::run_block(std::uint32_t rounds) {
     }
     has_run |= runs;
     if (runs) continue;
+    if (execution_.in_turns) break;
     const std::uint64_t wake = first_wake(block_);
-    if (wake == ~std::uint64_t{0} || execution_.in_turns) break;
-    execution_.skip_time_to(wake);
+    if (wake != ~std::uint64_t{0}) {
+      execution_.skip_time_to(wake);
+    } else if (!holds(block_) || !may_give_up() || !give_up_waits()) {
+      break;
+    }
   }
   block_.done = std::ranges::all_of(
       block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
   const std::uint64_t wake = first_wake(block_);
-  if (!has_run && !block_.done && wake == ~std::uint64_t{0}) report_deadlock();
+  if (!has_run && !block_.done && wake == ~std::uint64_t{0} &&
+      (!execution_.in_turns || !holds(block_))) {
+    report_deadlock(block_);
+  }
   if (wake != ~std::uint64_t{0} && !execution_.in_turns) execution_.skip_time_to(wake);
   return has_run;
+}
+
+bool GridRunner::give_up_waits() {
+  bool goes_on = false;
+  for (Warp& warp : block_.warps) {
+    if (warp.state == Warp::State::held) goes_on |= warps_.held().give_up(warp, fruitless_);
+  }
+  return goes_on;
+}
+
+bool GridRunner::may_give_up() {
+  if (execution_.async_events != events_before_) fruitless_ = 0;
+  events_before_ = execution_.async_events;
+  return ++fruitless_ <= most_fruitless;
+}
+
+bool GridRunner::give_up_all_waits() {
+  if (!may_give_up()) return false;
+  bool goes_on = false;
+  for (Block& block : resident_) {
+    if (block.done) continue;
+    std::swap(block_, block);
+    goes_on |= give_up_waits();
+    std::swap(block_, block);
+  }
+  return goes_on;
+}
+
+bool GridRunner::holds(const Block& block) {
+  return std::ranges::any_of(
+      block.warps, [](const Warp& warp) { return warp.state == Warp::State::held; });
 }
 
 std::uint64_t GridRunner::first_wake(const Block& block) {
@@ -307,6 +370,12 @@ void GridRunner::watch_all(bool on) {
 }
 
 void GridRunner::look_for_standstill() {
+  if (execution_.async_events != events_seen_) {  // somebody came to a barrier that holds others
+    events_seen_ = execution_.async_events;
+    watch_all(false);
+    quiet_turns_ = 0;
+    return;
+  }
   if (watched_turns_ == 0) {
     if (++quiet_turns_ >= quiet_limit_) watch_all(true);
     return;
@@ -316,8 +385,7 @@ void GridRunner::look_for_standstill() {
   bool all_recur = !execution_.sightings.changes;
   for (const Block& block : resident_) {
     for (const Warp& warp : block.warps) {
-      if (warp.watch == nullptr || warp.state == Warp::State::done ||
-          warp.state == Warp::State::waiting) {
+      if (warp.watch == nullptr || warp.state == Warp::State::done || waits(warp)) {
         continue;
       }
       all_circle &= warp.watch->circles();
@@ -346,7 +414,7 @@ void GridRunner::look_for_standstill() {
   }
 }
 
-std::string GridRunner::waits_of(const Block& block, bool of_spinning) {
+std::string GridRunner::waits_of(Block& block, bool of_spinning) {
   constexpr std::size_t enough = 200;
   std::string text;
   std::string last;
@@ -358,10 +426,17 @@ std::string GridRunner::waits_of(const Block& block, bool of_spinning) {
     }
     alike = 0;
   };
-  for (const Warp& warp : block.warps) {
+  for (Warp& warp : block.warps) {
     if (warp.state == Warp::State::done || text.size() > enough) continue;
     std::string what;
-    if (warp.state == Warp::State::waiting) {
+    if (warp.state == Warp::State::held) {
+      // What it waits for is found as that of the block that runs.
+      const bool runs = &block == &block_;
+      if (!runs) std::swap(block_, block);
+      what = " at " + warps_.held().text(warp) + " (" + Faults::place_of(warp, warp.next_step()) +
+             ")";
+      if (!runs) std::swap(block_, block);
+    } else if (warp.state == Warp::State::waiting) {
       // The warp goes on behind the barrier.
       const PathEntry& path = warp.paths.back();
       const Step& step =
@@ -388,17 +463,17 @@ std::string GridRunner::waits_of(const Block& block, bool of_spinning) {
   return text;
 }
 
-void GridRunner::report_deadlock() const {
-  throw InputError("kernel " + program_.name + ", block " + block_.text() +
-                   ": deadlock: all warps that have not finished wait: " + waits_of(block_, false));
+void GridRunner::report_deadlock(Block& block) {
+  throw InputError("kernel " + program_.name + ", block " + block.text() +
+                   ": deadlock: all warps that have not finished wait: " + waits_of(block, false));
 }
 
-void GridRunner::report_standstill(bool is_certain) const {
+void GridRunner::report_standstill(bool is_certain) {
   constexpr std::size_t enough = 600;
   std::string where;
   std::uint64_t blocks = 0;
   std::uint64_t untold = 0;
-  for (const Block& block : resident_) {
+  for (Block& block : resident_) {
     if (block.done) continue;
     ++blocks;
     if (where.size() > enough) {

@@ -27,7 +27,9 @@ class GridRunner {
         faults_(execution),
         recorder_(execution),
         spaces_(execution, faults_),
-        warps_(execution, faults_, recorder_, spaces_) {}
+        warps_(execution, faults_, recorder_, spaces_) {
+    execution_.resident = &resident_;
+  }
   ~GridRunner();
   GridRunner(const GridRunner&) = delete;
   GridRunner& operator=(const GridRunner&) = delete;
@@ -59,15 +61,27 @@ class GridRunner {
   void store_block();
   /// Blocks that have not ended are as many as the GPU holds: how many?
   [[nodiscard]] std::uint64_t most_blocks() const;
+  /// No warp of the block can go on: lets held ones go on that may do so without what they wait
+  /// for. Returns false when there is none.
+  bool give_up_waits();
+  /// Whether that may still help: not when it has led to nothing for long.
+  bool may_give_up();
+  /// No warp of all blocks that take turns can go on. Returns false for a deadlock.
+  bool give_up_all_waits();
+  [[nodiscard]] static bool holds(const Block& block);
+  /// A warp that waits for a barrier of the block, or is held.
+  [[nodiscard]] static bool waits(const Warp& warp) {
+    return warp.state == Warp::State::waiting || warp.state == Warp::State::held;
+  }
   /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
   static std::uint64_t first_wake(const Block& block);
   /// No block has ended for some time: finds out whether one can.
   void look_for_standstill();
   void watch_all(bool on);
-  [[noreturn]] void report_deadlock() const;
-  [[noreturn]] void report_standstill(bool is_certain) const;
+  [[noreturn]] void report_deadlock(Block& block);
+  [[noreturn]] void report_standstill(bool is_certain);
   /// "warp 0 at barrier 1 (…), warp 1 reads 0x7000 again and again (…)"
-  static std::string waits_of(const Block& block, bool of_spinning);
+  std::string waits_of(Block& block, bool of_spinning);
 
   Execution& execution_;
   const KernelProgram& program_;
@@ -84,6 +98,11 @@ class GridRunner {
   std::deque<Block> resident_;  ///< that take turns, and those behind one of them that have ended
   std::uint32_t patience_ = 1024;  ///< rounds of a block before somebody looks whether it spins
   std::uint32_t doubts_ = 0;       ///< long stretches in which a block looked at memory of others
+
+  std::uint64_t fruitless_ = 0;      ///< times that waits were given up without an event since
+  std::uint64_t events_before_ = 0;  ///< Execution::async_events at the last of them
+
+  std::uint64_t events_seen_ = 0;    ///< the same when somebody last looked for a standstill
 
   // While no block ends:
   std::uint64_t quiet_turns_ = 0;
