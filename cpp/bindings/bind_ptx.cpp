@@ -121,14 +121,12 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
 /// dimensions from 1 on. Throws InputError that names a wrong value.
 py::bytes tensor_map(std::uint64_t address, const std::vector<std::uint64_t>& sizes,
                      const std::vector<std::uint64_t>& strides,
-                     const std::vector<std::uint32_t>& box,
-                     const std::vector<std::uint32_t>& steps, std::uint8_t element,
-                     std::uint8_t swizzle, bool fills_nan) {
+                     const std::vector<std::uint32_t>& box, const std::vector<std::uint32_t>& steps,
+                     std::uint8_t element, std::uint8_t swizzle, bool fills_nan) {
   simt::TensorMap map;
   map.address = address;
   map.rank = static_cast<std::uint8_t>(sizes.size());
-  for (std::size_t d = 0; d < std::min<std::size_t>(sizes.size(), simt::TensorMap::max_rank);
-       ++d) {
+  for (std::size_t d = 0; d < std::min<std::size_t>(sizes.size(), simt::TensorMap::max_rank); ++d) {
     map.sizes[d] = static_cast<std::uint32_t>(sizes[d]);
     map.box[d] = box.at(d);
     map.steps[d] = steps.at(d);

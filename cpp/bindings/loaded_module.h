@@ -89,10 +89,11 @@ py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* nam
           },
           py::arg("name"))
       .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
-           py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("dynamic_shared_bytes"), py::arg("trace"),
-           py::arg("step_limit"), py::arg("check_uninitialized"), py::arg("continue_on_fault"),
-           py::arg("check_races"), py::arg("cooperative"), py::arg("registers_per_thread"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+           py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("dynamic_shared_bytes"),
+           py::arg("trace"), py::arg("step_limit"), py::arg("check_uninitialized"),
+           py::arg("continue_on_fault"), py::arg("check_races"), py::arg("cooperative"),
+           py::arg("registers_per_thread"), py::arg("launch_id"), py::arg("budget"),
+           py::arg("progress"), py::arg("notes"));
   return loaded_module;
 }
 

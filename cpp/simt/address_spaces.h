@@ -112,8 +112,8 @@ class AddressSpaces {
   }
 
   /// Host address in the shared memory of another block of the cluster.
-  std::byte* in_other_block(Warp& warp, const Step& step, std::uint32_t lane,
-                            std::uint64_t address, std::uint32_t bytes, AccessUse use);
+  std::byte* in_other_block(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                            std::uint32_t bytes, AccessUse use);
 
   Execution& execution_;
   const KernelProgram& program_;

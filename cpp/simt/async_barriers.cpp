@@ -98,8 +98,7 @@ void AsyncBarriers::complete(Warp& warp, const Step& step, std::uint32_t lane, A
 std::string AsyncBarriers::text(Warp& warp, const Step& step, std::uint32_t mask) {
   const AsyncBarrier& barrier = program_.async_barriers[step.detail];
   const std::uint32_t waiting = mask & ~over(warp, step, warp.registers(), mask);
-  const auto lane =
-      static_cast<std::uint32_t>(std::countr_zero(waiting != 0 ? waiting : mask));
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting != 0 ? waiting : mask));
   const std::uint64_t address = address_in(warp.registers(), barrier.address, lane);
   std::byte* const at = place(warp, step, lane, barrier.address.space, address, false);
   const BarrierWord word = load(warp, step, lane, at, address);
@@ -164,12 +163,11 @@ std::uint32_t AsyncBarriers::over(Warp& warp, const Step& step, const std::byte*
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     const auto number = static_cast<int>(lane);
     const std::uint64_t address = address_in(registers, barrier.address, lane);
-    const BarrierWord word =
-        load(warp, step, lane, place(warp, step, lane, barrier.address.space, address, false),
-             address);
-    const bool awaited = barrier.by_parity
-                             ? (lane_u32(registers, barrier.state, number) & 1) != 0
-                             : BarrierWord::unpack(lane_u64(registers, barrier.state, number)).parity;
+    const BarrierWord word = load(
+        warp, step, lane, place(warp, step, lane, barrier.address.space, address, false), address);
+    const bool awaited =
+        barrier.by_parity ? (lane_u32(registers, barrier.state, number) & 1) != 0
+                          : BarrierWord::unpack(lane_u64(registers, barrier.state, number)).parity;
     if (word.parity != awaited) done |= 1u << lane;
   }
   return done;
@@ -202,8 +200,8 @@ void AsyncBarriers::expect(Warp& warp, const Step& step, std::uint32_t lane, Bar
   const std::int64_t sum = word.bytes + bytes;
   if (sum >= byte_bias || sum <= -byte_bias) {
     faults_.stop(warp, step, lane,
-                 "the mbarrier waits for " + std::to_string(sum) +
-                     " bytes; its count goes to " + std::to_string(byte_bias - 1));
+                 "the mbarrier waits for " + std::to_string(sum) + " bytes; its count goes to " +
+                     std::to_string(byte_bias - 1));
   }
   word.bytes = static_cast<std::int32_t>(sum);
 }
@@ -231,7 +229,8 @@ void AsyncBarriers::order(Warp& warp, const Step& step, std::uint32_t lane, Addr
   access.acquires = true;
   access.releases = releases;
   access.bytes = barrier_bytes;
-  races_.check(warp, step, space, one, barrier_bytes, releases ? RaceKind::strong_store : RaceKind::strong_load, &access);
+  races_.check(warp, step, space, one, barrier_bytes,
+               releases ? RaceKind::strong_store : RaceKind::strong_load, &access);
 }
 
 }  // namespace warpstack::simt

@@ -11,8 +11,8 @@
 
 namespace warpstack::simt {
 
-/// What an mbarrier holds. The 8 bytes in shared memory are this state, in a layout of our own: on a
-/// GPU they are not documented.
+/// What an mbarrier holds. The 8 bytes in shared memory are this state, in a layout of our own: on
+/// a GPU they are not documented.
 struct BarrierWord {
   static constexpr std::uint32_t max_count = (1u << 20) - 1;
 

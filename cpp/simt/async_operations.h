@@ -38,7 +38,7 @@ struct AsyncBarrier {
 struct BulkCopy {
   AddressOperand to;
   AddressOperand from;
-  std::uint32_t bytes = none;                           ///< slot
+  std::uint32_t bytes = none;                            ///< slot
   AddressOperand barrier{.space = AddressSpace::local};  ///< local: there is none
   std::uint32_t blocks = none;         ///< slot of a mask: ranks in the cluster that get the bytes
   std::uint32_t byte_mask = none;      ///< slot: which of 16 bytes are written
@@ -102,13 +102,13 @@ struct WarpgroupMultiply {
   bool saturate = false;
   bool negate_a = false;
   bool negate_b = false;
-  bool transpose_a = false;  ///< A lies in shared memory by columns
-  bool transpose_b = false;  ///< B lies there by rows
-  std::uint32_t a_descriptor = none;         ///< slot; none: A is in registers
-  std::array<std::uint32_t, 4> a_values{};   ///< slots
-  std::uint32_t b_descriptor = none;         ///< slot
-  std::uint32_t accumulates = none;          ///< slot of a predicate; it does not hold: D = A * B
-  std::vector<std::uint32_t> d_values;       ///< slots
+  bool transpose_a = false;                 ///< A lies in shared memory by columns
+  bool transpose_b = false;                 ///< B lies there by rows
+  std::uint32_t a_descriptor = none;        ///< slot; none: A is in registers
+  std::array<std::uint32_t, 4> a_values{};  ///< slots
+  std::uint32_t b_descriptor = none;        ///< slot
+  std::uint32_t accumulates = none;         ///< slot of a predicate; it does not hold: D = A * B
+  std::vector<std::uint32_t> d_values;      ///< slots
 };
 
 /// wgmma.wait_group

@@ -29,8 +29,7 @@ void BulkCopies::copy(Warp& warp, const Step& step, std::byte* registers, std::u
   }
 }
 
-void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
-                           std::uint32_t lane) {
+void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane) {
   const BulkCopy& copy = program_.bulk_copies[step.detail];
   const auto number = static_cast<int>(lane);
   const std::uint32_t bytes = lane_u32(registers, copy.bytes, number);
@@ -66,12 +65,11 @@ void BulkCopies::move_piece(Warp& warp, const Step& step, std::uint32_t lane, co
   const AddressSpace target_space =
       copy.to.space == AddressSpace::global ? AddressSpace::global : AddressSpace::shared;
   std::array<std::byte, piece_bytes> piece;
-  const std::byte* const source = spaces_.pointer(warp, step, copy.from.space, lane, from,
-                                                  piece_bytes, {.reads = true});
+  const std::byte* const source =
+      spaces_.pointer(warp, step, copy.from.space, lane, from, piece_bytes, {.reads = true});
   std::memcpy(piece.data(), source, piece_bytes);
-  std::byte* const target =
-      spaces_.pointer(warp, step, target_space, lane, to, piece_bytes,
-                      {.reads = copy.reduction != nullptr, .writes = true});
+  std::byte* const target = spaces_.pointer(warp, step, target_space, lane, to, piece_bytes,
+                                            {.reads = copy.reduction != nullptr, .writes = true});
   note(warp, step, lane, copy.from.space, from, piece_bytes, false);
   note(warp, step, lane, target_space, to, piece_bytes, true);
   if (copy.reduction == nullptr) {
@@ -108,8 +106,8 @@ CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte
   const std::uint64_t present = cluster_blocks(execution_.cluster);
   if (ranks >> present != 0) {
     faults_.stop(warp, step, lane,
-                 "a copy to the blocks of the mask " + hexadecimal(ranks) +
-                     " of a cluster of " + std::to_string(present));
+                 "a copy to the blocks of the mask " + hexadecimal(ranks) + " of a cluster of " +
+                     std::to_string(present));
   }
   // The same place in each of them.
   for (std::uint32_t rank = 0; rank < present; ++rank) {

@@ -58,7 +58,7 @@ struct Execution {
         options(options),
         parameters(parameters.begin(), parameters.end()),
         bound_textures(bound_textures),
-        cluster(options.cluster[0] != 0          ? options.cluster
+        cluster(options.cluster[0] != 0            ? options.cluster
                 : program.required_cluster[0] != 0 ? program.required_cluster
                                                    : Dim3{1, 1, 1}),
         num_threads(
@@ -90,10 +90,10 @@ struct Execution {
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
-  std::uint64_t skipped_time = 0;  ///< in which warps only slept or watched the clock
-  bool in_turns = false;           ///< several blocks are there and wait for each other
-  Sightings sightings;             ///< of warps that are watched
-  std::uint64_t async_events = 0;  ///< that may let a held warp go on
+  std::uint64_t skipped_time = 0;         ///< in which warps only slept or watched the clock
+  bool in_turns = false;                  ///< several blocks are there and wait for each other
+  Sightings sightings;                    ///< of warps that are watched
+  std::uint64_t async_events = 0;         ///< that may let a held warp go on
   std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
   RaceBudget race_budget;
   std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h

@@ -113,9 +113,13 @@ std::uint64_t GridRunner::most_blocks() const {
 void GridRunner::start_blocks(std::uint64_t wanted) {
   const auto there = static_cast<std::uint64_t>(
       std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
-  // Clusters are resident as a whole.
+  wanted = std::min(wanted, most_blocks());
+  // Only whole clusters begin.
   const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
-  wanted = (std::min(wanted, most_blocks()) + whole - 1) / whole * whole;
+  if (whole > 1 && wanted > 0) {
+    const std::uint64_t missing = wanted > there ? (wanted - there) / whole * whole : 0;
+    wanted = there + (there == 0 ? std::max(missing, whole) : missing);
+  }
   for (std::uint64_t count = there; count < wanted && started_ < num_blocks_; ++count) {
     start_block(started_++);
     resident_.push_back(std::exchange(block_, {}));
@@ -344,8 +348,8 @@ bool GridRunner::give_up_all_waits() {
 }
 
 bool GridRunner::holds(const Block& block) {
-  return std::ranges::any_of(
-      block.warps, [](const Warp& warp) { return warp.state == Warp::State::held; });
+  return std::ranges::any_of(block.warps,
+                             [](const Warp& warp) { return warp.state == Warp::State::held; });
 }
 
 std::uint64_t GridRunner::first_wake(const Block& block) {
@@ -433,8 +437,8 @@ std::string GridRunner::waits_of(Block& block, bool of_spinning) {
       // What it waits for is found as that of the block that runs.
       const bool runs = &block == &block_;
       if (!runs) std::swap(block_, block);
-      what = " at " + warps_.held().text(warp) + " (" + Faults::place_of(warp, warp.next_step()) +
-             ")";
+      what =
+          " at " + warps_.held().text(warp) + " (" + Faults::place_of(warp, warp.next_step()) + ")";
       if (!runs) std::swap(block_, block);
     } else if (warp.state == Warp::State::waiting) {
       // The warp goes on behind the barrier.

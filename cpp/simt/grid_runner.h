@@ -102,7 +102,7 @@ class GridRunner {
   std::uint64_t fruitless_ = 0;      ///< times that waits were given up without an event since
   std::uint64_t events_before_ = 0;  ///< Execution::async_events at the last of them
 
-  std::uint64_t events_seen_ = 0;    ///< the same when somebody last looked for a standstill
+  std::uint64_t events_seen_ = 0;  ///< the same when somebody last looked for a standstill
 
   // While no block ends:
   std::uint64_t quiet_turns_ = 0;

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "common/error.h"
+#include "simt/cluster.h"
 #include "simt/constant_banks.h"
 #include "simt/execution.h"
-#include "simt/cluster.h"
 #include "simt/grid_runner.h"
 
 namespace warpstack::simt {

@@ -29,8 +29,9 @@ using trace::MovedBytes;
 }
 
 [[nodiscard]] constexpr bool is_access(Action action) {
-  return is_async_access(action) || action == Action::load || action == Action::store || action == Action::atomic ||
-         action == Action::async_copy || is_texel_access(action) || is_matrix_access(action);
+  return is_async_access(action) || action == Action::load || action == Action::store ||
+         action == Action::atomic || action == Action::async_copy || is_texel_access(action) ||
+         is_matrix_access(action);
 }
 
 /// Records what a launch does in its trace, if it makes one.

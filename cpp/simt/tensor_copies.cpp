@@ -46,8 +46,8 @@ void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
   try {
     map.check();
   } catch (const InputError& error) {
-    faults_.stop(warp, step, lane, std::string("the map at ") + hexadecimal(map_address) + ": " +
-                                       error.what());
+    faults_.stop(warp, step, lane,
+                 std::string("the map at ") + hexadecimal(map_address) + ": " + error.what());
   }
   if (map.rank != copy.dimensions) {
     faults_.stop(warp, step, lane,
@@ -55,8 +55,8 @@ void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
                      " dimensions through a tensor map of rank " + std::to_string(map.rank));
   }
   for (std::uint32_t d = 0; d < map.rank; ++d) {
-    tile.first[d] = static_cast<std::int32_t>(
-        lane_u32(registers, copy.coordinates[d], static_cast<int>(lane)));
+    tile.first[d] =
+        static_cast<std::int32_t>(lane_u32(registers, copy.coordinates[d], static_cast<int>(lane)));
   }
   tile.targets =
       copies_.targets_of(warp, step, registers, lane, copy.tile, copy.barrier, copy.blocks);
@@ -186,13 +186,13 @@ void TensorCopies::copy_map(Warp& warp, const Step& step, std::byte* registers,
   // All lanes name the same map.
   const TensorMapCopy& copy = program_.tensor_map_copies[step.detail];
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-  const TensorMap map = map_at(warp, step, lane, copy.from.space,
-                               address_in(registers, copy.from, lane), false);
+  const TensorMap map =
+      map_at(warp, step, lane, copy.from.space, address_in(registers, copy.from, lane), false);
   put_map(warp, step, lane, copy.to.space, address_in(registers, copy.to, lane), map);
 }
 
-TensorMap TensorCopies::map_at(Warp& warp, const Step& step, std::uint32_t lane,
-                               AddressSpace space, std::uint64_t address, bool writes) {
+TensorMap TensorCopies::map_at(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                               std::uint64_t address, bool writes) {
   if (address % map_alignment != 0) {
     faults_.stop(warp, step, lane,
                  "a tensor map at " + hexadecimal(address) + ", which is not a multiple of 64");

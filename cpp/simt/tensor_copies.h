@@ -37,8 +37,8 @@ class TensorCopies {
   };
 
   void copy_lane(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane);
-  /// Copies a row of the tile. `offset` is where it lies in the tile, `address` is that of its first
-  /// element in the tensor; `is_inside`: its other coordinates are within the tensor.
+  /// Copies a row of the tile. `offset` is where it lies in the tile, `address` is that of its
+  /// first element in the tensor; `is_inside`: its other coordinates are within the tensor.
   void copy_row(Warp& warp, const Step& step, std::uint32_t lane, const Tile& tile,
                 std::uint64_t offset, std::uint64_t address, bool is_inside);
   /// 16 bytes of a row from the tensor, those outside filled.

@@ -118,7 +118,8 @@ void TensorMap::replace(TensorMapField field, std::uint32_t ordinal, std::uint64
 
 void TensorMap::check() const {
   if (rank < 1 || rank > max_rank) {
-    fail("its rank is " + std::to_string(rank) + ", not 1 to 5; is this a CUtensorMap that "
+    fail("its rank is " + std::to_string(rank) +
+         ", not 1 to 5; is this a CUtensorMap that "
          "cuTensorMapEncodeTiled has made?");
   }
   require_at_most("the number of its element type", static_cast<std::uint64_t>(element),

@@ -69,14 +69,14 @@ enum class TensorMapField : std::uint8_t {
   fill_mode,
 };
 
-/// A tensor in global memory and the box of it that a copy moves; dimension 0 is the innermost, whose
-/// elements are neighbours. A CUtensorMap holds one, in a layout of our own: on a GPU it is not
-/// documented.
+/// A tensor in global memory and the box of it that a copy moves; dimension 0 is the innermost,
+/// whose elements are neighbours. A CUtensorMap holds one, in a layout of our own: on a GPU it is
+/// not documented.
 struct TensorMap {
   static constexpr std::uint32_t max_rank = 5;
   static constexpr std::size_t bytes = 128;  ///< of a CUtensorMap
 
-  std::uint64_t address = 0;                         ///< in global memory
+  std::uint64_t address = 0;                          ///< in global memory
   std::array<std::uint64_t, max_rank - 1> strides{};  ///< bytes, of the dimensions from 1 on
   std::array<std::uint32_t, max_rank> sizes{};        ///< elements; 0 stands for 2^32
   std::array<std::uint32_t, max_rank> box{};          ///< elements

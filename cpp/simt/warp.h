@@ -45,11 +45,11 @@ struct Frame {
 
 /// What a warp does with operations that others finish (async_unit.h).
 struct AsyncState {
-  std::uint32_t held_mask = 0;    ///< lanes of the step at which the warp is held
-  std::uint32_t held_rounds = 0;  ///< looks at what it waits for
-  std::uint32_t cluster_lanes = 0;      ///< that have come to the cluster's barrier before others
-  std::uint64_t cluster_arrivals = 0;   ///< times that all of them have come there
-  std::uint64_t committed_groups = 0;   ///< of wgmma
+  std::uint32_t held_mask = 0;         ///< lanes of the step at which the warp is held
+  std::uint32_t held_rounds = 0;       ///< looks at what it waits for
+  std::uint32_t cluster_lanes = 0;     ///< that have come to the cluster's barrier before others
+  std::uint64_t cluster_arrivals = 0;  ///< times that all of them have come there
+  std::uint64_t committed_groups = 0;  ///< of wgmma
 };
 
 /// The state of a warp: its registers, the functions that it is in, and the stack of paths on which

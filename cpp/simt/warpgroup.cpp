@@ -27,9 +27,8 @@ std::uint64_t MatrixDescriptor::by_columns(std::uint32_t row, std::uint32_t k) c
   }
   const std::uint64_t span = std::uint64_t{16} << static_cast<unsigned>(swizzle);
   const std::uint64_t rows = span / 2;
-  return swizzled(
-      start + row / rows * leading + row % rows * 2 + k % 8 * span + k / 8 * stride, swizzle,
-      phase);
+  return swizzled(start + row / rows * leading + row % rows * 2 + k % 8 * span + k / 8 * stride,
+                  swizzle, phase);
 }
 
 }  // namespace warpstack::simt

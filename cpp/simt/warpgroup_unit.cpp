@@ -49,8 +49,8 @@ void WarpgroupUnit::multiply(Warp& warp, const Step& step, std::byte* registers,
   const std::span<FactorRow> b = std::span(b_).first(multiply.columns);
   read_factor(warp, step, MatrixDescriptor::unpack(uniform(multiply.b_descriptor)),
               multiply.transpose_b, 0, b);
-  const bool accumulates = multiply.accumulates == none ||
-                           (predicate_bits(registers + multiply.accumulates) & 1) != 0;
+  const bool accumulates =
+      multiply.accumulates == none || (predicate_bits(registers + multiply.accumulates) & 1) != 0;
   multiply_rows(registers, multiply, accumulates, a_, b);
   recorder_.record_wavefronts(warp, step, mask, wavefronts_of(multiply));
   recorder_.record_access(warp, step, mask, nullptr, 1);
@@ -119,8 +119,7 @@ void WarpgroupUnit::read_registers(const WarpgroupMultiply& multiply, const std:
   // Four registers: the first 16 bytes of rows g and g + 8, then the others of the same.
   for (std::uint32_t i = 0; i < multiply.a_values.size(); ++i) {
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-      const std::uint32_t word =
-          lane_u32(registers, multiply.a_values[i], static_cast<int>(lane));
+      const std::uint32_t word = lane_u32(registers, multiply.a_values[i], static_cast<int>(lane));
       std::memcpy(rows[lane / 4 + 8 * (i % 2)].data() + factor_piece * (i / 2) + lane % 4 * 4,
                   &word, sizeof word);
     }

@@ -20,8 +20,8 @@ void place_async_operands(const Step& step, KernelProgram& program,
     }
     case Action::bulk_copy: {
       simt::BulkCopy& copy = program.bulk_copies[step.detail];
-      for (std::uint32_t* value : {&copy.to.slot, &copy.from.slot, &copy.bytes,
-                                   &copy.barrier.slot, &copy.blocks, &copy.byte_mask}) {
+      for (std::uint32_t* value : {&copy.to.slot, &copy.from.slot, &copy.bytes, &copy.barrier.slot,
+                                   &copy.blocks, &copy.byte_mask}) {
         place(*value);
       }
       break;

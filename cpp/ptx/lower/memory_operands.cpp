@@ -63,9 +63,9 @@ MemoryModifiers take_space(Emitter& e, Modifiers& modifiers) {
                              "param::entry", "param::func", "shared::cluster"});
   if (space) {
     static constexpr AddressSpace spaces[] = {
-        AddressSpace::global, AddressSpace::global, AddressSpace::shared, AddressSpace::local,
-        AddressSpace::local,  AddressSpace::shared, AddressSpace::local,  AddressSpace::local,
-        AddressSpace::shared};
+        AddressSpace::global, AddressSpace::global, AddressSpace::shared,
+        AddressSpace::local,  AddressSpace::local,  AddressSpace::shared,
+        AddressSpace::local,  AddressSpace::local,  AddressSpace::shared};
     result.space = spaces[*space];
     result.constant = *space == 1;
     result.parameter = *space == 4 || *space == 6 || *space == 7;

@@ -17,8 +17,8 @@ void take_orders(Modifiers& modifiers) {
 
 void emit_barrier(Emitter& e, Modifiers& modifiers, AsyncBarrier& barrier, std::size_t operand) {
   take_orders(modifiers);
-  const bool is_shared = modifiers.take_one_of({"shared", "shared::cta", "shared::cluster"})
-                             .has_value();
+  const bool is_shared =
+      modifiers.take_one_of({"shared", "shared::cta", "shared::cluster"}).has_value();
   if (!modifiers.take("b64")) throw Unsupported{"it does not name .b64"};
   barrier.address = address_operand(e, e.operand(operand),
                                     is_shared ? AddressSpace::shared : AddressSpace::generic);

@@ -22,7 +22,7 @@ using simt::TensorMapField;
 
 /// The types of PTX whose values tensors of these elements hold.
 constexpr std::array<Type, simt::num_tensor_elements> types_of_elements = {
-    Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,  Type::s64, Type::f16,
+    Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64, Type::f16,
     Type::f32, Type::f32, Type::f64, Type::bf16, Type::f32, Type::f32};
 
 /// Where a copy goes to and from, and what comes behind its addresses.
@@ -94,9 +94,9 @@ void copy_bytes(Emitter& e, Modifiers& modifiers, bool reduces) {
     copy.element_bytes = static_cast<std::uint8_t>(bytes_of(type));
     if (copy.reduction == nullptr) throw Unsupported{"this reduction is not supported"};
   }
-  e.emit(Action::bulk_copy, e.program().bulk_copies, copy, {},
-         {copy.to.slot, copy.from.slot, copy.bytes, copy.barrier.slot, copy.blocks,
-          copy.byte_mask});
+  e.emit(
+      Action::bulk_copy, e.program().bulk_copies, copy, {},
+      {copy.to.slot, copy.from.slot, copy.bytes, copy.barrier.slot, copy.blocks, copy.byte_mask});
   set_bulk_row(e, route, reduces);
 }
 
@@ -129,8 +129,9 @@ void copy_tile(Emitter& e, Modifiers& modifiers, bool reduces) {
   }
   modifiers.take("tile");
   if (modifiers.take_prefix("tile::")) {
-    throw Unsupported{"gathered and scattered tiles, which are for compute capability 10.0, are "
-                      "not supported"};
+    throw Unsupported{
+        "gathered and scattered tiles, which are for compute capability 10.0, are "
+        "not supported"};
   }
   const Route route = take_route(modifiers);
   copy.to_shared = route.to_shared;

@@ -1,6 +1,7 @@
+#include "simt/cluster.h"
+
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/cluster.h"
 
 // Blocks of a cluster, and the addresses of each other's shared memory.
 

@@ -7,6 +7,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
+#include "simt/warpgroup.h"
 
 // Products of matrices by four warps.
 
@@ -87,7 +88,12 @@ bool is_negated(Emitter& e, std::size_t i) {
 /// The operands behind the factors: whether D counts, signs, and which factors lie by columns.
 void take_scales(Emitter& e, WarpgroupMultiply& multiply, bool has_signs, bool has_orders) {
   std::size_t next = 3;
-  if (e.num_operands() > next) multiply.accumulates = e.in(next++, Type::pred);
+  if (e.num_operands() > next) {
+    const Operand& counts = e.operand(next++);
+    multiply.accumulates = counts.kind == Operand::Kind::integer
+                               ? e.constant(counts.integer != 0 ? ~std::uint32_t{0} : 0, 4)
+                               : e.in(counts, Type::pred);
+  }
   if (!has_signs || e.num_operands() <= next) return;
   multiply.negate_a = is_negated(e, next++);
   multiply.negate_b = is_negated(e, next++);
