@@ -77,7 +77,9 @@ def tensor_map(
     steps = [1] * source.ndim if element_strides is None else list(element_strides)
     for what, values in (("box", box), ("element_strides", steps)):
         if len(values) != source.ndim:
-            raise InputError(f"{what} has {len(values)} values, source has {source.ndim} dimensions")
+            raise InputError(
+                f"{what} has {len(values)} values, source has {source.ndim} dimensions"
+            )
     # The core counts dimensions from the innermost one.
     sizes = [int(size) for size in reversed(source.shape)]
     strides = np.cumprod([source.dtype.itemsize, *sizes])[1:-1]

@@ -93,7 +93,7 @@ def test_what_no_barrier_orders_is_still_a_race():
         START
         + """
     @%p0 mbarrier.init.shared.b64 [%r0], 32; bar.sync 0; setp.lt.u32 %p1, %t, 32;
-    @%p1 st.shared.u32 [%r1], 7; @!%p1 ld.shared.u32 %r3, [%r1];
+    @%p1 st.shared.u32 [%r1], 7; @!%p1 st.shared.u32 [%r1], 8;
     """
     )
     assert "race" in message_of(body, block=64, outside=OUTSIDE, check_races=True)

@@ -5,7 +5,7 @@ import pytest
 
 import warpstack as ws
 from effort import rounds
-from ptx_forms import compile_body, message_of, run
+from ptx_forms import access_counts, compile_body, message_of, run
 from warpstack.errors import InputError
 
 SHARED = 32768
@@ -17,10 +17,11 @@ START = (
 WAIT = "wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r0], 0; @!%p1 bra wait;\n"
 #: All words of the tile's memory to the array %a0.
 SHOW = """
-mov.u32 %r20, %t;
+mov.u32 %r20, %t; setp.lt.u32 %p2, %r20, %r30; @!%p2 bra shown;
 show: shl.b32 %r21, %r20, 2; add.u32 %r22, %r21, %r1; ld.shared.u32 %r23, [%r22];
 cvt.u64.u32 %l20, %r21; add.u64 %l20, %l20, %a0; st.global.u32 [%l20], %r23;
 add.u32 %r20, %r20, 32; setp.lt.u32 %p2, %r20, %r30; @%p2 bra show;
+shown:
 """
 
 
@@ -29,7 +30,8 @@ def test_bytes_there_and_back():
         START
         + """
     @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 64;
-    @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%a0+32], 64, [%r0];
+    @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+    [%r1], [%a0+32], 64, [%r0];
     """
         + WAIT
         + """
@@ -42,12 +44,12 @@ def test_bytes_there_and_back():
     expected = np.zeros(32, np.uint32)
     expected[4:16] = source[8:20]
     np.testing.assert_array_equal(out, expected)
-    rows = trace.instructions
-    copies = rows[rows.opcode.str.startswith("cp.async.bulk.shared")]
     # 64 bytes from byte 32 of an array are sectors 1 and 2; 48 bytes from byte 16 are 0 and 1.
-    assert (copies.sectors.tolist(), copies.kind.tolist()) == ([2], ["async_copy"])
-    stores = rows[rows.opcode.str.startswith("cp.async.bulk.global")]
-    assert (stores.sectors.tolist(), stores.kind.tolist()) == ([2], ["store"])
+    assert access_counts(trace, "cp.async.bulk.shared") == [2]
+    assert access_counts(trace, "cp.async.bulk.global") == [2]
+    rows = trace.instructions
+    kinds = rows[rows.opcode.str.startswith("cp.async.bulk.") & (rows.op_class == "memory")].kind
+    assert list(kinds) == ["async_copy", "store"]
 
 
 def test_reduction():
@@ -101,16 +103,21 @@ def load_tile(array, start, box, **options):
     bytes_of_tile = int(
         array.itemsize
         * np.prod(
-            [-(-b // s) for b, s in zip(box, options.get("element_strides", [1] * rank), strict=True)]
+            [
+                -(-b // s)
+                for b, s in zip(box, options.get("element_strides", [1] * rank), strict=True)
+            ]
         )
     )
     coordinates = ", ".join(str(c) for c in reversed(start))
     body = (
         START
         + f"""
-    mov.b64 %l0, map; cvta.param.u64 %l0, %l0; prefetch.tensormap [%l0]; mov.u32 %r30, {bytes_of_tile // 4};
+    mov.b64 %l0, map; cvta.param.u64 %l0, %l0; prefetch.tensormap [%l0];
+    mov.u32 %r30, {bytes_of_tile // 4};
     @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], {bytes_of_tile};
-    @%p0 cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%l0, {{{coordinates}}}], [%r0];
+    @%p0 cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes
+    [%r1], [%l0, {{{coordinates}}}], [%r0];
     """
         + WAIT
         + SHOW
@@ -131,9 +138,7 @@ def test_tile_by_hand():
     array = np.arange(64, dtype=np.uint32).reshape(4, 16)
     data, trace = load_tile(array, (1, 8), (2, 4))
     assert data.view(np.uint32).tolist() == [24, 25, 26, 27, 40, 41, 42, 43]
-    rows = trace.instructions
-    copies = rows[rows.opcode.str.startswith("cp.async.bulk.tensor")]
-    assert (copies.sectors.tolist(), copies.op_class.tolist()) == ([2], ["memory"])
+    assert access_counts(trace, "cp.async.bulk.tensor") == [2]
 
 
 def test_random_tiles():
@@ -157,7 +162,12 @@ def test_random_tiles():
         nan = kind.kind == "f" and rng.random() < 0.5
         array = rng.integers(0, 100, shape).astype(kind)
         data, _ = load_tile(
-            array, start, box, swizzle=swizzle, element_strides=steps, fill="nan" if nan else "zeros"
+            array,
+            start,
+            box,
+            swizzle=swizzle,
+            element_strides=steps,
+            fill="nan" if nan else "zeros",
         )
         tile = tile_of(array, start, box, steps, np.nan if nan else 0)
         expected = np.frombuffer(tile.tobytes(), np.uint8)
@@ -179,7 +189,8 @@ def test_store_of_a_tile(operation):
     mov.u32 %r1, data; shl.b32 %r2, %t, 2; add.u32 %r3, %r2, %r1; add.u32 %r4, %t, 1000;
     st.shared.u32 [%r3], %r4; bar.sync 0; fence.proxy.async; setp.eq.u32 %p0, %t, 0;
     mov.b64 %l0, map; cvta.param.u64 %l0, %l0;
-    @%p0 {name}.tensor.2d.global.shared::cta{"." * bool(operation)}{operation}.tile.bulk_group [%l0, {{6, -1}}], [%r1];
+    @%p0 {name}.tensor.2d.global.shared::cta{"." * bool(operation)}{operation}.tile.bulk_group
+    [%l0, {{6, -1}}], [%r1];
     """
     module = compile_body(
         body, 0, outside=OUTSIDE, device=device, parameters=".param .align 64 .b8 map[128]"
@@ -204,7 +215,11 @@ def test_a_map_made_by_the_kernel():
         + f"{replace}rank.shared::cta.b1024.b32 [%r5], 1;"
         + "".join(
             f"{replace}{field}.shared::cta.b1024.b32 [%r5], {d}, {value};"
-            for field, values in {"box_dim": (8, 4), "global_dim": (16, 8), "element_stride": (1, 1)}.items()
+            for field, values in {
+                "box_dim": (8, 4),
+                "global_dim": (16, 8),
+                "element_stride": (1, 1),
+            }.items()
             for d, value in enumerate(values)
         )
         + "mov.b64 %l1, 32;"
@@ -213,10 +228,12 @@ def test_a_map_made_by_the_kernel():
         + f"{replace}interleave_layout.shared::cta.b1024.b32 [%r5], 0x0;"
         + f"{replace}swizzle_mode.shared::cta.b1024.b32 [%r5], 0x0;"
         + f"{replace}fill_mode.shared::cta.b1024.b32 [%r5], 0x0;"
-        + "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%a2], [%r5], 128;"
+        + "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+        + " [%a2], [%r5], 128;"
         + "fence.proxy.tensormap::generic.acquire.gpu [%a2], 128; mov.u32 %r30, 16;"
         + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 64;"
-        + "@%p0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%a2, {8, 2}], [%r0];"
+        + "@%p0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes"
+        + " [%r1], [%a2, {8, 2}], [%r0];"
         + WAIT
         + SHOW
     )
@@ -232,7 +249,10 @@ def test_maps_that_are_refused():
     array = ws.cuda.Device(0.25).array(np.zeros((8, 16), np.float32))
     for options, reason in [
         ({"box": (4, 2)}, "a row of the box has 8 bytes, which is not a multiple of 16"),
-        ({"box": (4, 16), "swizzle": 32}, "a row of the box has 64 bytes, and its swizzle is of 32"),
+        (
+            {"box": (4, 16), "swizzle": 32},
+            "a row of the box has 64 bytes, and its swizzle is of 32",
+        ),
         ({"box": (4,)}, "box has 1 values, source has 2 dimensions"),
         ({"box": (4, 8), "swizzle": 16}, "swizzle"),
         ({"box": (4, 8), "element": "float8"}, "element"),

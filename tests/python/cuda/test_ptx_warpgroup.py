@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from effort import rounds
-from ptx_forms import at, message_of, run
+from ptx_forms import access_counts, at, message_of, run
 from twins import ptx_warpgroup as twin
 
 SHARED = 65536
@@ -113,7 +113,9 @@ def test_by_hand():
     a = np.zeros((64, 16), np.float16)
     a[5, 3] = 1
     b = np.tile(np.arange(1, 17, dtype=np.float16), (8, 1))
-    got, trace = multiply(("f32", "f16", "f16"), 8, [r.tobytes() for r in a], [r.tobytes() for r in b])
+    got, trace = multiply(
+        ("f32", "f16", "f16"), 8, [r.tobytes() for r in a], [r.tobytes() for r in b]
+    )
     expected = np.zeros((64, 8), np.float32)
     expected[5] = 4
     np.testing.assert_array_equal(got, expected)
@@ -121,9 +123,9 @@ def test_by_hand():
     assert list(rows[rows.op_class == "tensor"].opcode) == [
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
     ]
-    # A warp reads its 16 rows of A and a fourth of the 8 columns of B: 18 * 32 / 128 bytes, 4 times.
-    reads = rows[rows.opcode == "wgmma.operands.shared"]
-    assert list(reads.shared_wavefronts) == [4 * 4]
+    # A warp reads its 16 rows of A and a fourth of the 8 columns of B: 18 * 32 bytes, at 128 a time
+    # and without the rest.
+    assert access_counts(trace, "wgmma.operands.shared") == [4] * 4
 
 
 @pytest.mark.parametrize("kinds", FLOATS + INTEGERS, ids=".".join)
@@ -133,8 +135,10 @@ def test_types_and_swizzles(kinds, swizzle):
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-@pytest.mark.parametrize(("place_a", "place_b"), [("columns", "rows"), ("rows", "columns"),
-                                                  ("columns", "columns"), ("registers", "columns")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("place_a", "place_b"),
+    [("columns", "rows"), ("rows", "columns"), ("columns", "columns"), ("registers", "columns")],
+)
 def test_transposed_factors(place_a, place_b, swizzle):
     for kind in ("f16", "bf16"):
         check(("f32", kind, kind), 64, swizzle, place_a=place_a, place_b=place_b, swizzle=swizzle)
@@ -182,7 +186,11 @@ def test_mistakes():
         "m64n40k32.s32.s8.s8": "the shape .m64n40k32",
         "m64n8k16.f32.f16.bf16": "these types are not multiplied",
     }.items():
-        text = f"wgmma.mma_async.sync.aligned.{code} {{%f0, %f1, %f2, %f3}}, %l0, %l0, 1, 1, 1, 0, 0;"
+        text = (
+            f"wgmma.mma_async.sync.aligned.{code} {{%f0, %f1, %f2, %f3}}, %l0, %l0, 1, 1, 1, 0, 0;"
+        )
         assert reason in message_of(text, block=128)
-    sparse = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0}, %l0, %l0, %r0, 0, 1, 1, 1;"
+    sparse = (
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0}, %l0, %l0, %r0, 0, 1, 1, 1;"
+    )
     assert "sparse matrices are not supported" in message_of(sparse, block=128)

@@ -51,14 +51,15 @@ def place_rows(memory, rows, start, swizzle):
 
 def place_columns(memory, rows, start, swizzle):
     """Put a factor of 16-bit elements with k across its rows; return its descriptor."""
-    elements = np.array([np.frombuffer(bytes(row), np.uint16) for row in rows]).T  # [k][row]
+    elements = np.array([np.frombuffer(bytes(row), np.uint16) for row in rows])
+    elements = np.ascontiguousarray(elements.T)  # [k][row]
     size = len(rows)
     if swizzle == 0:  # 8 rows by 8 k are 128 bytes; all rows of the first 8 k, then the others
         stride, leading = 128, size // 8 * 128
         for k in range(16):
             for block in range(size // 8):
                 at = start + k // 8 * leading + block * stride + k % 8 * 16
-                memory[at : at + 16] = elements[k, 8 * block : 8 * block + 8].tobytes()
+                memory[at : at + 16] = elements[k, 8 * block : 8 * block + 8].view(np.uint8)
         return descriptor(start, leading, stride, swizzle)
     width = swizzle // 2  # rows of the factor in a row of the pattern
     stride = 8 * swizzle  # 8 k
@@ -68,7 +69,7 @@ def place_columns(memory, rows, start, swizzle):
             block, inside = divmod(row, width)
             at = start + block * leading + k // 8 * stride
             at += k % 8 * swizzle + 16 * piece(k, inside // 8, swizzle)
-            memory[at : at + 16] = elements[k, row : row + 8].tobytes()
+            memory[at : at + 16] = elements[k, row : row + 8].view(np.uint8)
     return descriptor(start, leading, stride, swizzle)
 
 
@@ -84,9 +85,11 @@ def values(rows, kind):
     if kind in ("e4m3", "e5m2"):
         fraction = 3 if kind == "e4m3" else 2
         bias = 7 if kind == "e4m3" else 15
-        exponent = (raw & 0x7F) >> fraction
+        exponent = ((raw & 0x7F) >> fraction).astype(int)
         part = (raw & (1 << fraction) - 1) / (1 << fraction)
-        size = np.where(exponent == 0, part * 2.0 ** (1 - bias), (1 + part) * 2.0 ** (exponent - bias))
+        size = np.where(
+            exponent == 0, part * 2.0 ** (1 - bias), (1 + part) * 2.0 ** (exponent - bias)
+        )
         return np.where(raw & 0x80, -size, size)
     if kind == "b1":
         return np.unpackbits(raw, axis=1).astype(np.int64)
