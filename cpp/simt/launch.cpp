@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "simt/cluster.h"
 #include "simt/constant_banks.h"
 #include "simt/execution.h"
 #include "simt/grid_runner.h"
@@ -26,6 +27,14 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   if (threads > program.max_threads) {
     fail("a block of " + std::to_string(threads) + " threads is too large: at most " +
          std::to_string(program.max_threads));
+  }
+  const Dim3 cluster = options.cluster[0] != 0            ? options.cluster
+                       : program.required_cluster[0] != 0 ? program.required_cluster
+                                                          : Dim3{1, 1, 1};
+  try {
+    check_cluster(options.grid, cluster);
+  } catch (const InputError& error) {
+    fail(error.what());
   }
   const std::uint64_t shared = program.dynamic_shared_offset + options.dynamic_shared_bytes;
   if (options.dynamic_shared_bytes > max_shared_bytes || shared > max_shared_bytes) {

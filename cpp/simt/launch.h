@@ -25,6 +25,9 @@ using trace::StorageBudget;
 struct LaunchOptions {
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};
+  /// Blocks of a cluster, which are resident together; zeros: what the kernel asks for, or no
+  /// clusters.
+  Dim3 cluster{0, 0, 0};
   std::uint64_t dynamic_shared_bytes = 0;
   bool trace = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -306,8 +307,10 @@ void query_address(const Step& step, std::byte* registers, std::uint32_t mask) {
     const std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
     const bool in_shared = in_window(address, shared_window);
     const bool in_local = in_window(address, local_window);
-    bool holds = !in_shared && !in_local;  // global and const share one range
+    const bool in_others = in_cluster(address - shared_window);
+    bool holds = !in_shared && !in_local && !in_others;  // global and const share one range
     if (step.operands.immediate == 2) holds = in_shared;
+    if (step.operands.immediate == 5) holds = in_shared || in_others;
     if (step.operands.immediate == 3) holds = in_local;
     write_lane(registers, step.operands.target, 4, lane, holds ? ~std::uint64_t{0} : 0);
   }
