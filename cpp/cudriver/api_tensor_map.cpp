@@ -16,15 +16,14 @@ namespace {
 
 /// CUtensorMapDataType, which is in another order than the numbers of tensormap.replace.
 constexpr TensorElement elements[] = {
-    TensorElement::u8,      TensorElement::u16,  TensorElement::u32, TensorElement::s32,
-    TensorElement::u64,     TensorElement::s64,  TensorElement::f16, TensorElement::f32,
-    TensorElement::f64,     TensorElement::bf16, TensorElement::f32_ftz,
-    TensorElement::tf32,    TensorElement::tf32_ftz};
+    TensorElement::u8,      TensorElement::u16,  TensorElement::u32,     TensorElement::s32,
+    TensorElement::u64,     TensorElement::s64,  TensorElement::f16,     TensorElement::f32,
+    TensorElement::f64,     TensorElement::bf16, TensorElement::f32_ftz, TensorElement::tf32,
+    TensorElement::tf32_ftz};
 
-TensorMap encode(int element, std::uint32_t rank, std::uint64_t address,
-                 const std::uint64_t* sizes, const std::uint64_t* strides,
-                 const std::uint32_t* box, const std::uint32_t* steps, int interleave, int swizzle,
-                 int fill) {
+TensorMap encode(int element, std::uint32_t rank, std::uint64_t address, const std::uint64_t* sizes,
+                 const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t* steps,
+                 int interleave, int swizzle, int fill) {
   require(sizes != nullptr && box != nullptr && steps != nullptr,
           "sizes, box or element strides are missing");
   require(rank >= 1 && rank <= TensorMap::max_rank, "a tensor has 1 to 5 dimensions");
