@@ -53,7 +53,6 @@ enum class Error : int {
   captured_event = 907,
   capture_wrong_thread = 908,
   graph_update_failure = 910,
-  invalid_cluster_size = 912,
 };
 
 struct Dim3 {

@@ -27,7 +27,6 @@ KernelWork kernel_work(Runtime& runtime, const KernelNodeParameters* parameters,
   KernelWork work;
   if (before != nullptr) {
     call.cooperative = before->launch.call.cooperative;
-    call.cluster = before->launch.call.cluster;
     work.attributes = before->attributes;
   }
   work.launch = runtime.prepare(parameters->stub, call, parameters->arguments);
@@ -199,7 +198,9 @@ Error add_node(const char* function, Node** node, Graph* graph, Node* const* dep
 void set_attribute(KernelWork& work, int attribute, const AttributeValue& value) {
   std::uint32_t words[3];
   std::memcpy(words, value.data(), sizeof words);
-  if (attribute == cluster_attribute) work.launch.call.cluster = {words[0], words[1], words[2]};
+  if (attribute == cluster_attribute && (words[0] > 1 || words[1] > 1 || words[2] > 1)) {
+    throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
+  }
   if (attribute == cooperative_attribute) work.launch.call.cooperative = words[0] != 0;
   work.attributes[attribute] = value;
 }
@@ -275,7 +276,6 @@ CUDART_EXPORT Error cudaGraphKernelNodeCopyAttributes(Node* target, Node* source
     const KernelWork& from = work_of<KernelWork>(source);
     to.attributes = from.attributes;
     to.launch.call.cooperative = from.launch.call.cooperative;
-    to.launch.call.cluster = from.launch.call.cluster;
   });
 }
 

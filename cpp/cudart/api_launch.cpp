@@ -23,11 +23,11 @@ std::vector<Runtime::Call>& configurations() {
 
 namespace warpstack::cudart {
 
-void apply_attributes(Runtime& runtime, const void* attributes, unsigned count,
-                      Runtime::Call& call) {
+bool is_cooperative_launch(Runtime& runtime, const void* attributes, unsigned count) {
   constexpr int cooperative = 2;
   constexpr int cluster_dimension = 4;
   constexpr std::size_t attribute_bytes = 72;
+  bool is_cooperative = false;
   if (count > 0) runtime.check_host(address_of(attributes), count * attribute_bytes, false);
   for (unsigned i = 0; i < count; ++i) {
     const auto* attribute = static_cast<const std::byte*>(attributes) + i * attribute_bytes;
@@ -35,9 +35,12 @@ void apply_attributes(Runtime& runtime, const void* attributes, unsigned count,
     std::uint32_t values[3];
     std::memcpy(&id, attribute, sizeof id);
     std::memcpy(values, attribute + 8, sizeof values);
-    if (id == cooperative) call.cooperative = values[0] != 0;
-    if (id == cluster_dimension) call.cluster = {values[0], values[1], values[2]};
+    if (id == cooperative) is_cooperative = values[0] != 0;
+    if (id == cluster_dimension && (values[0] > 1 || values[1] > 1 || values[2] > 1)) {
+      throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
+    }
   }
+  return is_cooperative;
 }
 
 FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel) {
@@ -186,10 +189,11 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
                                         void** arguments) {
   return call(__func__, [&](Runtime& runtime) {
     require(configuration != nullptr, "no configuration");
-    Runtime::Call launch{configuration->grid, configuration->block,
-                         configuration->dynamic_shared_bytes, configuration->stream};
-    apply_attributes(runtime, configuration->attributes, configuration->num_attributes, launch);
-    if (launch.cooperative) {
+    const bool is_cooperative =
+        is_cooperative_launch(runtime, configuration->attributes, configuration->num_attributes);
+    const Runtime::Call launch{configuration->grid, configuration->block,
+                               configuration->dynamic_shared_bytes, configuration->stream};
+    if (is_cooperative) {
       runtime.launch_cooperative(stub, launch, arguments);
     } else {
       runtime.launch(stub, launch, arguments);

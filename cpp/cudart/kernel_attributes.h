@@ -4,10 +4,9 @@
 
 namespace warpstack::cudart {
 
-/// Takes over what the attributes of a launch (cudaLaunchAttribute or CUlaunchAttribute, which are
-/// the same) say of it: whether it is cooperative, and its clusters.
-void apply_attributes(Runtime& runtime, const void* attributes, unsigned count,
-                      Runtime::Call& call);
+/// Whether the attributes of a launch (cudaLaunchAttribute or CUlaunchAttribute, which are the
+/// same) ask for a cooperative one. Throws Failure for clusters.
+bool is_cooperative_launch(Runtime& runtime, const void* attributes, unsigned count);
 
 /// What cudaFuncGetAttributes says of a kernel.
 FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel);

@@ -16,7 +16,6 @@
 #include "cudart/memory_operations.h"
 #include "cudart/memory_pool.h"
 #include "memory/occupancy.h"
-#include "simt/cluster.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -432,13 +431,6 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   } catch (const InputError& error) {
     throw Failure(Error::invalid_configuration, "kernel " + kernel.name + ": " + error.what());
   }
-  if (call.cluster.x != 0) {
-    try {
-      simt::check_cluster(shape.grid, {call.cluster.x, call.cluster.y, call.cluster.z});
-    } catch (const InputError& error) {
-      throw Failure(Error::invalid_cluster_size, "kernel " + kernel.name + ": " + error.what());
-    }
-  }
   const std::uint64_t most = program(kernel).max_threads;
   if (shape.threads_per_block() > most) {
     throw Failure(Error::launch_out_of_resources,
@@ -572,7 +564,6 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   options.block = {call.block.x, call.block.y, call.block.z};
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
   options.cooperative = call.cooperative;
-  options.cluster = {call.cluster.x, call.cluster.y, call.cluster.z};
   const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
   options.resident_blocks =
       static_cast<std::uint64_t>(

@@ -156,7 +156,6 @@ class Runtime {
     std::size_t dynamic_shared_bytes = 0;
     StreamHandle stream = 0;
     bool cooperative = false;
-    Dim3 cluster{0, 0, 0};  ///< blocks of a cluster; zeros: what the kernel asks for
   };
   /// A launch that can run, with the values of its arguments.
   struct Launch {

@@ -11,11 +11,11 @@
 #include "cudriver/runtime_calls.h"
 
 using namespace warpstack::cudriver;
-using warpstack::cudart::apply_attributes;
 using warpstack::cudart::attributes_of;
 using warpstack::cudart::Dim3;
 using warpstack::cudart::FunctionAttributes;
 using warpstack::cudart::host_readable;
+using warpstack::cudart::is_cooperative_launch;
 using warpstack::cudart::KernelEntry;
 using warpstack::cudart::ProgramModule;
 
@@ -53,7 +53,7 @@ Buffer buffer_of(void** extra) {
 }
 
 Error launch(const char* name, Function function, const Runtime::Call& call, void** arguments,
-             void** extra) {
+             void** extra, bool cooperative) {
   return drive(name, [&](Runtime& runtime) {
     require(arguments == nullptr || extra == nullptr,
             "arguments come as pointers or in a buffer, not both");
@@ -67,7 +67,7 @@ Error launch(const char* name, Function function, const Runtime::Call& call, voi
       }
       arguments = pointers.data();
     }
-    if (call.cooperative) {
+    if (cooperative) {
       runtime.launch_cooperative(function, call, arguments);
     } else {
       runtime.launch(function, call, arguments);
@@ -137,7 +137,7 @@ CUDART_EXPORT Error cuLaunchKernel(Function function, unsigned grid_x, unsigned 
                                    void** arguments, void** extra) {
   return launch(__func__, function,
                 {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream},
-                arguments, extra);
+                arguments, extra, false);
 }
 CUDART_ALIAS(cuLaunchKernel_ptsz, cuLaunchKernel);
 
@@ -146,24 +146,25 @@ CUDART_EXPORT Error cuLaunchCooperativeKernel(Function function, unsigned grid_x
                                               unsigned block_z, unsigned shared_bytes,
                                               StreamHandle stream, void** arguments) {
   return launch(__func__, function,
-                {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, true},
-                arguments, nullptr);
+                {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream},
+                arguments, nullptr, true);
 }
 CUDART_ALIAS(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel);
 
 CUDART_EXPORT Error cuLaunchKernelEx(const LaunchConfiguration* given, Function function,
                                      void** arguments, void** extra) {
-  Runtime::Call call;
+  bool cooperative = false;
   const Error error = drive(__func__, [&](Runtime& runtime) {
     require(given != nullptr, "no configuration");
-    call.grid = {given->grid[0], given->grid[1], given->grid[2]};
-    call.block = {given->block[0], given->block[1], given->block[2]};
-    call.dynamic_shared_bytes = given->dynamic_shared_bytes;
-    call.stream = given->stream;
-    apply_attributes(runtime, given->attributes, given->num_attributes, call);
+    cooperative = is_cooperative_launch(runtime, given->attributes, given->num_attributes);
   });
   if (error != Error::success) return error;
-  return launch(__func__, function, call, arguments, extra);
+  return launch(__func__, function,
+                {{given->grid[0], given->grid[1], given->grid[2]},
+                 {given->block[0], given->block[1], given->block[2]},
+                 given->dynamic_shared_bytes,
+                 given->stream},
+                arguments, extra, cooperative);
 }
 CUDART_ALIAS(cuLaunchKernelEx_ptsz, cuLaunchKernelEx);
 

@@ -33,7 +33,7 @@ def tensor_map(
     element: str | None = None,
     fill: str = "zeros",
 ) -> bytes:
-    """Describe an array to kernels that copy tiles of it, as `cuTensorMapEncodeTiled` does.
+    """Describe an array to kernels that copy tiles of it, as CUDA's ``cuTensorMapEncodeTiled`` does.
 
     Parameters
     ----------

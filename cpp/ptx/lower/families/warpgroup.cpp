@@ -1,3 +1,5 @@
+#include "simt/warpgroup.h"
+
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -7,7 +9,6 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/warpgroup.h"
 
 // Products of matrices by four warps.
 
