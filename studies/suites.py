@@ -42,7 +42,7 @@ _SLOW = re.compile(r"the timeout of|SIGXCPU")
 COLUMNS = ["suite", "program", "outcome", "reason"]
 #: What a program says of wrong results.
 _WRONG = re.compile(
-    r"\bFAIL(ED|URE)?\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
+    r"\b(FAIL|FAILED|FAILURE)\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
     r"|(Percent|misses): [1-9]"
 )
 
@@ -112,7 +112,7 @@ def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
     if reason:
         return "not built", reason
     status, said = traced(program, place, timeout)
-    fault = first_line(said, r"^warpstack: error")
+    fault = first_line(said, r"warpstack: error")
     faulty = status != 0 and not _SLOW.search(said) and bool(_FAULT.search(said))
     if faulty:
         # What a GPU may let pass.
@@ -164,7 +164,7 @@ def first_line(text: str, pattern: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if re.search(pattern, line)]
     line = (found or lines or ["it says nothing"])[-1 if not found else 0]
-    line = re.sub(r"^warpstack: error: ", "", line)
+    line = re.sub(r"^.*?warpstack: error: ", "", line)
     line = re.sub(r"\S*/(\S+)", r"\1", line)
     return line if len(line) < 160 else f"{line[:157]}..."
 

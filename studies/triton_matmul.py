@@ -4,7 +4,8 @@ A product of two 1024 x 1024 matrices in half precision, in twelve configuration
 of the model and the simulator, their ranks, the fraction of the tensor cores' peak, bytes from
 DRAM, and how long each step takes here. Needs Triton (``pip install 'warpstack[triton]'``).
 
-    studies/triton_matmul.py [--write] [--size 1024] [--processes 2]
+    python studies/triton_matmul.py --write
+    python studies/triton_matmul.py --size 512 --processes 2
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _RUNS = {
     "heat2d": _Run("256 256 10"),
     "interval": _Run("0 1"),
     "kmeans": _Run(needs="copies of its neighbours"),
-    "lfib4": _Run("20000"),
+    "lfib4": _Run("1100000"),
     "lud": _Run("-s 256"),
     "mcpr": _Run(
         "alphas.csv 1",
@@ -81,7 +81,12 @@ _RUNS = {
         )
     ),
     "softmax-online": _Run(
-        "1", edits=(("main.cu", "int B = 8;", "int B = 1;"), ("main.cu", "T = 1024", "T = 32"))
+        "1",
+        edits=(
+            ("main.cu", "int B = 8;", "int B = 1;"),
+            ("main.cu", "T = 1024", "T = 32"),
+            ("main.cu", "V = 50257", "V = 1024"),
+        ),
     ),
     "spsm": _Run("64 16 400 1 1"),
     "streamPriority": _Run("1", edits=(("main.cu", r"1 << 24", "1 << 16"),)),

@@ -69,6 +69,7 @@ _EDITS = {
     "graphMemoryNodes": (("graphMemoryNodes.cu", r"NUM_ELEMENTS +8000000", "NUM_ELEMENTS 100000"),),
     "histogram": (("main.cpp", r"byteCount += 64 \* 1048576", "byteCount = 1048576"),),
     "immaTensorCoreGemm": (("immaTensorCoreGemm.cu", *_TILES),),
+    "jacobiCudaGraphs": (("jacobi.h", r"N_ROWS 512", "N_ROWS 128"),),
     "lineOfSight": (("lineOfSight.cu", r"numIterations = 100", "numIterations = 1"),),
     "matrixMul": (("matrixMul.cu", r"nIter = 300", "nIter = 3"),),
     "mergeSort": (("main.cpp", r"N += 4 \* 1048576", "N = 262144"),),
@@ -118,6 +119,8 @@ def cuda_samples(suites: Path) -> Iterator[Program]:
             if re.search(rf"#include <{library}[_.]|{library}[A-Z]\w+\(", text)
             or (library == "cuda" and re.search(r"\bcu[A-Z]\w+\(", text))
         ]
+        if "-lcusolver" in libraries and "-lcusparse" not in libraries:
+            libraries.append("-lcusparse")  # cuSOLVER itself needs it
         flags = ["-std=c++17", "-I", common, "-I", "inc", "-Xcompiler", "-fopenmp"]
         flags += ["-Xlinker", "--as-needed"]
         fatbins = tuple(
