@@ -27,7 +27,7 @@ struct AsyncBarrier {
   Kind kind = Kind::init;
   bool drops = false;      ///< later phases expect fewer, too
   bool by_parity = false;  ///< wait: `state` is a parity, not what arrive returned
-  AddressOperand address;
+  AddressOperand address{};
   std::uint32_t count = none;   ///< slot of the arrivals; none: 1
   std::uint32_t bytes = none;   ///< slot of what is expected or complete; none: 0
   std::uint32_t state = none;   ///< slot of a state or parity

@@ -59,9 +59,7 @@ struct Execution {
         options(options),
         parameters(parameters.begin(), parameters.end()),
         bound_textures(bound_textures),
-        cluster(options.cluster[0] != 0            ? options.cluster
-                : program.required_cluster[0] != 0 ? program.required_cluster
-                                                   : Dim3{1, 1, 1}),
+        cluster(cluster_of(program, options)),
         num_threads(
             static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
         num_warps((num_threads + warp_size - 1) / warp_size) {}

@@ -28,11 +28,8 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
     fail("a block of " + std::to_string(threads) + " threads is too large: at most " +
          std::to_string(program.max_threads));
   }
-  const Dim3 cluster = options.cluster[0] != 0            ? options.cluster
-                       : program.required_cluster[0] != 0 ? program.required_cluster
-                                                          : Dim3{1, 1, 1};
   try {
-    check_cluster(options.grid, cluster);
+    check_cluster(options.grid, cluster_of(program, options));
   } catch (const InputError& error) {
     fail(error.what());
   }
@@ -62,6 +59,11 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
 }
 
 }  // namespace
+
+Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
+  if (options.cluster[0] != 0) return options.cluster;
+  return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
+}
 
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options) {
   const std::uint64_t threads = options.block[0] * options.block[1] * options.block[2];

@@ -86,6 +86,10 @@ inline constexpr std::uint64_t max_resident_blocks = 8192;
 /// otherwise.
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
 
+/// Blocks of a cluster along each dimension: what the launch says, else what the kernel asks for;
+/// ones without clusters.
+[[nodiscard]] Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options);
+
 /// Runs a kernel to its end, block after block. Where one only waits for memory to change, as many
 /// others take turns with it as are resident at once; those of a cooperative launch take turns from
 /// the beginning, at places where they may wait for each other. `parameters` is the parameter

@@ -173,8 +173,19 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
   if (access.constant) {
     recorder_.record(warp, step, mask);
   } else {
+    if (access.space == AddressSpace::generic) fold_cluster(lanes);
     recorder_.record_access(warp, step, mask, &lanes);
   }
+}
+
+void LoadStore::fold_cluster(LaneAddresses& lanes) const {
+  if (cluster_blocks(execution_.cluster) == 1) return;
+  for_lanes(lanes, [&](int lane) {
+    std::uint64_t& address = lanes.address[lane];
+    if (in_cluster(address - shared_window)) {
+      address = shared_window + address % trace::window_bytes;
+    }
+  });
 }
 
 HostRange LoadStore::range_of(Warp& warp, const Step& step, const MemoryAccess& access,
