@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/loaded_module.h"
 #include "ptx/loaded_module.h"
 #include "ptx/special_register.h"
+#include "simt/tensor_map.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -113,6 +117,29 @@ std::uint64_t add_texture(Device& device, const py::dict& fields) {
   return device.textures.add(texture);
 }
 
+/// A CUtensorMap of a tile of a tensor, dimension 0 the innermost; `strides` are those of the
+/// dimensions from 1 on. Throws InputError that names a wrong value.
+py::bytes tensor_map(std::uint64_t address, const std::vector<std::uint64_t>& sizes,
+                     const std::vector<std::uint64_t>& strides,
+                     const std::vector<std::uint32_t>& box, const std::vector<std::uint32_t>& steps,
+                     std::uint8_t element, std::uint8_t swizzle, bool fills_nan) {
+  simt::TensorMap map;
+  map.address = address;
+  map.rank = static_cast<std::uint8_t>(sizes.size());
+  for (std::size_t d = 0; d < std::min<std::size_t>(sizes.size(), simt::TensorMap::max_rank); ++d) {
+    map.sizes[d] = static_cast<std::uint32_t>(sizes[d]);
+    map.box[d] = box.at(d);
+    map.steps[d] = steps.at(d);
+    if (d > 0) map.strides[d - 1] = strides.at(d - 1);
+  }
+  map.element = static_cast<simt::TensorElement>(element);
+  map.swizzle = static_cast<simt::Swizzle>(swizzle);
+  map.fills_nan = fills_nan;
+  map.check();
+  const auto packed = map.pack();
+  return {reinterpret_cast<const char*>(packed.data()), packed.size()};
+}
+
 }  // namespace
 
 void bind_ptx(py::module_& module) {
@@ -190,6 +217,10 @@ void bind_ptx(py::module_& module) {
             };
           },
           py::arg("function"));
+
+  module.def("tensor_map", &tensor_map, py::arg("address"), py::arg("sizes"), py::arg("strides"),
+             py::arg("box"), py::arg("steps"), py::arg("element"), py::arg("swizzle"),
+             py::arg("fills_nan"));
 
   bind_loaded_module<LoadedModule>(module, "PtxLoadedModule")
       .def("bind_texture", &LoadedModule::bind_texture, py::arg("name"), py::arg("texture"));

@@ -53,6 +53,7 @@ enum class Error : int {
   captured_event = 907,
   capture_wrong_thread = 908,
   graph_update_failure = 910,
+  invalid_cluster_size = 912,
 };
 
 struct Dim3 {
@@ -162,6 +163,15 @@ struct FunctionAttributes {
   int preferred_shared_carveout;
 };
 
+/// What follows them since CUDA 12.
+struct ClusterAttributes {
+  int must_be_set;
+  int width, height, depth;  ///< blocks that the kernel asks for; 0: it does not
+  int scheduling_policy;
+  int allows_large;  ///< clusters of more than 8 blocks
+  int reserved[16];
+};
+
 /// cudaLaunchConfig_t
 struct LaunchConfiguration {
   Dim3 grid;
@@ -265,7 +275,9 @@ struct DeviceProperties12 {
   int host_register_supported;
   int before_pools[3];  ///< features that the device lacks
   int memory_pools_supported;
-  int rest[71];  ///< features that the device lacks
+  int before_clusters[6];  ///< features that the device lacks
+  int cluster_launch;
+  int rest[64];  ///< features that the device lacks
 };
 
 /// cudaDeviceProp of CUDA 13: without the clocks, modes and ratios of before.
@@ -345,7 +357,9 @@ struct DeviceProperties13 {
   int host_register_supported;
   int before_pools[3];  ///< features that the device lacks
   int memory_pools_supported;
-  int rest[71];  ///< features that the device lacks
+  int before_clusters[6];  ///< features that the device lacks
+  int cluster_launch;
+  int rest[64];  ///< features that the device lacks
 };
 
 }  // namespace warpstack::cudart

@@ -74,6 +74,7 @@ Properties describe(const DeviceDescription& device) {
   p.max_blocks_per_sm = static_cast<int>(device.blocks_per_sm);
   p.host_register_supported = 1;
   p.memory_pools_supported = 1;
+  p.cluster_launch = device.capability >= 90 ? 1 : 0;
   if constexpr (requires { p.clock_khz; }) {
     p.clock_khz = static_cast<int>(device.clock_khz);
     p.device_overlap = 1;
@@ -197,6 +198,8 @@ std::optional<int> attribute(const DeviceDescription& device, int number) {
       return p.max_blocks_per_sm;
     case 115:
       return p.memory_pools_supported;
+    case 120:
+      return p.cluster_launch;
     default:
       return 0;
   }

@@ -4,6 +4,7 @@
 
 #include "cudart/abi_version.h"
 #include "cudart/graph.h"
+#include "cudart/kernel_attributes.h"
 #include "cudart/memory_operations.h"
 #include "cudart/runtime.h"
 
@@ -27,6 +28,7 @@ KernelWork kernel_work(Runtime& runtime, const KernelNodeParameters* parameters,
   KernelWork work;
   if (before != nullptr) {
     call.cooperative = before->launch.call.cooperative;
+    call.cluster = before->launch.call.cluster;
     work.attributes = before->attributes;
   }
   work.launch = runtime.prepare(parameters->stub, call, parameters->arguments);
@@ -195,13 +197,18 @@ Error add_node(const char* function, Node** node, Graph* graph, Node* const* dep
   });
 }
 
-void set_attribute(KernelWork& work, int attribute, const AttributeValue& value) {
-  std::uint32_t words[3];
-  std::memcpy(words, value.data(), sizeof words);
-  if (attribute == cluster_attribute && (words[0] > 1 || words[1] > 1 || words[2] > 1)) {
-    throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
+void set_attribute(Runtime& runtime, KernelWork& work, int attribute, const AttributeValue& value) {
+  if (attribute == cooperative_attribute) {
+    int cooperative = 0;
+    std::memcpy(&cooperative, value.data(), sizeof cooperative);
+    work.launch.call.cooperative = cooperative != 0;
   }
-  if (attribute == cooperative_attribute) work.launch.call.cooperative = words[0] != 0;
+  if (attribute == cluster_attribute) {
+    Runtime::Call call = work.launch.call;
+    call.cluster = cluster_dimension(value.data());
+    runtime.check_clusters(runtime.kernel(work.launch.stub), call);
+    work.launch.call = call;
+  }
   work.attributes[attribute] = value;
 }
 
@@ -250,9 +257,9 @@ CUDART_EXPORT Error cudaGraphExecKernelNodeSetParams(Executable* executable, Nod
 
 CUDART_EXPORT Error cudaGraphKernelNodeSetAttribute(Node* node, int attribute,
                                                     const AttributeValue* value) {
-  return call(__func__, [&](Runtime&) {
+  return call(__func__, [&](Runtime& runtime) {
     require(value != nullptr, "there is no value");
-    set_attribute(work_of<KernelWork>(node), attribute, *value);
+    set_attribute(runtime, work_of<KernelWork>(node), attribute, *value);
   });
 }
 
@@ -276,6 +283,7 @@ CUDART_EXPORT Error cudaGraphKernelNodeCopyAttributes(Node* target, Node* source
     const KernelWork& from = work_of<KernelWork>(source);
     to.attributes = from.attributes;
     to.launch.call.cooperative = from.launch.call.cooperative;
+    to.launch.call.cluster = from.launch.call.cluster;
   });
 }
 

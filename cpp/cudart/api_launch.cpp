@@ -1,6 +1,7 @@
 // Registration of fat binaries and launches: the functions that nvcc calls, and their public kin.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,6 +9,7 @@
 #include "cudart/graph.h"
 #include "cudart/kernel_attributes.h"
 #include "cudart/runtime.h"
+#include "simt/cluster.h"
 
 using namespace warpstack::cudart;
 
@@ -23,24 +25,30 @@ std::vector<Runtime::Call>& configurations() {
 
 namespace warpstack::cudart {
 
-bool is_cooperative_launch(Runtime& runtime, const void* attributes, unsigned count) {
+LaunchAttributes launch_attributes(Runtime& runtime, const void* attributes, unsigned count) {
   constexpr int cooperative = 2;
-  constexpr int cluster_dimension = 4;
+  constexpr int clusters = 4;
   constexpr std::size_t attribute_bytes = 72;
-  bool is_cooperative = false;
+  LaunchAttributes result;
   if (count > 0) runtime.check_host(address_of(attributes), count * attribute_bytes, false);
   for (unsigned i = 0; i < count; ++i) {
     const auto* attribute = static_cast<const std::byte*>(attributes) + i * attribute_bytes;
     int id = 0;
-    std::uint32_t values[3];
+    int value = 0;
     std::memcpy(&id, attribute, sizeof id);
-    std::memcpy(values, attribute + 8, sizeof values);
-    if (id == cooperative) is_cooperative = values[0] != 0;
-    if (id == cluster_dimension && (values[0] > 1 || values[1] > 1 || values[2] > 1)) {
-      throw Failure(Error::not_supported, "clusters of thread blocks are not supported", true);
-    }
+    std::memcpy(&value, attribute + 8, sizeof value);
+    if (id == cooperative) result.cooperative = value != 0;
+    if (id == clusters) result.cluster = cluster_dimension(attribute + 8);
   }
-  return is_cooperative;
+  return result;
+}
+
+Dim3 cluster_dimension(const void* value) {
+  Dim3 result;
+  std::memcpy(&result, value, sizeof result);
+  require(result.x > 0 && result.y > 0 && result.z > 0, "a dimension of a cluster is 0",
+          Error::invalid_cluster_size);
+  return result;
 }
 
 FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel) {
@@ -62,6 +70,34 @@ FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel) {
   attributes.max_dynamic_shared_bytes = static_cast<int>(bound - std::min(bound, shared));
   attributes.preferred_shared_carveout = -1;
   return attributes;
+}
+
+ClusterAttributes cluster_attributes_of(Runtime& runtime, KernelEntry& kernel) {
+  const auto& required = runtime.program(kernel).required_cluster;
+  ClusterAttributes attributes{};
+  attributes.must_be_set = required[0] != 0 ? 1 : 0;
+  attributes.width = static_cast<int>(required[0]);
+  attributes.height = static_cast<int>(required[1]);
+  attributes.depth = static_cast<int>(required[2]);
+  attributes.allows_large = kernel.allows_large_clusters ? 1 : 0;
+  return attributes;
+}
+
+int active_clusters(Runtime& runtime, KernelEntry& kernel, const Runtime::Call& call) {
+  runtime.check_launch(kernel, call);
+  simt::LaunchOptions options;
+  options.cluster = {call.cluster.x, call.cluster.y, call.cluster.z};
+  const std::uint64_t blocks =
+      simt::cluster_blocks(simt::cluster_of(runtime.program(kernel), options));
+  const auto threads = static_cast<int>(call.block.x * call.block.y * call.block.z);
+  const auto resident =
+      static_cast<std::uint64_t>(runtime.blocks_per_sm(kernel, threads, call.dynamic_shared_bytes));
+  return static_cast<int>(resident * runtime.description().num_sms / blocks);
+}
+
+int largest_cluster(const KernelEntry& kernel) {
+  return static_cast<int>(kernel.allows_large_clusters ? simt::max_cluster_blocks
+                                                       : Runtime::portable_cluster_blocks);
 }
 
 }  // namespace warpstack::cudart
@@ -189,11 +225,14 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
                                         void** arguments) {
   return call(__func__, [&](Runtime& runtime) {
     require(configuration != nullptr, "no configuration");
-    const bool is_cooperative =
-        is_cooperative_launch(runtime, configuration->attributes, configuration->num_attributes);
-    const Runtime::Call launch{configuration->grid, configuration->block,
-                               configuration->dynamic_shared_bytes, configuration->stream};
-    if (is_cooperative) {
+    const LaunchAttributes attributes =
+        launch_attributes(runtime, configuration->attributes, configuration->num_attributes);
+    const Runtime::Call launch{.grid = configuration->grid,
+                               .block = configuration->block,
+                               .dynamic_shared_bytes = configuration->dynamic_shared_bytes,
+                               .stream = configuration->stream,
+                               .cluster = attributes.cluster};
+    if (attributes.cooperative) {
       runtime.launch_cooperative(stub, launch, arguments);
     } else {
       runtime.launch(stub, launch, arguments);
@@ -237,9 +276,14 @@ CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const 
   return call(__func__, [&](Runtime& runtime) {
     require(attributes != nullptr, "nowhere to put the attributes");
     const FunctionAttributes found = attributes_of(runtime, runtime.kernel(stub));
-    constexpr std::size_t reserved_bytes = 88;  // since CUDA 12
-    if (abi_version() >= 12) std::memset(attributes + 1, 0, reserved_bytes);
     *attributes = found;
+    if (abi_version() >= 12) {
+      // They begin behind the last number, where the structure itself is padded.
+      constexpr std::size_t end =
+          offsetof(FunctionAttributes, preferred_shared_carveout) + sizeof(int);
+      const ClusterAttributes clusters = cluster_attributes_of(runtime, runtime.kernel(stub));
+      std::memcpy(reinterpret_cast<std::byte*>(attributes) + end, &clusters, sizeof clusters);
+    }
   });
 }
 
@@ -247,6 +291,15 @@ CUDART_EXPORT Error cudaFuncSetAttribute(const void* stub, int attribute, int va
   return call(__func__, [&](Runtime& runtime) {
     KernelEntry& entry = runtime.kernel(stub);
     constexpr int max_dynamic_shared = 8;
+    constexpr int first_required_cluster = 11, last_required_cluster = 13;
+    constexpr int large_clusters = 14;
+    if (attribute >= first_required_cluster && attribute <= last_required_cluster) {
+      throw Failure(Error::not_supported,
+                    "the size of clusters as an attribute of a kernel is not supported; give it to "
+                    "the launch",
+                    true);
+    }
+    if (attribute == large_clusters) entry.allows_large_clusters = value != 0;
     if (attribute != max_dynamic_shared) return;  // preferences change nothing
     require(value >= 0 && static_cast<std::uint32_t>(value) <=
                               DeviceDescription::shared_bytes_per_block_optin,
@@ -290,5 +343,28 @@ CUDART_EXPORT Error cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes
     const std::uint64_t bound =
         std::min<std::uint64_t>(each, DeviceDescription::shared_bytes_per_block_optin);
     *bytes = bound - std::min(bound, runtime.program(runtime.kernel(stub)).shared_bytes);
+  });
+}
+
+CUDART_EXPORT Error cudaOccupancyMaxActiveClusters(int* clusters, const void* stub,
+                                                   const LaunchConfiguration* configuration) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(clusters != nullptr && configuration != nullptr,
+            "nowhere to put the number, or no configuration");
+    const LaunchAttributes attributes =
+        launch_attributes(runtime, configuration->attributes, configuration->num_attributes);
+    *clusters = active_clusters(runtime, runtime.kernel(stub),
+                                {.grid = configuration->grid,
+                                 .block = configuration->block,
+                                 .dynamic_shared_bytes = configuration->dynamic_shared_bytes,
+                                 .cluster = attributes.cluster});
+  });
+}
+
+CUDART_EXPORT Error cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* stub,
+                                                         const LaunchConfiguration*) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(blocks != nullptr, "nowhere to put the number");
+    *blocks = largest_cluster(runtime.kernel(stub));
   });
 }

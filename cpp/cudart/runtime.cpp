@@ -16,6 +16,7 @@
 #include "cudart/memory_operations.h"
 #include "cudart/memory_pool.h"
 #include "memory/occupancy.h"
+#include "simt/cluster.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -449,6 +450,7 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
                       " bytes of shared memory per block, " + std::to_string(allowed) +
                       " are allowed (cudaFuncSetAttribute raises the limit)");
   }
+  check_clusters(kernel, call);
   simt::LaunchOptions options;
   options.grid = shape.grid;
   options.block = shape.block;
@@ -459,6 +461,33 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
                   "kernel " + kernel.name + ": the threads that run at once need " +
                       std::to_string(local) + " bytes of local memory, the device has " +
                       std::to_string(rest) + " free (--device-memory gives it more)");
+  }
+}
+
+void Runtime::check_clusters(KernelEntry& kernel, const Call& call) {
+  const simt::KernelProgram& program = this->program(kernel);
+  simt::LaunchOptions options;
+  options.cluster = {call.cluster.x, call.cluster.y, call.cluster.z};
+  const auto fail = [&](const std::string& what) {
+    throw Failure(Error::invalid_cluster_size, "kernel " + kernel.name + ": " + what);
+  };
+  const auto& required = program.required_cluster;
+  if (options.cluster[0] != 0 && required[0] != 0 && options.cluster != required) {
+    fail("it is compiled for clusters of " + std::to_string(required[0]) + " x " +
+         std::to_string(required[1]) + " x " + std::to_string(required[2]) +
+         " blocks (__cluster_dims__), and launched with others");
+  }
+  const simt::Dim3 cluster = simt::cluster_of(program, options);
+  try {
+    simt::check_cluster({call.grid.x, call.grid.y, call.grid.z}, cluster);
+  } catch (const InputError& error) {
+    fail(error.what());
+  }
+  const std::uint64_t blocks = simt::cluster_blocks(cluster);
+  if (blocks > portable_cluster_blocks && !kernel.allows_large_clusters) {
+    fail("a cluster of " + std::to_string(blocks) + " blocks is larger than " +
+         std::to_string(portable_cluster_blocks) +
+         " (cudaFuncAttributeNonPortableClusterSizeAllowed allows it)");
   }
 }
 
@@ -564,6 +593,7 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   options.block = {call.block.x, call.block.y, call.block.z};
   options.dynamic_shared_bytes = call.dynamic_shared_bytes;
   options.cooperative = call.cooperative;
+  options.cluster = {call.cluster.x, call.cluster.y, call.cluster.z};
   const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
   options.resident_blocks =
       static_cast<std::uint64_t>(

@@ -80,6 +80,7 @@ struct KernelEntry {
   FatModule* module = nullptr;
   std::string name;
   std::uint64_t max_dynamic_shared_bytes = 0;  ///< as cudaFuncSetAttribute says; 0: the default
+  bool allows_large_clusters = false;          ///< of more than 8 blocks
   bool reported = false;                       ///< the user knows that it cannot run
 };
 
@@ -156,6 +157,7 @@ class Runtime {
     std::size_t dynamic_shared_bytes = 0;
     StreamHandle stream = 0;
     bool cooperative = false;
+    Dim3 cluster{0, 0, 0};  ///< zeros: what the kernel asks for
   };
   /// A launch that can run, with the values of its arguments.
   struct Launch {
@@ -170,12 +172,16 @@ class Runtime {
   void launch(const void* stub, const Call& call, void** arguments);
   /// The same with all blocks resident at once. Throws Failure when they are too many.
   void launch_cooperative(const void* stub, Call call, void** arguments);
+  /// Blocks of a cluster that every GPU with clusters runs; more must be allowed for the kernel.
+  static constexpr std::uint64_t portable_cluster_blocks = 8;
   /// Blocks of a kernel that an SM holds at once; 0 where it holds none.
   int blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes);
   /// The kernel made ready to run, or Failure. An error is reported once.
   const simt::KernelProgram& program(KernelEntry& kernel);
   /// Throws Failure where a kernel cannot be launched so.
   void check_launch(KernelEntry& kernel, const Call& call);
+  /// The same for its clusters.
+  void check_clusters(KernelEntry& kernel, const Call& call);
   /// What a fault left behind: every call returns it from then on, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 

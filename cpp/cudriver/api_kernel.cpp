@@ -12,11 +12,14 @@
 
 using namespace warpstack::cudriver;
 using warpstack::cudart::attributes_of;
+using warpstack::cudart::cluster_attributes_of;
+using warpstack::cudart::ClusterAttributes;
 using warpstack::cudart::Dim3;
 using warpstack::cudart::FunctionAttributes;
 using warpstack::cudart::host_readable;
-using warpstack::cudart::is_cooperative_launch;
 using warpstack::cudart::KernelEntry;
+using warpstack::cudart::launch_attributes;
+using warpstack::cudart::LaunchAttributes;
 using warpstack::cudart::ProgramModule;
 
 namespace {
@@ -75,7 +78,20 @@ Error launch(const char* name, Function function, const Runtime::Call& call, voi
   });
 }
 
-int attribute_of(const FunctionAttributes& all, int attribute) {
+/// What a configuration asks for.
+Runtime::Call call_of(Runtime& runtime, const LaunchConfiguration* given, bool& cooperative) {
+  require(given != nullptr, "no configuration");
+  const LaunchAttributes attributes =
+      launch_attributes(runtime, given->attributes, given->num_attributes);
+  cooperative = attributes.cooperative;
+  return {.grid = {given->grid[0], given->grid[1], given->grid[2]},
+          .block = {given->block[0], given->block[1], given->block[2]},
+          .dynamic_shared_bytes = given->dynamic_shared_bytes,
+          .stream = given->stream,
+          .cluster = attributes.cluster};
+}
+
+int attribute_of(const FunctionAttributes& all, const ClusterAttributes& clusters, int attribute) {
   switch (attribute) {
     case 0:
       return all.max_threads_per_block;
@@ -97,9 +113,21 @@ int attribute_of(const FunctionAttributes& all, int attribute) {
       return all.max_dynamic_shared_bytes;
     case 9:
       return all.preferred_shared_carveout;
+    case 10:
+      return clusters.must_be_set;
+    case 11:
+      return clusters.width;
+    case 12:
+      return clusters.height;
+    case 13:
+      return clusters.depth;
+    case 14:
+      return clusters.allows_large;
+    case 15:
+      return clusters.scheduling_policy;
     default:
-      require(attribute >= 10 && attribute <= 15, "a kernel has no such attribute");
-      return 0;  // clusters
+      require(false, "a kernel has no such attribute");
+      return 0;
   }
 }
 
@@ -108,7 +136,9 @@ Error get_attribute(const char* name, int* value, int attribute, Function functi
       name,
       [&](Runtime& runtime) {
         require(value != nullptr, "nowhere to put the value");
-        *value = attribute_of(attributes_of(runtime, runtime.kernel(function)), attribute);
+        KernelEntry& kernel = runtime.kernel(function);
+        *value = attribute_of(attributes_of(runtime, kernel),
+                              cluster_attributes_of(runtime, kernel), attribute);
       },
       needs);
 }
@@ -153,18 +183,12 @@ CUDART_ALIAS(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel);
 
 CUDART_EXPORT Error cuLaunchKernelEx(const LaunchConfiguration* given, Function function,
                                      void** arguments, void** extra) {
+  Runtime::Call call;
   bool cooperative = false;
-  const Error error = drive(__func__, [&](Runtime& runtime) {
-    require(given != nullptr, "no configuration");
-    cooperative = is_cooperative_launch(runtime, given->attributes, given->num_attributes);
-  });
+  const Error error =
+      drive(__func__, [&](Runtime& runtime) { call = call_of(runtime, given, cooperative); });
   if (error != Error::success) return error;
-  return launch(__func__, function,
-                {{given->grid[0], given->grid[1], given->grid[2]},
-                 {given->block[0], given->block[1], given->block[2]},
-                 given->dynamic_shared_bytes,
-                 given->stream},
-                arguments, extra, cooperative);
+  return launch(__func__, function, call, arguments, extra, cooperative);
 }
 CUDART_ALIAS(cuLaunchKernelEx_ptsz, cuLaunchKernelEx);
 
@@ -294,4 +318,22 @@ CUDART_EXPORT Error cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* 
                                                               unsigned) {
   return cuOccupancyMaxPotentialBlockSize(blocks, threads, function, dynamic_of, dynamic_bytes,
                                           limit);
+}
+
+CUDART_EXPORT Error cuOccupancyMaxActiveClusters(int* clusters, Function function,
+                                                 const LaunchConfiguration* given) {
+  return drive(__func__, [&](Runtime& runtime) {
+    require(clusters != nullptr, "nowhere to put the number");
+    bool cooperative = false;
+    const Runtime::Call call = call_of(runtime, given, cooperative);
+    *clusters = warpstack::cudart::active_clusters(runtime, runtime.kernel(function), call);
+  });
+}
+
+CUDART_EXPORT Error cuOccupancyMaxPotentialClusterSize(int* blocks, Function function,
+                                                       const LaunchConfiguration*) {
+  return drive(__func__, [&](Runtime& runtime) {
+    require(blocks != nullptr, "nowhere to put the number");
+    *blocks = warpstack::cudart::largest_cluster(runtime.kernel(function));
+  });
 }

@@ -158,6 +158,7 @@ struct Function {
   std::vector<Prototype> prototypes;
   std::array<std::uint32_t, 3> max_threads{0, 0, 0};       ///< .maxntid; 0: not given
   std::array<std::uint32_t, 3> required_threads{0, 0, 0};  ///< .reqntid; 0: not given
+  std::array<std::uint32_t, 3> required_cluster{0, 0, 0};  ///< .reqnctapercluster; the same
   std::uint32_t line = 0;
   std::uint32_t object = 0;  ///< see Module::objects
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/text.h"
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -92,6 +93,8 @@ const char* verb_of(const Step& step) {
     case Action::atomic:
       return "atomic operation";
     case Action::async_copy:
+    case Action::bulk_copy:
+    case Action::tensor_copy:
       return "copy";
     default:
       return "load";
@@ -135,6 +138,9 @@ std::byte* AddressSpaces::pointer(Warp& warp, const Step& step, AddressSpace spa
   }
   if (in_window(address, local_window)) {
     return local(warp, step, lane, address - local_window, bytes, use);
+  }
+  if (in_cluster(address - shared_window)) {
+    return in_other_block(warp, step, lane, address - shared_window, bytes, use);
   }
   return global(warp, step, lane, address, bytes, use.reads, use.writes);
 }
@@ -189,6 +195,7 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
 
 std::byte* AddressSpaces::shared(Warp& warp, const Step& step, std::uint32_t lane,
                                  std::uint64_t address, std::uint32_t bytes, AccessUse use) {
+  if (in_cluster(address)) return in_other_block(warp, step, lane, address, bytes, use);
   if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
     return out_of_bounds(
         warp, step, lane, address, bytes,
@@ -198,6 +205,44 @@ std::byte* AddressSpaces::shared(Warp& warp, const Step& step, std::uint32_t lan
     check_written(warp, step, lane, block_.shared_written, address, address, bytes, use, true);
   }
   return block_.shared.data() + address;
+}
+
+std::byte* AddressSpaces::shared_place(Warp& warp, const Step& step, std::uint32_t lane,
+                                       AddressSpace space, std::uint64_t address,
+                                       std::uint32_t bytes, AccessUse use) {
+  if (space == AddressSpace::generic) {
+    if (!in_window(address, shared_window) && !in_cluster(address - shared_window)) {
+      faults_.stop(warp, step, lane, hexadecimal(address) + " is not an address of shared memory");
+    }
+    address -= shared_window;
+  }
+  return shared(warp, step, lane, address, bytes, use);
+}
+
+std::byte* AddressSpaces::in_other_block(Warp& warp, const Step& step, std::uint32_t lane,
+                                         std::uint64_t address, std::uint32_t bytes,
+                                         AccessUse use) {
+  const std::uint32_t rank = rank_of_address(address);
+  const std::uint64_t offset = address - cluster_address(0, rank);
+  Block* const block = block_of_rank(execution_, rank);
+  const std::string whose = "the block of rank " + std::to_string(rank) + " in the cluster";
+  if (block == nullptr) {
+    faults_.stop(warp, step, lane,
+                 access_text(step, "", address, bytes) + " of shared memory of " + whose +
+                     (rank < cluster_blocks(execution_.cluster)
+                          ? ", which has ended (a barrier of the cluster keeps it)"
+                          : ", which has " + std::to_string(cluster_blocks(execution_.cluster)) +
+                                " blocks"));
+  }
+  if (offset > block->shared.size() || bytes > block->shared.size() - offset) {
+    return out_of_bounds(
+        warp, step, lane, address, bytes,
+        whose + " has " + std::to_string(block->shared.size()) + " bytes of shared memory");
+  }
+  if (!block->shared_written.whole()) {
+    check_written(warp, step, lane, block->shared_written, offset, offset, bytes, use, true);
+  }
+  return block->shared.data() + offset;
 }
 
 void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,

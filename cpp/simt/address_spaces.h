@@ -69,7 +69,8 @@ struct HostRange {
 class AddressSpaces {
  public:
   AddressSpaces(Execution& execution, Faults& faults)
-      : program_(execution.program),
+      : execution_(execution),
+        program_(execution.program),
         options_(execution.options),
         memory_(execution.device.memory),
         block_(execution.block),
@@ -86,6 +87,10 @@ class AddressSpaces {
                     std::uint32_t bytes, bool reads, bool writes);
   std::byte* shared(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                     std::uint32_t bytes, AccessUse use);
+  /// The same of an address of `space`, which must lie in shared memory, also of another block of
+  /// the cluster.
+  std::byte* shared_place(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                          std::uint64_t address, std::uint32_t bytes, AccessUse use);
   void check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
                        std::uint32_t bytes) const;
   /// What all active lanes of a global access fall into, when it is one allocation and the access
@@ -126,6 +131,11 @@ class AddressSpaces {
     return recent_[step.detail % recent_.size()];
   }
 
+  /// Host address in the shared memory of another block of the cluster.
+  std::byte* in_other_block(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
+                            std::uint32_t bytes, AccessUse use);
+
+  Execution& execution_;
   const KernelProgram& program_;
   const LaunchOptions& options_;
   DeviceMemory& memory_;

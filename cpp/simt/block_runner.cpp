@@ -24,6 +24,10 @@ constexpr std::uint32_t most_doubts = 16;
 /// Rounds of a loop of a warp whose whole state is compared while its block runs alone.
 constexpr std::uint32_t few_states = 32;
 
+/// Times that waits of held warps are given up, one after the other and without any arrival at a
+/// barrier in between, after which they count as a deadlock.
+constexpr std::uint64_t most_fruitless = 1024;
+
 }  // namespace
 
 bool BlockRunner::run_to_end() {
@@ -76,6 +80,7 @@ void BlockRunner::start(std::uint64_t number) {
                        std::byte{0});
   start_checks();
   block_.barriers = {};
+  fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
   for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);
 }
@@ -95,6 +100,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.watch.reset();
   warp.pauses = 0;
   warp.clock = nullptr;
+  warp.async = {};
   warp.file = execution_.first_frame;
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
@@ -134,7 +140,11 @@ bool BlockRunner::run(std::uint32_t rounds) {
     bool runs = false;
     for (Warp& warp : block_.warps) {
       if (warp.state != Warp::State::ready) {
-        if (warp.state != Warp::State::asleep || warp.wake > execution_.time()) continue;
+        if (warp.state == Warp::State::held) {
+          if (!warps_.held().try_again(warp)) continue;
+        } else if (warp.state != Warp::State::asleep || warp.wake > execution_.time()) {
+          continue;
+        }
         warp.state = Warp::State::ready;
       }
       warps_.run(warp);
@@ -142,16 +152,42 @@ bool BlockRunner::run(std::uint32_t rounds) {
     }
     has_run |= runs;
     if (runs) continue;
+    if (execution_.in_turns) break;
     const std::uint64_t wake = first_wake(block_);
-    if (wake == ~std::uint64_t{0} || execution_.in_turns) break;
-    execution_.skip_time_to(wake);
+    if (wake != ~std::uint64_t{0}) {
+      execution_.skip_time_to(wake);
+    } else if (!holds() || !may_give_up() || !give_up_waits()) {
+      break;
+    }
   }
   block_.done = std::ranges::all_of(
       block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
   const std::uint64_t wake = first_wake(block_);
-  if (!has_run && !block_.done && wake == ~std::uint64_t{0}) report_deadlock();
+  // Where blocks take turns, others may do what a held warp waits for.
+  if (!has_run && !block_.done && wake == ~std::uint64_t{0} && !(execution_.in_turns && holds())) {
+    report_deadlock();
+  }
   if (wake != ~std::uint64_t{0} && !execution_.in_turns) execution_.skip_time_to(wake);
   return has_run;
+}
+
+bool BlockRunner::give_up_waits() {
+  bool goes_on = false;
+  for (Warp& warp : block_.warps) {
+    if (warp.state == Warp::State::held) goes_on |= warps_.held().give_up(warp, fruitless_);
+  }
+  return goes_on;
+}
+
+bool BlockRunner::may_give_up() {
+  if (execution_.async_events != events_before_) fruitless_ = 0;
+  events_before_ = execution_.async_events;
+  return ++fruitless_ <= most_fruitless;
+}
+
+bool BlockRunner::holds() const {
+  return std::ranges::any_of(block_.warps,
+                             [](const Warp& warp) { return warp.state == Warp::State::held; });
 }
 
 std::uint64_t BlockRunner::first_wake(const Block& block) {
@@ -162,7 +198,7 @@ std::uint64_t BlockRunner::first_wake(const Block& block) {
   return first;
 }
 
-std::string BlockRunner::waits_of(const Block& block, bool of_spinning) {
+std::string BlockRunner::waits_of(bool of_spinning) {
   constexpr std::size_t enough = 200;
   std::string text;
   std::string last;
@@ -174,10 +210,13 @@ std::string BlockRunner::waits_of(const Block& block, bool of_spinning) {
     }
     alike = 0;
   };
-  for (const Warp& warp : block.warps) {
+  for (Warp& warp : block_.warps) {
     if (warp.state == Warp::State::done || text.size() > enough) continue;
     std::string what;
-    if (warp.state == Warp::State::waiting) {
+    if (warp.state == Warp::State::held) {
+      what =
+          " at " + warps_.held().text(warp) + " (" + Faults::place_of(warp, warp.next_step()) + ")";
+    } else if (warp.state == Warp::State::waiting) {
       // The warp goes on behind the barrier.
       const PathEntry& path = warp.paths.back();
       const Step& step =
@@ -204,9 +243,9 @@ std::string BlockRunner::waits_of(const Block& block, bool of_spinning) {
   return text;
 }
 
-void BlockRunner::report_deadlock() const {
+void BlockRunner::report_deadlock() {
   throw InputError("kernel " + program_.name + ", block " + block_.text() +
-                   ": deadlock: all warps that have not finished wait: " + waits_of(block_, false));
+                   ": deadlock: all warps that have not finished wait: " + waits_of(false));
 }
 
 }  // namespace warpstack::simt

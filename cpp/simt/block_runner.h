@@ -55,8 +55,16 @@ class BlockRunner {
 
   /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
   static std::uint64_t first_wake(const Block& block);
-  /// "warp 0 at barrier 1 (…), warp 1 reads 0x7000 again and again (…)"
-  static std::string waits_of(const Block& block, bool of_spinning);
+  /// What the block's warps wait for: "warp 0 at barrier 1 (…), warp 1 reads 0x7000 again and again
+  /// (…)"
+  std::string waits_of(bool of_spinning);
+
+  /// No warp of the block can go on: lets held ones go on that may do so without what they wait
+  /// for. Returns false when there is none.
+  bool give_up_waits();
+  /// Whether that may still help: not when it has led to nothing for long.
+  bool may_give_up();
+  [[noreturn]] void report_deadlock();
 
   /// Faults so far that the launch went on after.
   [[nodiscard]] const std::vector<Note>& notes() const { return faults_.notes(); }
@@ -69,7 +77,8 @@ class BlockRunner {
   void start_checks();
   /// Follows the block's warps for a while: do they only wait for other blocks?
   bool is_spinning(std::uint32_t rounds);
-  [[noreturn]] void report_deadlock() const;
+  /// Whether a warp of the block is held.
+  [[nodiscard]] bool holds() const;
 
   Execution& execution_;
   const KernelProgram& program_;
@@ -80,6 +89,9 @@ class BlockRunner {
   AddressSpaces spaces_;
   WarpRunner warps_;
   Patience patience_;
+
+  std::uint64_t fruitless_ = 0;      ///< times that waits were given up without an event since
+  std::uint64_t events_before_ = 0;  ///< Execution::async_events at the last of them
 };
 
 }  // namespace warpstack::simt

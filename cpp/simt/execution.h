@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -58,6 +59,7 @@ struct Execution {
         options(options),
         parameters(parameters.begin(), parameters.end()),
         bound_textures(bound_textures),
+        cluster(cluster_of(program, options)),
         num_threads(
             static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
         num_warps((num_threads + warp_size - 1) / warp_size) {}
@@ -87,6 +89,7 @@ struct Execution {
   const LaunchOptions& options;
   const std::vector<std::byte> parameters;
   const std::span<const std::uint64_t> bound_textures;
+  const Dim3 cluster;                   ///< blocks of a cluster
   const std::uint32_t num_threads;      ///< of a block
   const std::uint32_t num_warps;        ///< of a block
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
@@ -96,6 +99,8 @@ struct Execution {
   MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
   bool in_turns = false;           ///< several blocks are there and wait for each other
   Sightings sightings;             ///< of warps that are watched
+  std::uint64_t async_events = 0;  ///< that may let a held warp go on
+  std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
   RaceBudget race_budget;
   std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
   std::vector<std::byte> first_frame;                  ///< of a warp that begins

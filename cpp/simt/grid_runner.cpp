@@ -66,7 +66,9 @@ std::optional<KernelTrace> GridRunner::run() {
     execution_.in_turns = true;
     start_blocks(num_blocks_);
   }
+  if (has_clusters_) execution_.in_turns = true;
   while (stored_ < num_blocks_) {
+    if (resident_.empty() && has_clusters_) start_blocks(1);
     if (!resident_.empty()) {
       run_in_turns();
     } else if (is_worth_a_team()) {
@@ -104,6 +106,12 @@ void GridRunner::start_blocks(std::uint64_t wanted) {
   const auto there = static_cast<std::uint64_t>(
       std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
   wanted = std::min(wanted, most_blocks());
+  // Only whole clusters begin.
+  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  if (whole > 1 && wanted > 0) {
+    const std::uint64_t missing = wanted > there ? (wanted - there) / whole * whole : 0;
+    wanted = there + (there == 0 ? std::max(missing, whole) : missing);
+  }
   for (std::uint64_t count = there; count < wanted && started_ < num_blocks_; ++count) {
     runner_.start(started_++);
     resident_.push_back(std::exchange(block_, {}));
@@ -179,20 +187,28 @@ void GridRunner::run_in_turns() {
   std::uint64_t unfinished = 0;
   std::uint64_t ended = 0;
   std::uint64_t wake = ~std::uint64_t{0};
+  bool has_run = false;
   for (Block& block : resident_) {
     if (block.done) continue;
     std::swap(block_, block);
-    runner_.run(rounds_in_turns);
+    has_run |= runner_.run(rounds_in_turns);
     std::swap(block_, block);
     ++(block.done ? ended : unfinished);
     wake = std::min(wake, BlockRunner::first_wake(block));
   }
   // All have had a turn while these slept.
   if (wake != ~std::uint64_t{0}) execution_.skip_time_to(wake);
+  if (!has_run && ended == 0 && wake == ~std::uint64_t{0} && !give_up_all_waits()) {
+    for (Block& block : resident_) {
+      if (block.done) continue;
+      std::swap(block_, block);
+      runner_.report_deadlock();
+    }
+  }
   const std::uint64_t before = started_;
   if (ended > 0) store_finished();
   start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
-  if (resident_.empty()) execution_.in_turns = options_.cooperative;
+  if (resident_.empty()) execution_.in_turns = options_.cooperative || has_clusters_;
   if (ended > 0 || started_ > before) {
     watch_all(false);
     quiet_turns_ = 0;
@@ -222,6 +238,18 @@ void GridRunner::show_progress() {
   if (options_.progress) options_.progress(stored_, num_blocks_);
 }
 
+bool GridRunner::give_up_all_waits() {
+  if (!runner_.may_give_up()) return false;
+  bool goes_on = false;
+  for (Block& block : resident_) {
+    if (block.done) continue;
+    std::swap(block_, block);
+    goes_on |= runner_.give_up_waits();
+    std::swap(block_, block);
+  }
+  return goes_on;
+}
+
 void GridRunner::watch_all(bool on) {
   watched_turns_ = on ? 1 : 0;
   circling_since_ = execution_.warp_instructions;
@@ -236,6 +264,12 @@ void GridRunner::watch_all(bool on) {
 }
 
 void GridRunner::look_for_standstill() {
+  if (execution_.async_events != events_seen_) {  // somebody came to a barrier that holds others
+    events_seen_ = execution_.async_events;
+    watch_all(false);
+    quiet_turns_ = 0;
+    return;
+  }
   if (watched_turns_ == 0) {
     if (++quiet_turns_ >= quiet_limit_) watch_all(true);
     return;
@@ -246,7 +280,7 @@ void GridRunner::look_for_standstill() {
   for (const Block& block : resident_) {
     for (const Warp& warp : block.warps) {
       if (warp.watch == nullptr || warp.state == Warp::State::done ||
-          warp.state == Warp::State::waiting) {
+          warp.state == Warp::State::waiting || warp.state == Warp::State::held) {
         continue;
       }
       all_circle &= warp.watch->circles();
@@ -275,20 +309,22 @@ void GridRunner::look_for_standstill() {
   }
 }
 
-void GridRunner::report_standstill(bool is_certain) const {
+void GridRunner::report_standstill(bool is_certain) {
   constexpr std::size_t enough = 600;
   std::string where;
   std::uint64_t blocks = 0;
   std::uint64_t untold = 0;
-  for (const Block& block : resident_) {
+  for (Block& block : resident_) {
     if (block.done) continue;
     ++blocks;
     if (where.size() > enough) {
       ++untold;
-    } else {
-      where += (where.empty() ? "block " : "; block ") + block.text() + ": " +
-               BlockRunner::waits_of(block, true);
+      continue;
     }
+    std::swap(block_, block);
+    where +=
+        (where.empty() ? "block " : "; block ") + block_.text() + ": " + runner_.waits_of(true);
+    std::swap(block_, block);
   }
   if (untold > 0) where += "; and " + std::to_string(untold) + " more blocks";
   std::string what = is_certain ? "deadlock: " : "no progress: ";

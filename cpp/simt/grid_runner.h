@@ -11,12 +11,13 @@
 #include "common/threads.h"
 #include "simt/block_runner.h"
 #include "simt/block_team.h"
+#include "simt/cluster.h"
 #include "simt/execution.h"
 
 namespace warpstack::simt {
 
-/// Runs the blocks of a launch: one after the other, or in turns when they cooperate or when one
-/// is found to wait for others.
+/// Runs the blocks of a launch: one after the other, or in turns when they cooperate, form clusters
+/// or when one is found to wait for others.
 class GridRunner {
  public:
   explicit GridRunner(Execution& execution)
@@ -26,9 +27,12 @@ class GridRunner {
         block_(execution.block),
         num_blocks_(options_.grid[0] * options_.grid[1] * options_.grid[2]),
         runner_(execution),
-        num_threads_(options_.cooperative || options_.check_races
+        has_clusters_(cluster_blocks(execution.cluster) > 1),
+        num_threads_(options_.cooperative || options_.check_races || has_clusters_
                          ? 1
-                         : threads_asked_for(options_.num_threads)) {}
+                         : threads_asked_for(options_.num_threads)) {
+    execution_.resident = &resident_;
+  }
   ~GridRunner();
   GridRunner(const GridRunner&) = delete;
   GridRunner& operator=(const GridRunner&) = delete;
@@ -61,10 +65,12 @@ class GridRunner {
   [[nodiscard]] std::uint64_t instructions_per_block() const;
   /// Blocks that have not ended are as many as the GPU holds: how many?
   [[nodiscard]] std::uint64_t most_blocks() const;
+  /// No warp of all blocks that take turns can go on. Returns false for a deadlock.
+  bool give_up_all_waits();
   /// No block has ended for some time: finds out whether one can.
   void look_for_standstill();
   void watch_all(bool on);
-  [[noreturn]] void report_standstill(bool is_certain) const;
+  [[noreturn]] void report_standstill(bool is_certain);
 
   Execution& execution_;
   const KernelProgram& program_;
@@ -73,6 +79,7 @@ class GridRunner {
   const std::uint64_t num_blocks_;
   BlockRunner runner_;
 
+  const bool has_clusters_;
   const unsigned num_threads_;       ///< for blocks that need not wait for their turn
   std::unique_ptr<BlockTeam> team_;  ///< null until it is worth its while
   std::uint64_t alone_until_ = 1;    ///< the block before which none runs ahead of its turn
@@ -83,6 +90,7 @@ class GridRunner {
   std::deque<Block> resident_;  ///< that take turns, and those behind one of them that have ended
 
   // While no block ends:
+  std::uint64_t events_seen_ = 0;  ///< Execution::async_events when somebody last looked
   std::uint64_t quiet_turns_ = 0;
   std::uint64_t quiet_limit_ = 64;
   std::uint64_t watched_turns_ = 0;  ///< 0: nobody is watched

@@ -1,20 +1,25 @@
 #include "simt/lanes.h"
 #include "simt/matrix.h"
+#include "simt/warpgroup.h"
 
 // lanes/ is compiled for several instruction sets of the computer that runs the simulation; here
-// the functions of lanes.h and matrix.h choose the copy that it has.
+// the functions of lanes.h, matrix.h and warpgroup.h choose the copy that it has.
 
 namespace warpstack::simt {
 
 namespace baseline {
 LaneFunction find_lane_function(const LaneForm& form);
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b);
 }  // namespace baseline
 
 #if defined(WARPSTACK_HAS_AVX2_LANES)
 namespace avx2 {
 LaneFunction find_lane_function(const LaneForm& form);
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b);
 }  // namespace avx2
 
 namespace {
@@ -43,6 +48,17 @@ void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
   }
 #endif
   baseline::multiply_matrices(registers, multiply);
+}
+
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) {
+    avx2::multiply_rows(registers, multiply, accumulates, a, b);
+    return;
+  }
+#endif
+  baseline::multiply_rows(registers, multiply, accumulates, a, b);
 }
 
 }  // namespace warpstack::simt

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "simt/cluster.h"
 #include "simt/constant_banks.h"
 #include "simt/execution.h"
 #include "simt/grid_runner.h"
@@ -26,6 +27,11 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   if (threads > program.max_threads) {
     fail("a block of " + std::to_string(threads) + " threads is too large: at most " +
          std::to_string(program.max_threads));
+  }
+  try {
+    check_cluster(options.grid, cluster_of(program, options));
+  } catch (const InputError& error) {
+    fail(error.what());
   }
   const std::uint64_t shared = program.dynamic_shared_offset + options.dynamic_shared_bytes;
   if (options.dynamic_shared_bytes > max_shared_bytes || shared > max_shared_bytes) {
@@ -53,6 +59,11 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
 }
 
 }  // namespace
+
+Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
+  if (options.cluster[0] != 0) return options.cluster;
+  return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
+}
 
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options) {
   const std::uint64_t threads = options.block[0] * options.block[1] * options.block[2];

@@ -25,6 +25,9 @@ using trace::StorageBudget;
 struct LaunchOptions {
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};
+  /// Blocks of a cluster, which are resident together; zeros: what the kernel asks for, or no
+  /// clusters.
+  Dim3 cluster{0, 0, 0};
   std::uint64_t dynamic_shared_bytes = 0;
   bool trace = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.
@@ -82,6 +85,10 @@ inline constexpr std::uint64_t max_resident_blocks = 8192;
 /// Bytes of local memory of the blocks that are there at once. The launch must be possible
 /// otherwise.
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
+
+/// Blocks of a cluster along each dimension: what the launch says, else what the kernel asks for;
+/// ones without clusters.
+[[nodiscard]] Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options);
 
 /// Runs a kernel to its end, block after block. Where one only waits for memory to change, as many
 /// others take turns with it as are resident at once; those of a cooperative launch take turns from

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -172,8 +173,19 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
   if (access.constant) {
     recorder_.record(warp, step, mask);
   } else {
+    if (access.space == AddressSpace::generic) fold_cluster(lanes);
     recorder_.record_access(warp, step, mask, &lanes);
   }
+}
+
+void LoadStore::fold_cluster(LaneAddresses& lanes) const {
+  if (cluster_blocks(execution_.cluster) == 1) return;
+  for_lanes(lanes, [&](int lane) {
+    std::uint64_t& address = lanes.address[lane];
+    if (in_cluster(address - shared_window)) {
+      address = shared_window + address % trace::window_bytes;
+    }
+  });
 }
 
 HostRange LoadStore::range_of(Warp& warp, const Step& step, const MemoryAccess& access,
@@ -306,8 +318,10 @@ void query_address(const Step& step, std::byte* registers, std::uint32_t mask) {
     const std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
     const bool in_shared = in_window(address, shared_window);
     const bool in_local = in_window(address, local_window);
-    bool holds = !in_shared && !in_local;  // global and const share one range
+    const bool in_others = in_cluster(address - shared_window);
+    bool holds = !in_shared && !in_local && !in_others;  // global and const share one range
     if (step.operands.immediate == 2) holds = in_shared;
+    if (step.operands.immediate == 5) holds = in_shared || in_others;
     if (step.operands.immediate == 3) holds = in_local;
     write_lane(registers, step.operands.target, 4, lane, holds ? ~std::uint64_t{0} : 0);
   }

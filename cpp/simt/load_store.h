@@ -34,6 +34,8 @@ class LoadStore {
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
  private:
+  /// Traces have accesses to the shared memory of other blocks as those of the block's own.
+  void fold_cluster(LaneAddresses& lanes) const;
   /// Host memory for all lanes of a load or store, if one range will do. If their bytes have moved,
   /// they are at `places_`.
   HostRange range_of(Warp& warp, const Step& step, const MemoryAccess& access, std::uint32_t bytes,

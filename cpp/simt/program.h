@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "simt/async_operations.h"
 #include "simt/device_runtime.h"
 #include "simt/lanes.h"
 #include "simt/matrix.h"
+#include "simt/operand.h"
 #include "simt/special_register.h"
 #include "simt/type.h"
 #include "trace/static_instruction.h"
@@ -65,10 +67,23 @@ enum class Action : std::uint8_t {
   function_return,
   exit,
   trap,
+  async_barrier,       ///< mbarrier
+  bulk_copy,           ///< cp.async.bulk, cp.reduce.async.bulk
+  tensor_copy,         ///< the same of tiles of tensors
+  tensor_map,          ///< tensormap.replace
+  tensor_map_copy,     ///< tensormap.cp_fenceproxy
+  warpgroup_multiply,  ///< wgmma.mma_async
+  warpgroup_commit,
+  warpgroup_wait,
+  cluster_arrive,  ///< barrier.cluster.arrive
+  cluster_wait,
+  cluster_rank,  ///< getctarank
 };
 
-/// Stands for the absence of a register, a row or a table entry.
-inline constexpr std::uint32_t none = ~std::uint32_t{0};
+/// Operations of async_operations.h.
+[[nodiscard]] constexpr bool is_async(Action action) {
+  return action >= Action::async_barrier && action <= Action::warpgroup_wait;
+}
 
 /// One step of a program: usually an instruction of the text; some take several.
 struct Step {
@@ -90,11 +105,6 @@ struct Step {
   std::uint32_t detail = none;         ///< entry in the table of its action
   std::uint32_t instruction = 0;       ///< of the source text, for messages
 };
-
-enum class AddressSpace : std::uint8_t { global, shared, local, generic };
-
-/// Computes a new value from the old one and one or two operands.
-using AtomicFunction = std::uint64_t (*)(std::uint64_t old, std::uint64_t b, std::uint64_t c);
 
 /// A load, store, atomic or asynchronous copy.
 struct MemoryAccess {
@@ -329,6 +339,8 @@ struct KernelProgram {
   std::uint64_t local_bytes = 0;  ///< per thread, all frames of the deepest chain of calls
   std::uint32_t registers_per_thread = 0;
   std::uint32_t max_threads = 1024;
+  /// Blocks of a cluster that the kernel asks for; 0: the launch says.
+  std::array<std::uint64_t, 3> required_cluster{0, 0, 0};
   bool recursive = false;
   bool synchronizes_grid = false;  ///< looks for the workspace of a cooperative launch
 
@@ -344,6 +356,13 @@ struct KernelProgram {
   std::vector<IndexedBranch> indexed_branches;
   std::vector<TextureAccess> textures;
   std::vector<Convergence> convergences;
+  std::vector<AsyncBarrier> async_barriers;
+  std::vector<BulkCopy> bulk_copies;
+  std::vector<TensorCopy> tensor_copies;
+  std::vector<TensorMapChange> tensor_map_changes;
+  std::vector<TensorMapCopy> tensor_map_copies;
+  std::vector<WarpgroupMultiply> warpgroup_multiplications;
+  std::vector<WarpgroupWait> warpgroup_waits;
   std::vector<ConstantBank> constant_banks;    ///< by number
   std::vector<LaunchWord> launch_words;        ///< of bank 0
   std::uint32_t parameter_offset = none;       ///< of the parameters in bank 0; none: not there

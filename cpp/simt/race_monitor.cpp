@@ -43,7 +43,7 @@ void RaceMonitor::check(const Warp& warp, const Step& step, AddressSpace space,
   RaceAccess one{
       .bytes = bytes,
       .kind = kind,
-      .atomic = step.action == Action::atomic,
+      .atomic = step.action == Action::atomic || (access != nullptr && is_async(step.action)),
       .acquires = access != nullptr && access->acquires,
       .releases = access != nullptr && access->releases,
       .warp = warp.number,

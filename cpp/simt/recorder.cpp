@@ -51,7 +51,7 @@ Recorder::Recorder(const Execution& execution, const Recorder& trunk)
 }
 
 void Recorder::record_idle_access(Warp& warp, const Step& step) {
-  if (is_matrix_access(step.action)) {
+  if (is_matrix_access(step.action) || is_async_access(step.action)) {
     for (std::uint32_t row = 0; row < step.num_rows; ++row) {
       record_access(warp, step, 0, nullptr, row);
     }

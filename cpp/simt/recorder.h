@@ -10,14 +10,23 @@
 
 namespace warpstack::simt {
 
+using trace::MovedBytes;
+
 [[nodiscard]] constexpr bool is_matrix_access(Action action) {
   return action == Action::matrix_load || action == Action::matrix_store ||
          action == Action::fragment_load || action == Action::fragment_store;
 }
 
+/// Operations of async_operations.h with accesses.
+[[nodiscard]] constexpr bool is_async_access(Action action) {
+  return action == Action::bulk_copy || action == Action::tensor_copy ||
+         action == Action::warpgroup_multiply;
+}
+
 [[nodiscard]] constexpr bool is_access(Action action) {
-  return action == Action::load || action == Action::store || action == Action::atomic ||
-         action == Action::async_copy || is_texel_access(action) || is_matrix_access(action);
+  return is_async_access(action) || action == Action::load || action == Action::store ||
+         action == Action::atomic || action == Action::async_copy || is_texel_access(action) ||
+         is_matrix_access(action);
 }
 
 /// Blocks that have ended and whose columns are not in the trace yet.
@@ -71,6 +80,19 @@ class Recorder {
                      std::span<const std::uint64_t> addresses) {
     if (log_ == nullptr || step.num_rows == 0) return;
     log_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
+  }
+
+  /// A bulk copy from or to these bytes of global memory.
+  void record_moved(Warp& warp, const Step& step, std::uint32_t mask,
+                    std::span<const MovedBytes> moved) {
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_moved(warp.columns, rows_[step.first_row], mask, moved);
+  }
+
+  /// An access that takes so many wavefronts of shared memory: the first row of a step.
+  void record_wavefronts(Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t count) {
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_wavefronts(warp.columns, rows_[step.first_row], mask, count);
   }
 
   /// An access without an active lane is issued all the same.

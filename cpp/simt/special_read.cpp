@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -123,6 +124,27 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
       break;
     case Special::total_smem_size:
       uniform(execution.block.shared.size());
+      break;
+    case Special::cluster_ctaid:
+      uniform(c < 3 ? index_in_cluster(execution.block, execution.cluster)[c] : 0);
+      break;
+    case Special::cluster_nctaid:
+      uniform(c < 3 ? execution.cluster[c] : 0);
+      break;
+    case Special::clusterid:
+      uniform(c < 3 ? execution.block.index[c] / execution.cluster[c] : 0);
+      break;
+    case Special::nclusterid:
+      uniform(c < 3 ? execution.options.grid[c] / execution.cluster[c] : 0);
+      break;
+    case Special::cluster_ctarank:
+      uniform(rank_in_cluster(execution.block, execution.cluster));
+      break;
+    case Special::cluster_nctarank:
+      uniform(cluster_blocks(execution.cluster));
+      break;
+    case Special::is_explicit_cluster:
+      uniform(cluster_blocks(execution.cluster) > 1 ? ~std::uint32_t{0} : 0);  // a predicate
       break;
     case Special::envreg:
       uniform(c == 1 ? execution.workspace_address >> 32

@@ -43,10 +43,20 @@ struct Frame {
   }
 };
 
+/// What a warp does with operations that others finish (async_unit.h).
+struct AsyncState {
+  std::uint32_t held_mask = 0;         ///< lanes of the step at which the warp is held
+  std::uint32_t held_rounds = 0;       ///< looks at what it waits for
+  std::uint32_t cluster_lanes = 0;     ///< that have come to the cluster's barrier before others
+  std::uint64_t cluster_arrivals = 0;  ///< times that all of them have come there
+  std::uint64_t committed_groups = 0;  ///< of wgmma
+};
+
 /// The state of a warp: its registers, the functions that it is in, and the stack of paths on which
 /// its lanes have come apart. The top path runs.
 struct Warp {
-  enum class State : std::uint8_t { ready, paused, asleep, waiting, done };
+  /// `held`: at a step that is tried again until another warp has done what it waits for.
+  enum class State : std::uint8_t { ready, paused, asleep, waiting, held, done };
 
   std::uint32_t number = 0;  ///< in its block
   State state = State::ready;
@@ -69,6 +79,7 @@ struct Warp {
   std::uint32_t clock_turn = 0;   ///< `turns` then
   std::uint32_t clock_reads = 0;  ///< there, one after the other, with next to nothing in between
   std::uint64_t clock_begin = 0;  ///< the time at the first of these
+  AsyncState async;
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;

@@ -36,7 +36,8 @@ WarpRunner::WarpRunner(Execution& execution, Faults& faults, Recorder& recorder,
       barriers_(execution, faults),
       branches_(execution, faults, calls_, barriers_),
       exchange_(execution, faults),
-      operations_(execution, faults, exchange_, barriers_) {}
+      operations_(execution, faults, exchange_, barriers_),
+      async_(execution, faults, recorder, spaces, races_) {}
 
 void WarpRunner::run(Warp& warp) {
   if (execution_.warp_instructions >= next_check_) {
@@ -164,6 +165,11 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
     case Action::converge:
       operations_.converge(warp, step, registers, mask);
       return;
+    case Action::async_barrier:
+    case Action::warpgroup_wait:
+    case Action::cluster_wait:
+      if (mask != 0 && !async_.execute(warp, step, registers, mask)) return;
+      break;
     case Action::call:
     case Action::indirect_call:
       ++path.pc;
@@ -258,6 +264,16 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
     case Action::fragment_store:
       if (warp.watch != nullptr) warp.watch->work();
       matrices_.access_fragment(warp, step, registers, mask);
+      break;
+    case Action::bulk_copy:
+    case Action::tensor_copy:
+    case Action::tensor_map:
+    case Action::tensor_map_copy:
+    case Action::warpgroup_multiply:
+    case Action::warpgroup_commit:
+    case Action::cluster_arrive:
+    case Action::cluster_rank:
+      async_.execute(warp, step, registers, mask);
       break;
     default:
       break;

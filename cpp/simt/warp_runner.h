@@ -5,6 +5,7 @@
 #include <span>
 
 #include "simt/address_spaces.h"
+#include "simt/async_unit.h"
 #include "simt/barriers.h"
 #include "simt/branches.h"
 #include "simt/built_ins.h"
@@ -37,6 +38,8 @@ class WarpRunner {
 
   /// Runs a warp until it waits, is done, or has had its turn.
   void run(Warp& warp);
+  /// Who knows what held warps wait for.
+  [[nodiscard]] AsyncUnit& held() { return async_; }
 
  private:
   /// Executes a stretch of steps that only compute, for all lanes of the path.
@@ -70,6 +73,7 @@ class WarpRunner {
   Branches branches_;
   WarpExchange exchange_;
   WarpOperations operations_;
+  AsyncUnit async_;
 
   LaneMask lanes_;
   std::uint32_t counted_mask_ = 0;

@@ -1,5 +1,6 @@
 #include "trace/issue_log.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "trace/coalescing.h"
@@ -72,6 +73,25 @@ void IssueLog::append_touched(ColumnBuffers& columns, std::uint32_t row, std::ui
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
   count_access(row, count);
+  append_plain(columns, row, active_mask);
+}
+
+void IssueLog::append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                            std::span<const MovedBytes> moved) {
+  std::vector<std::uint32_t>* const bytes =
+      instructions_[row].writes_memory() ? &columns.store_bytes : nullptr;
+  const std::uint32_t count = coalesce(moved, columns.sector, bytes);
+  columns.memory_count.push_back(static_cast<std::uint16_t>(count));
+  columns.memory_static.push_back(row);
+  count_access(row, count);
+  append_plain(columns, row, active_mask);
+}
+
+void IssueLog::append_wavefronts(ColumnBuffers& columns, std::uint32_t row,
+                                 std::uint32_t active_mask, std::uint32_t count) {
+  columns.memory_count.push_back(static_cast<std::uint16_t>(std::min(count, 0xffffu)));
+  columns.memory_static.push_back(row);
+  count_access(row, columns.memory_count.back());
   append_plain(columns, row, active_mask);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/kernel_trace.h"
+#include "trace/moved_bytes.h"
 
 namespace warpstack::trace {
 
@@ -33,6 +34,14 @@ class IssueLog {
   /// The same for a load of global memory that touches `addresses`, any number of each lane.
   void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
                       std::span<const std::uint64_t> addresses);
+
+  /// The same for a copy of ranges of global memory by the active lanes, in any order.
+  void append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                    std::span<const MovedBytes> moved);
+
+  /// The same for an access to shared memory that takes `count` wavefronts.
+  void append_wavefronts(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
+                         std::uint32_t count);
 
   /// The same for an instruction without an access, and for several of them.
   void append_plain(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask) {

@@ -404,6 +404,7 @@ class PtxLoadedModule:
         parameters: bytes,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
         dynamic_shared_bytes: int,
         trace: bool,
         step_limit: int,
@@ -439,6 +440,7 @@ class SassLoadedModule:
         parameters: bytes,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
         dynamic_shared_bytes: int,
         trace: bool,
         step_limit: int,
@@ -455,6 +457,16 @@ class SassLoadedModule:
         notes: list[str],
     ) -> tuple[KernelTrace | None, int, int]: ...
 
+def tensor_map(
+    address: int,
+    sizes: list[int],
+    strides: list[int],
+    box: list[int],
+    steps: list[int],
+    element: int,
+    swizzle: int,
+    fills_nan: bool,
+) -> bytes: ...
 def fat_binary_targets(file: bytes) -> list[int]: ...
 def fat_binary_cubins(file: bytes, target: int) -> list[bytes]: ...
 def sass_problem(opcode: str, operands: str, arch: int) -> str: ...

@@ -252,3 +252,16 @@ def message_of(body, *arrays, **options):
     with pytest.raises(InputError) as caught:
         run(body, *(arrays or [np.zeros(32, np.uint32)]), **options)
     return re.sub(r"PTX line \d+", "PTX line N", str(caught.value))
+
+
+def access_counts(trace, opcode):
+    """Return the sectors or wavefronts of each access of instructions that begin so, by warp."""
+    table = trace.instructions
+    rows = np.flatnonzero(table.opcode.str.startswith(opcode))
+    found = []
+    for block, (_, warps) in enumerate(trace.blocks()):
+        for warp in range(len(warps)):
+            columns = trace.warp(block, warp)
+            counts = columns["memory_count"][np.isin(columns["memory_static"], rows)]
+            found += counts[counts > 0].tolist()
+    return found

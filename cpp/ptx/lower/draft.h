@@ -60,4 +60,8 @@ constexpr std::uint64_t align(std::uint64_t offset, std::uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
+/// Makes the values that a step of an asynchronous operation names places in the frame.
+void place_async_operands(const Step& step, KernelProgram& program,
+                          const std::vector<std::uint32_t>& offsets);
+
 }  // namespace warpstack::ptx

@@ -174,7 +174,7 @@ std::uint32_t Emitter::in(const Operand& source, Type type) {
       return constant(set ? 0xffffffffu : 0, 4);
     }
     case Operand::Kind::special: {
-      const std::uint32_t value = temporary(bytes);
+      const std::uint32_t value = type == Type::pred ? temporary_predicate() : temporary(bytes);
       read_special(source, value);
       return value;
     }
@@ -234,14 +234,6 @@ std::uint32_t Emitter::address_of(const Operand& variable, std::uint32_t bytes) 
 
 void Emitter::read_special(const Operand& source, std::uint32_t target) {
   switch (source.special) {
-    case Special::cluster_ctaid:
-    case Special::cluster_nctaid:
-    case Special::clusterid:
-    case Special::nclusterid:
-    case Special::cluster_ctarank:
-    case Special::cluster_nctarank:
-    case Special::is_explicit_cluster:
-      throw Unsupported{"thread block clusters are not supported"};
     case Special::pm:
       throw Unsupported{"this special register is not supported"};
     case Special::envreg:
@@ -325,7 +317,13 @@ void Emitter::add_part(std::vector<std::uint32_t> destinations,
   const auto is_left_out = [this](std::uint32_t value) { return is_constant(value); };
   std::erase_if(destinations, is_left_out);
   std::erase_if(sources, is_left_out);
-  parts_.push_back({std::move(destinations), std::move(sources)});
+  parts_.push_back({std::move(destinations), std::move(sources), {}});
+}
+
+void Emitter::add_part(StaticInstruction row, std::vector<std::uint32_t> destinations,
+                       std::vector<std::uint32_t> sources) {
+  add_part(std::move(destinations), std::move(sources));
+  parts_.back().row = std::move(row);
 }
 
 /// A row as the instruction's own, without registers.
@@ -347,6 +345,10 @@ void Emitter::add_pending_rows() {
   for (Part& part : parts_) {
     PendingRow& row = draft_.rows.emplace_back(new_row());
     row.instruction.opcode = instruction_->full_opcode();
+    if (part.row) {
+      part.row->source_line = row.instruction.source_line;
+      row.instruction = std::move(*part.row);
+    }
     row.destinations = std::move(part.destinations);
     row.sources = std::move(part.sources);
     if (guard_ != none) row.sources.push_back(guard_);

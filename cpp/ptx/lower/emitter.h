@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,11 +111,15 @@ class Emitter {
   /// Adds a row of an instruction that is several of the same class in the machine. The constants
   /// among the values are left out.
   void add_part(std::vector<std::uint32_t> destinations, std::vector<std::uint32_t> sources);
+  /// The same of another kind: what the instruction does besides.
+  void add_part(StaticInstruction row, std::vector<std::uint32_t> destinations,
+                std::vector<std::uint32_t> sources);
 
  private:
   struct Part {
     std::vector<std::uint32_t> destinations;
     std::vector<std::uint32_t> sources;
+    std::optional<StaticInstruction> row;  ///< nothing: as the instruction's own
   };
 
   void declare_registers();

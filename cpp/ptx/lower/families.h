@@ -15,5 +15,12 @@ namespace families {
 #undef PTX_LANES
 #undef PTX_STEPS
 
+/// cp.async.mbarrier.arrive
+void copies_arrive(Emitter& e, Modifiers& modifiers);
+/// cp.async.bulk, cp.reduce.async.bulk
+void bulk_copy(Emitter& e, Modifiers& modifiers, bool reduces);
+/// barrier.cluster
+void cluster_barrier(Emitter& e, Modifiers& modifiers);
+
 }  // namespace families
 }  // namespace warpstack::ptx

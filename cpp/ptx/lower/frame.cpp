@@ -109,6 +109,7 @@ void patch(FunctionDraft& draft, KernelProgram& program,
         place(program.calls[step.detail].address);
         break;
       default:
+        place_async_operands(step, program, offsets);
         break;
     }
   }

@@ -78,6 +78,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   program.local_bytes = program.recursive
                             ? std::min(needs.local_bytes + (64 << 10), max_local_bytes)
                             : needs.local_bytes;
+  std::ranges::copy(entry->required_cluster, program.required_cluster.begin());
   // ptxas never gives a kernel of compute capability 7.0 and later fewer than 16.
   program.registers_per_thread = std::clamp(needs.registers, 16u, 255u);
   const auto& limit =

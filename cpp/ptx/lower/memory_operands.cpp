@@ -51,19 +51,24 @@ Address address(Emitter& e, const Operand& operand) {
   }
 }
 
+simt::AddressOperand address_operand(Emitter& e, const Operand& operand, AddressSpace space) {
+  const Address at = address(e, operand);
+  return {.space = space, .slot = at.value, .is_64_bits = at.is_64_bits, .offset = at.offset};
+}
+
 MemoryModifiers take_space(Emitter& e, Modifiers& modifiers) {
   MemoryModifiers result;
-  const auto space = modifiers.take_one_of({"global", "const", "shared", "local", "param",
-                                            "shared::cta", "param::entry", "param::func"});
-  if (modifiers.take("shared::cluster"))
-    throw Unsupported{"thread block clusters are not supported"};
+  const auto space =
+      modifiers.take_one_of({"global", "const", "shared", "local", "param", "shared::cta",
+                             "param::entry", "param::func", "shared::cluster"});
   if (space) {
     static constexpr AddressSpace spaces[] = {
-        AddressSpace::global, AddressSpace::global, AddressSpace::shared, AddressSpace::local,
-        AddressSpace::local,  AddressSpace::shared, AddressSpace::local,  AddressSpace::local};
+        AddressSpace::global, AddressSpace::global, AddressSpace::shared,
+        AddressSpace::local,  AddressSpace::local,  AddressSpace::shared,
+        AddressSpace::local,  AddressSpace::local,  AddressSpace::shared};
     result.space = spaces[*space];
     result.constant = *space == 1;
-    result.parameter = *space == 4 || *space >= 6;
+    result.parameter = *space == 4 || *space == 6 || *space == 7;
   }
   auto cache = CacheOperator::none;
   if (modifiers.take("cs") || modifiers.take("L1::evict_first") ||
@@ -80,7 +85,7 @@ MemoryModifiers take_space(Emitter& e, Modifiers& modifiers) {
                       modifiers.take("relaxed") || modifiers.take("mmio");
   result.strong = strong;
   const bool block = modifiers.take("cta");
-  if (modifiers.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
+  modifiers.take("cluster");
   modifiers.take("gpu");
   modifiers.take("sys");
   if (strong && !block) cache = CacheOperator::bypass_l1;

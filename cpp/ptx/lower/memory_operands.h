@@ -31,6 +31,9 @@ void take_address(Emitter& e, Access& access, const Operand& operand) {
   access.offset = at.offset;
 }
 
+/// The same of an asynchronous operation, in a state space.
+simt::AddressOperand address_operand(Emitter& e, const Operand& operand, AddressSpace space);
+
 /// State space and memory ordering of an access.
 struct MemoryModifiers {
   AddressSpace space = AddressSpace::generic;

@@ -80,6 +80,7 @@ void Parser::parse_performance_directives(Function& function) {
       const auto dimensions = parse_dimensions();
       if (word == "maxntid") function.max_threads = dimensions;
       if (word == "reqntid") function.required_threads = dimensions;
+      if (word == "reqnctapercluster") function.required_cluster = dimensions;
     }
   }
 }

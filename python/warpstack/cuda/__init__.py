@@ -24,6 +24,7 @@ from warpstack.cuda.compiler import compile, compilers
 from warpstack.cuda.device import Device, DeviceArray, array, default_device, empty, zeros
 from warpstack.cuda.kernel import Kernel, KernelWarning, Module
 from warpstack.cuda.machine_code import MachineModule, load_cubin
+from warpstack.cuda.tensor_map import tensor_map
 from warpstack.cuda.texture import Texture, texture
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "default_device",
     "empty",
     "load_cubin",
+    "tensor_map",
     "texture",
     "zeros",
 ]

@@ -171,6 +171,7 @@ class Kernel(Handle):
         grid: int | Sequence[int],
         block: int | Sequence[int],
         *arguments: Any,
+        cluster: int | Sequence[int] | None = None,
         shared_memory_bytes: int = 0,
         trace: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
@@ -191,7 +192,12 @@ class Kernel(Handle):
         *arguments
             The kernel's parameters: `DeviceArray` for pointers (``None``: a null pointer), `Texture`
             for texture objects, numbers of Python or NumPy for numbers, bytes or a structured NumPy
-            scalar for structures.
+            scalar for structures, among them what `tensor_map` makes.
+        cluster
+            Blocks of a cluster, of which the grid consists: a number, or up to three; together at
+            most 16. Blocks of a cluster are resident together and reach each other's shared memory.
+            By default what the kernel itself asks for (``__cluster_dims__``), else there are no
+            clusters.
         shared_memory_bytes
             Dynamic shared memory of a block.
         trace
@@ -233,6 +239,9 @@ class Kernel(Handle):
         parameters = self._pack(arguments)
         device = self.module.device
         sizes = [_as_dim3("grid", grid, _MOST_BLOCKS), _as_dim3("block", block, _MOST_THREADS)]
+        clusters = (0, 0, 0)
+        if cluster is not None:
+            clusters = _as_dim3("cluster", cluster, (16, 16, 16))
         registers = 0
         if registers_per_thread is not None:
             registers = as_integer("registers_per_thread", registers_per_thread, 1, 255)
@@ -257,6 +266,7 @@ class Kernel(Handle):
                     parameters,
                     sizes[0],
                     sizes[1],
+                    clusters,
                     as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
                     bool(trace),
                     as_integer("step_limit", step_limit, 1, 2**63),

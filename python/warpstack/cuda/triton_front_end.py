@@ -159,7 +159,10 @@ def compile_function(
         raise InputError(f"{what}: {_name(function)} does not compile: {_reason(error)}") from None
     facts = made.metadata
     if facts.num_ctas != 1:
-        raise InputError(f"{what}: num_ctas = {facts.num_ctas}: clusters of blocks do not run")
+        raise InputError(
+            f"{what}: num_ctas = {facts.num_ctas}: Triton kernels with clusters of blocks are not "
+            "supported; leave num_ctas at 1"
+        )
     return Compiled(
         name=facts.name,
         ptx=made.asm["ptx"],

@@ -108,6 +108,42 @@ def test_the_step_limit_is_that_of_the_launch(short_shares, limit):
     assert messages[0] == messages[1]
 
 
+def test_bulk_copies_of_blocks_that_depend_on_each_other(short_shares):
+    # Block b adds 1 to the 128 bytes of block from[b] and puts them to its own, in bulk copies.
+    body = (
+        "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %ctaid.x;"
+        "@%p0 mbarrier.init.shared::cta.b64 [%r0], 1; bar.sync 0;"
+        + at("%l0", "%a1", "%r2", 4)
+        + "ld.global.u32 %r3, [%l0];"
+        + at("%l0", "%a0", "%r3", 128)
+        + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 128;"
+        "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%r1], [%l0], 128, [%r0];\n"
+        "wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r0], 0; @!%p1 bra wait;\n"
+        "shl.b32 %r4, %t, 2; add.u32 %r4, %r4, %r1; ld.shared.u32 %r5, [%r4];"
+        "add.u32 %r5, %r5, 1; st.shared.u32 [%r4], %r5; fence.proxy.async; bar.sync 0;"
+        + at("%l0", "%a0", "%r2", 128)
+        + "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%l0], [%r1], 128;"
+    )
+    outside = ".shared .align 128 .b8 data[128]; .shared .align 8 .b64 bar;"
+    rng = np.random.default_rng(9)
+    blocks = 60
+    source = np.arange(blocks, dtype=np.uint32)
+    others = rng.random(blocks) < 0.2
+    source[others] = rng.integers(0, blocks, others.sum())
+    chunks = rng.integers(0, 2**31, (blocks, 32), dtype=np.uint32)
+    expected = chunks.copy()
+    for b in range(blocks):
+        expected[b] = expected[source[b]] + 1
+    digests = []
+    for threads in (1, 3):
+        given = {"outside": outside, "grid": blocks, "num_threads": threads}
+        (got, _), trace = run(body, chunks.ravel(), source, **given)
+        np.testing.assert_array_equal(got.reshape(chunks.shape), expected)
+        digests.append(trace.digest)
+    assert digests[0] == digests[1]
+
+
 # What depends on other blocks, atomics, spinning and independent blocks.
 @pytest.mark.parametrize("name", ["bfs", "spmv", "inverted-index", "backprop"])
 @pytest.mark.parametrize("machine_code", [None, "sm_80"])

@@ -139,11 +139,11 @@ def test_trap():
 def test_unsupported_instructions_are_named_before_anything_runs():
     device = ws.cuda.Device(0.25)
     for code, reason in {
-        "wgmma.fence.sync.aligned;": "cannot simulate wgmma.fence.sync.aligned: the instruction is not",
+        "tcgen05.wait::ld.sync.aligned;": "cannot simulate tcgen05.wait::ld.sync.aligned: the instruction",
         "st.async.shared::cluster.u32 [%a0], %t;": "cannot simulate st.async",
         "vadd.u32.u32.u32 %r0, %r1, %r2;": "cannot simulate vadd.u32.u32.u32: the instruction is not",
-        "barrier.cluster.arrive;": "thread block clusters are not supported",
-        "cp.async.bulk.commit_group;": "of these copies only cp.async is supported",
+        "barrier.cluster.sync;": "it neither arrives nor waits",
+        "cp.async.bulk.tensor.3d.im2col.shared::cta.global [%r0], [%l0];": "im2col copies are not",
         "add.wrong.u32 %r0, %r1, %r2;": "the modifier .wrong is not supported here",
         "ld.param.u32 %r0, %r1;": "its address operand is missing",
         "txq.width.b32 %r0, %r1;": "its texture operand is missing",

@@ -61,8 +61,9 @@ def test_width_of_loads_depends_on_what_is_divisible_by_16():
     assert loads == {4096: 8 * 4 * 2, 4095: 8 * 4 * 2 * 4}
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("rows", "columns"), [(20, 100), (37, 781)])
-def test_fused_softmax(rows, columns):
+def test_fused_softmax(rows, columns, target):
     x = singles(3, rows, columns)
     out = ws.cuda.empty((rows, columns))
     trace = ws.triton.launch(
@@ -74,6 +75,7 @@ def test_fused_softmax(rows, columns):
         columns,
         BLOCK=triton.next_power_of_2(columns),
         STAGES=2,
+        target=target,
     )
     power = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(
@@ -86,6 +88,16 @@ def check_product(c, a, b):
     """Of halves, with sums in f32: rounded once at the end."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(np.asarray(c).astype(np.float64), exact, rtol=2e-3, atol=2e-3)
+
+
+def check_attention(out, q, k, v, causal):
+    score = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) * q.shape[2] ** -0.5
+    if causal:
+        score = np.where(np.tri(q.shape[1], dtype=bool), score, -np.inf)
+    power = np.exp(score - score.max(axis=2, keepdims=True))
+    exact = power / power.sum(axis=2, keepdims=True) @ v.astype(np.float64)
+    # The weights are rounded to halves before they are multiplied.
+    np.testing.assert_allclose(np.asarray(out).astype(np.float64), exact, rtol=5e-3, atol=3e-3)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(64, 128, 96), (200, 72, 136)])
@@ -114,6 +126,68 @@ def test_matmul(kernel, m, n, k):
     products = rows[rows.opcode.str.startswith("mma.")].executions.sum()
     assert products == tiles * -(-k // 32) * 32
     on_gpus(trace)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 128), (200, 136, 72)])
+@pytest.mark.parametrize("num_warps", [4, 8])
+@pytest.mark.parametrize("kernel", ["matmul", "tensor_matmul"])
+def test_matmul_of_warp_groups(kernel, num_warps, m, n, k):
+    a, b = halves(14, m, k), halves(15, k, n)
+    c = ws.cuda.empty((m, n), np.float16)
+    across, down = -(-n // 64), -(-m // 128)
+    own = {"GROUP": 2} if kernel == "matmul" else {}
+    compiled = ws.triton.compile(
+        getattr(kernels, kernel),
+        ws.cuda.array(a),
+        ws.cuda.array(b),
+        c,
+        m,
+        n,
+        k,
+        BM=128,
+        BN=64,
+        BK=64,
+        num_warps=num_warps,
+        target="sm_90",
+        **own,
+    )
+    grid = across * down if kernel == "matmul" else (down, across)
+    trace = compiled.launch(grid, check_races=True)
+    check_product(c, a, b)
+    rows = trace.instructions
+    count = rows.groupby("opcode").executions.sum()
+    products = count[count.index.str.startswith("wgmma.mma_async")]
+    # Four warps multiply 64 x N x 16: a tile takes 2 of them for each step of 16 and N columns.
+    (shape,) = products.index
+    columns = int(shape.partition(".m64n")[2].partition("k")[0])
+    assert products.sum() == 4 * across * down * 2 * (64 // columns) * 4 * -(-k // 64)
+    tensors = count[count.index.str.startswith("cp.async.bulk.tensor.2d.shared")]
+    assert (len(tensors) > 0) == (kernel == "tensor_matmul")
+    on_gpus(trace, simulated=("h100-pcie",))
+
+
+@pytest.mark.parametrize(("heads", "length", "dim"), [(2, 128, 64), (1, 256, 32)])
+@pytest.mark.parametrize("num_warps", [4, 8])
+def test_flash_attention_of_warp_groups(heads, length, dim, num_warps):
+    q, k, v = (halves(seed, heads, length, dim) for seed in (16, 17, 18))
+    out = ws.cuda.empty((heads, length, dim), np.float16)
+    trace = ws.triton.launch(
+        kernels.attention,
+        (length // 128, heads),
+        *map(ws.cuda.array, (q, k, v)),
+        out,
+        dim**-0.5,
+        length,
+        DIM=dim,
+        BM=128,
+        BN=64,
+        CAUSAL=True,
+        num_warps=num_warps,
+        target="sm_90",
+    )
+    check_attention(out, q, k, v, causal=True)
+    assert trace.instructions.opcode.str.startswith("wgmma.mma_async").any()
+    on_gpus(trace, simulated=("h100-pcie",))
 
 
 @pytest.mark.parametrize("sizes", [[(32, 32, 32)], [(64, 96, 48), (32, 160, 64), (40, 24, 80)]])
@@ -233,13 +307,7 @@ def test_flash_attention(heads, length, dim, causal):
         BN=32,
         CAUSAL=causal,
     )
-    score = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) * dim**-0.5
-    if causal:
-        score = np.where(np.tri(length, dtype=bool), score, -np.inf)
-    power = np.exp(score - score.max(axis=2, keepdims=True))
-    exact = power / power.sum(axis=2, keepdims=True) @ v.astype(np.float64)
-    # The weights are rounded to halves before they are multiplied.
-    np.testing.assert_allclose(np.asarray(out).astype(np.float64), exact, rtol=5e-3, atol=3e-3)
+    check_attention(out, q, k, v, causal)
     on_gpus(trace)
 
 

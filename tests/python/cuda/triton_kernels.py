@@ -81,6 +81,22 @@ def matmul(
 
 
 @triton.jit
+def tensor_matmul(
+    a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """The same with tiles that tensor descriptors bring and take (TMA)."""
+    a = tl.make_tensor_descriptor(a_ptr, shape=[m, k], strides=[k, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(b_ptr, shape=[k, n], strides=[n, 1], block_shape=[BK, BN])
+    c = tl.make_tensor_descriptor(c_ptr, shape=[m, n], strides=[n, 1], block_shape=[BM, BN])
+    row = tl.program_id(0) * BM
+    column = tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for done in range(0, k, BK):
+        total = tl.dot(a.load([row, done]), b.load([done, column]), total)
+    c.store([row, column], total.to(tl.float16))
+
+
+@triton.jit
 def persistent_matmul(
     a_ptr,
     b_ptr,

@@ -45,7 +45,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
 void atom(Emitter& e, Modifiers& modifiers) { atomic(e, modifiers, true); }
 
 void red(Emitter& e, Modifiers& modifiers) {
-  if (modifiers.take("async")) throw Unsupported{"thread block clusters are not supported"};
+  if (modifiers.take("async")) throw Unsupported{"stores with an mbarrier are not supported"};
   atomic(e, modifiers, false);
 }
 

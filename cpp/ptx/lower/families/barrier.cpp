@@ -14,7 +14,10 @@ void bar(Emitter& e, Modifiers& modifiers) {
     return;
   }
   modifiers.take("cta");
-  if (modifiers.take("cluster")) throw Unsupported{"thread block clusters are not supported"};
+  if (modifiers.take("cluster")) {
+    cluster_barrier(e, modifiers);
+    return;
+  }
   const bool aligned = modifiers.take("aligned");
   Barrier barrier;
   barrier.may_diverge = e.opcode().mnemonic == "barrier" && !aligned;

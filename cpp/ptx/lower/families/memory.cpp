@@ -153,9 +153,15 @@ void st(Emitter& e, Modifiers& modifiers) {
 }
 
 void cp(Emitter& e, Modifiers& modifiers) {
-  if (!modifiers.take("async") || modifiers.take("bulk") || modifiers.take("reduce") ||
-      modifiers.take("mbarrier")) {
-    throw Unsupported{"of these copies only cp.async is supported"};
+  const bool reduces = modifiers.take("reduce");
+  if (!modifiers.take("async") && !reduces) throw Unsupported{"it is not asynchronous"};
+  if (modifiers.take("bulk")) {
+    bulk_copy(e, modifiers, reduces);
+    return;
+  }
+  if (modifiers.take("mbarrier")) {
+    copies_arrive(e, modifiers);
+    return;
   }
   // Copies finish at once, so waiting for them takes no step.
   if (modifiers.take("commit_group") || modifiers.take("wait_all") || modifiers.take("wait_group"))

@@ -1,3 +1,5 @@
+#include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,6 +60,13 @@ void pack(Emitter& e, const Operand& target, const Operand& source, Type type) {
     joined = placed;
   }
   e.copy(e.out(target, type), joined, type);
+}
+
+/// The state space of a generic address: the number of its word here. The cluster's shared memory
+/// begins with the block's own, in one window.
+std::optional<std::size_t> take_window(Modifiers& modifiers) {
+  if (modifiers.take("shared::cta")) return 2;
+  return modifiers.take_one_of({"global", "const", "shared", "local", "param", "shared::cluster"});
 }
 
 }  // namespace
@@ -144,13 +153,12 @@ void cvt(Emitter& e, Modifiers& modifiers) {
 
 void cvta(Emitter& e, Modifiers& modifiers) {
   const bool to = modifiers.take("to");
-  const auto space = modifiers.take_one_of({"global", "const", "shared", "local", "param"});
+  const auto space = take_window(modifiers);
   if (!space) throw Unsupported{"it names no state space"};
-  modifiers.take_prefix("::");
   const Type type = modifiers.need_type();
   if (bytes_of(type) != 8) throw Unsupported{"32-bit generic addresses are not supported"};
   std::uint64_t window = 0;
-  if (*space == 2) window = shared_window;
+  if (*space == 2 || *space == 5) window = shared_window;
   if (*space == 3) window = local_window;
   const std::uint32_t source = e.in(1, type);
   const std::uint32_t target = e.out(0, type);
@@ -173,9 +181,8 @@ void cvta(Emitter& e, Modifiers& modifiers) {
 }
 
 void isspacep(Emitter& e, Modifiers& modifiers) {
-  const auto space = modifiers.take_one_of({"global", "const", "shared", "local", "param"});
+  const auto space = take_window(modifiers);
   if (!space || *space == 4) throw Unsupported{"this state space is not supported"};
-  modifiers.take_prefix("::");
   const std::uint32_t address = e.in(1, Type::u64);
   const std::uint32_t target = e.out(0, Type::pred);
   Step& step = e.emit(Action::address_query, {target}, {address});

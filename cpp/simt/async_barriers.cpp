@@ -1,0 +1,236 @@
+#include "simt/async_barriers.h"
+
+#include <bit>
+#include <cstring>
+
+#include "common/text.h"
+#include "simt/load_store.h"
+#include "simt/registers.h"
+
+namespace warpstack::simt {
+namespace {
+
+constexpr std::uint32_t barrier_bytes = 8;
+constexpr std::uint64_t count_mask = BarrierWord::max_count;
+constexpr std::int32_t byte_bias = 1 << 20;
+/// Two bits that zeros and most other contents of memory do not have.
+constexpr std::uint64_t valid_mark = 2;
+
+}  // namespace
+
+BarrierWord BarrierWord::unpack(std::uint64_t word) {
+  return {.pending = static_cast<std::uint32_t>(word & count_mask),
+          .expected = static_cast<std::uint32_t>(word >> 20 & count_mask),
+          .bytes = static_cast<std::int32_t>(word >> 40 & 0x1fffff) - byte_bias,
+          .parity = (word >> 61 & 1) != 0,
+          .valid = word >> 62 == valid_mark};
+}
+
+std::uint64_t BarrierWord::pack() const {
+  return pending | std::uint64_t{expected} << 20 |
+         static_cast<std::uint64_t>(bytes + byte_bias) << 40 | std::uint64_t{parity} << 61 |
+         valid_mark << 62;
+}
+
+bool BarrierWord::end_phase() {
+  if (pending != 0 || bytes != 0) return false;
+  pending = expected;
+  parity = !parity;
+  return true;
+}
+
+std::uint64_t address_in(const std::byte* registers, const AddressOperand& operand,
+                         std::uint32_t lane) {
+  const auto offset = static_cast<std::uint64_t>(operand.offset);
+  const auto number = static_cast<int>(lane);
+  if (operand.slot == none) return offset;
+  if (operand.is_64_bits) return lane_u64(registers, operand.slot, number) + offset;
+  return (lane_u32(registers, operand.slot, number) + offset) & 0xffffffffu;
+}
+
+bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
+                            std::uint32_t mask) {
+  const AsyncBarrier& barrier = program_.async_barriers[step.detail];
+  if (barrier.kind == AsyncBarrier::Kind::wait) {
+    if (over(warp, step, registers, mask) != mask) return false;
+    give_up(warp, step, registers, mask);
+    return true;
+  }
+  if (warp.watch != nullptr) warp.watch->work();
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    if (barrier.kind == AsyncBarrier::Kind::pending) {
+      const auto state = lane_u64(registers, barrier.state, static_cast<int>(lane));
+      write_lane(registers, barrier.result, 4, static_cast<int>(lane),
+                 BarrierWord::unpack(state).pending);
+      continue;
+    }
+    change(warp, step, registers, lane, address_in(registers, barrier.address, lane));
+  }
+  return true;
+}
+
+void AsyncBarriers::give_up(Warp& warp, const Step& step, std::byte* registers,
+                            std::uint32_t mask) {
+  const AsyncBarrier& barrier = program_.async_barriers[step.detail];
+  const std::uint32_t done = over(warp, step, registers, mask);
+  for (std::uint32_t rest = done; rest != 0 && races_.is_on(); rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    order(warp, step, lane, barrier.address.space, address_in(registers, barrier.address, lane),
+          false);
+  }
+  broadcast(registers, barrier.result, 4, mask & ~done, 0);
+  broadcast(registers, barrier.result, 4, done, ~std::uint64_t{0});
+}
+
+void AsyncBarriers::complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                             std::uint64_t address, std::uint64_t bytes) {
+  std::byte* const at = place(warp, step, lane, space, address, false);
+  BarrierWord word = load(warp, step, lane, at, address);
+  order(warp, step, lane, space, address, true);
+  expect(warp, step, lane, word, -static_cast<std::int64_t>(bytes));
+  word.end_phase();
+  const std::uint64_t packed = word.pack();
+  std::memcpy(at, &packed, barrier_bytes);
+  ++execution_.async_events;
+}
+
+std::string AsyncBarriers::text(Warp& warp, const Step& step, std::uint32_t mask) {
+  const AsyncBarrier& barrier = program_.async_barriers[step.detail];
+  const std::uint32_t waiting = mask & ~over(warp, step, warp.registers(), mask);
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting != 0 ? waiting : mask));
+  const std::uint64_t address = address_in(warp.registers(), barrier.address, lane);
+  std::byte* const at = place(warp, step, lane, barrier.address.space, address, false);
+  const BarrierWord word = load(warp, step, lane, at, address);
+  return "mbarrier at " + hexadecimal(address) + ", whose phase waits for " +
+         std::to_string(word.pending) + (word.pending == 1 ? " arrival" : " arrivals") + " and " +
+         std::to_string(word.bytes) + " bytes";
+}
+
+void AsyncBarriers::change(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane,
+                           std::uint64_t address) {
+  const AsyncBarrier& barrier = program_.async_barriers[step.detail];
+  const bool initializes = barrier.kind == AsyncBarrier::Kind::init;
+  const auto number = static_cast<int>(lane);
+  const std::uint32_t count =
+      barrier.count == none ? 1 : lane_u32(registers, barrier.count, number);
+  const std::uint32_t bytes =
+      barrier.bytes == none ? 0 : lane_u32(registers, barrier.bytes, number);
+  std::byte* const at = place(warp, step, lane, barrier.address.space, address, initializes);
+  ++execution_.async_events;
+  if (initializes) {
+    if (count < 1 || count > BarrierWord::max_count) {
+      faults_.stop(warp, step, lane,
+                   "an mbarrier for " + std::to_string(count) + " arrivals; 1 to " +
+                       std::to_string(BarrierWord::max_count) + " are possible");
+    }
+    const std::uint64_t fresh = BarrierWord{.pending = count, .expected = count}.pack();
+    std::memcpy(at, &fresh, barrier_bytes);
+    if (races_.is_on()) {
+      LaneAddresses one;
+      one.mask = 1u << lane;
+      one.address[lane] = address;
+      races_.check(warp, step, barrier.address.space, one, barrier_bytes, RaceKind::store);
+    }
+    return;
+  }
+  BarrierWord word = load(warp, step, lane, at, address);
+  std::uint64_t packed = word.pack();
+  if (barrier.kind == AsyncBarrier::Kind::invalidate) {
+    std::memset(at, 0, barrier_bytes);
+    return;
+  }
+  order(warp, step, lane, barrier.address.space, address, true);
+  if (barrier.kind == AsyncBarrier::Kind::complete) {
+    expect(warp, step, lane, word, -std::int64_t{bytes});
+  } else {
+    expect(warp, step, lane, word, bytes);
+  }
+  if (barrier.kind == AsyncBarrier::Kind::arrive) {
+    if (barrier.result != none) write_lane(registers, barrier.result, 8, number, packed);
+    arrive(warp, step, lane, word, count, barrier.drops);
+  }
+  if (barrier.kind != AsyncBarrier::Kind::expect) word.end_phase();
+  packed = word.pack();
+  std::memcpy(at, &packed, barrier_bytes);
+}
+
+std::uint32_t AsyncBarriers::over(Warp& warp, const Step& step, const std::byte* registers,
+                                  std::uint32_t mask) {
+  const AsyncBarrier& barrier = program_.async_barriers[step.detail];
+  std::uint32_t done = 0;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const auto number = static_cast<int>(lane);
+    const std::uint64_t address = address_in(registers, barrier.address, lane);
+    const BarrierWord word = load(
+        warp, step, lane, place(warp, step, lane, barrier.address.space, address, false), address);
+    const bool awaited =
+        barrier.by_parity ? (lane_u32(registers, barrier.state, number) & 1) != 0
+                          : BarrierWord::unpack(lane_u64(registers, barrier.state, number)).parity;
+    if (word.parity != awaited) done |= 1u << lane;
+  }
+  return done;
+}
+
+std::byte* AsyncBarriers::place(Warp& warp, const Step& step, std::uint32_t lane,
+                                AddressSpace space, std::uint64_t address, bool initializes) {
+  if (address % barrier_bytes != 0) {
+    faults_.stop(warp, step, lane,
+                 "an mbarrier at " + hexadecimal(address) + ", which is not a multiple of 8");
+  }
+  return spaces_.shared_place(warp, step, lane, space, address, barrier_bytes,
+                              {.reads = !initializes, .writes = initializes});
+}
+
+BarrierWord AsyncBarriers::load(Warp& warp, const Step& step, std::uint32_t lane,
+                                const std::byte* place, std::uint64_t address) {
+  const BarrierWord word = BarrierWord::unpack(read_value(place, barrier_bytes));
+  if (!word.valid) {
+    faults_.stop(warp, step, lane,
+                 "there is no mbarrier at " + hexadecimal(address) +
+                     ": none was initialised there, or it has been invalidated or overwritten "
+                     "(mbarrier.init comes first, and a barrier of the block after it)");
+  }
+  return word;
+}
+
+void AsyncBarriers::expect(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
+                           std::int64_t bytes) {
+  const std::int64_t sum = word.bytes + bytes;
+  if (sum >= byte_bias || sum <= -byte_bias) {
+    faults_.stop(warp, step, lane,
+                 "the mbarrier waits for " + std::to_string(sum) + " bytes; its count goes to " +
+                     std::to_string(byte_bias - 1));
+  }
+  word.bytes = static_cast<std::int32_t>(sum);
+}
+
+void AsyncBarriers::arrive(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
+                           std::uint32_t count, bool drops) {
+  if (count > word.pending || count < 1) {
+    faults_.stop(warp, step, lane,
+                 std::to_string(count) + " arrivals at an mbarrier whose phase waits for " +
+                     std::to_string(word.pending));
+  }
+  word.pending -= count;
+  if (drops) word.expected -= count;
+}
+
+void AsyncBarriers::order(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                          std::uint64_t address, bool releases) {
+  if (!races_.is_on()) return;
+  LaneAddresses one;
+  one.mask = 1u << lane;
+  one.address[lane] = address;
+  MemoryAccess access;
+  access.space = space;
+  access.strong = true;
+  access.acquires = true;
+  access.releases = releases;
+  access.bytes = barrier_bytes;
+  races_.check(warp, step, space, one, barrier_bytes,
+               releases ? RaceKind::strong_store : RaceKind::strong_load, &access);
+}
+
+}  // namespace warpstack::simt

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "simt/address_spaces.h"
+#include "simt/execution.h"
+#include "simt/faults.h"
+#include "simt/race_monitor.h"
+
+namespace warpstack::simt {
+
+/// What an mbarrier holds. The 8 bytes in shared memory are this state, in a layout of our own: on
+/// a GPU they are not documented.
+struct BarrierWord {
+  static constexpr std::uint32_t max_count = (1u << 20) - 1;
+
+  std::uint32_t pending = 0;   ///< arrivals that the phase still waits for
+  std::uint32_t expected = 0;  ///< arrivals of the next phase
+  std::int32_t bytes = 0;      ///< that copies still have to move in this phase
+  bool parity = false;         ///< of the phase
+  bool valid = false;          ///< initialised
+
+  [[nodiscard]] static BarrierWord unpack(std::uint64_t word);
+  [[nodiscard]] std::uint64_t pack() const;
+  /// Ends the phase when all have come and all bytes are there. Returns whether it does.
+  bool end_phase();
+};
+
+/// mbarrier: barriers in shared memory at which threads and copies arrive.
+class AsyncBarriers {
+ public:
+  AsyncBarriers(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races)
+      : execution_(execution),
+        program_(execution.program),
+        faults_(faults),
+        spaces_(spaces),
+        races_(races) {}
+
+  /// Returns false for a wait whose phase is not over: nothing has happened then.
+  bool execute(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// Ends a wait with what is true now.
+  void give_up(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// A copy by a lane has moved bytes that the barrier at an address of shared memory waits for.
+  void complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                std::uint64_t address, std::uint64_t bytes);
+  /// "mbarrier at 0x80, whose phase waits for 1 arrival and 512 bytes"
+  std::string text(Warp& warp, const Step& step, std::uint32_t mask);
+
+ private:
+  void change(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane,
+              std::uint64_t address);
+  /// Lanes of a wait whose phase is over.
+  std::uint32_t over(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
+  std::byte* place(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                   std::uint64_t address, bool initializes);
+  BarrierWord load(Warp& warp, const Step& step, std::uint32_t lane, const std::byte* place,
+                   std::uint64_t address);
+  void expect(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
+              std::int64_t bytes);
+  void arrive(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
+              std::uint32_t count, bool drops);
+  /// Tells the check for races that what came before happened before what waits for the barrier.
+  void order(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+             std::uint64_t address, bool releases);
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  Faults& faults_;
+  AddressSpaces& spaces_;
+  RaceMonitor& races_;
+};
+
+/// The address that a lane has in an operand.
+[[nodiscard]] std::uint64_t address_in(const std::byte* registers, const AddressOperand& operand,
+                                       std::uint32_t lane);
+
+}  // namespace warpstack::simt

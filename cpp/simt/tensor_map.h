@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace warpstack::simt {
+
+/// The elements of a tensor, numbered as tensormap.replace does (PTX ISA, Section 9.7.9.27).
+enum class TensorElement : std::uint8_t {
+  u8,
+  u16,
+  u32,
+  s32,
+  u64,
+  s64,
+  f16,
+  f32,
+  f32_ftz,
+  f64,
+  bf16,
+  tf32,
+  tf32_ftz
+};
+inline constexpr std::size_t num_tensor_elements = 13;
+
+constexpr std::uint32_t bytes_of(TensorElement element) {
+  switch (element) {
+    case TensorElement::u8:
+      return 1;
+    case TensorElement::u16:
+    case TensorElement::f16:
+    case TensorElement::bf16:
+      return 2;
+    case TensorElement::u64:
+    case TensorElement::s64:
+    case TensorElement::f64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+constexpr bool is_float(TensorElement element) { return element >= TensorElement::f16; }
+
+/// How rows of a tile lie in shared memory: without an order of their own, or with the 16-byte
+/// pieces of 32, 64 or 128 bytes exchanged, so that columns are without bank conflicts.
+enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
+
+/// Where a byte of shared memory lies under a swizzle: bits 4 to 6 of its address change with bits
+/// 7 to 9. `phase` counts 128 bytes by which the pattern is shifted.
+constexpr std::uint64_t swizzled(std::uint64_t address, Swizzle swizzle, std::uint64_t phase = 0) {
+  const std::uint64_t bits = (std::uint64_t{1} << static_cast<unsigned>(swizzle)) - 1;
+  return address ^ ((((address >> 7) - phase) & bits) << 4);
+}
+
+enum class TensorMapField : std::uint8_t {
+  global_address,
+  rank,
+  box_dim,
+  global_dim,
+  global_stride,
+  element_stride,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  fill_mode,
+};
+
+/// A tensor in global memory and the box of it that a copy moves; dimension 0 is the innermost,
+/// whose elements are neighbours. A CUtensorMap holds one, in a layout of our own: on a GPU it is
+/// not documented.
+struct TensorMap {
+  static constexpr std::uint32_t max_rank = 5;
+  static constexpr std::size_t bytes = 128;  ///< of a CUtensorMap
+
+  std::uint64_t address = 0;                          ///< in global memory
+  std::array<std::uint64_t, max_rank - 1> strides{};  ///< bytes, of the dimensions from 1 on
+  std::array<std::uint32_t, max_rank> sizes{};        ///< elements; 0 stands for 2^32
+  std::array<std::uint32_t, max_rank> box{};          ///< elements
+  std::array<std::uint32_t, max_rank> steps{};        ///< every how many elements are copied
+  std::uint8_t rank = 1;
+  TensorElement element = TensorElement::u8;
+  std::uint8_t interleave = 0;  ///< 0: none, others are refused
+  Swizzle swizzle = Swizzle::none;
+  bool fills_nan = false;  ///< what lies outside the tensor: not a number, else zero
+
+  /// As a CUtensorMap.
+  [[nodiscard]] std::array<std::byte, bytes> pack() const;
+  [[nodiscard]] static TensorMap unpack(std::span<const std::byte, bytes> packed);
+
+  /// Changes a field as tensormap.replace does. `value` is the rank less one, a number of
+  /// TensorElement or Swizzle, a stride in bytes. Throws InputError that names a wrong value.
+  void replace(TensorMapField field, std::uint32_t ordinal, std::uint64_t value);
+  /// Throws InputError that names the first field which a copy cannot work with.
+  void check() const;
+
+  /// Elements of the tile in shared memory along a dimension.
+  [[nodiscard]] std::uint32_t tile_size(std::uint32_t dimension) const {
+    return (box[dimension] + steps[dimension] - 1) / steps[dimension];
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t dimension) const {
+    return sizes[dimension] == 0 ? std::uint64_t{1} << 32 : sizes[dimension];
+  }
+  /// Of a tile in shared memory.
+  [[nodiscard]] std::uint64_t tile_bytes() const;
+};
+
+}  // namespace warpstack::simt

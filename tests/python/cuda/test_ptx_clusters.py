@@ -1,0 +1,152 @@
+"""Thread block clusters: positions, barriers, and each other's shared memory."""
+
+import numpy as np
+import pytest
+
+import warpstack as ws
+from ptx_forms import access_counts, at, compile_body, message_of, run
+
+OUTSIDE = ".shared .align 128 .b8 data[256]; .shared .align 8 .b64 bar;"
+SYNC = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+
+
+def test_positions_by_hand():
+    # Clusters of 2 x 2 in a grid of 4 x 2: block (3, 1) is (1, 1) in the cluster (1, 0), rank 3.
+    names = ["cluster_ctaid.x", "cluster_ctaid.y", "cluster_ctarank", "clusterid.x", "clusterid.y",
+             "nclusterid.x", "nclusterid.y", "cluster_nctaid.x", "cluster_nctarank"]  # fmt: skip
+    body = (
+        "mov.u32 %r20, %ctaid.y; mov.u32 %r21, %nctaid.x; mad.lo.u32 %r20, %r20, %r21, %i0;"
+        + at("%l0", "%a0", "%r20", 4 * len(names))
+        + "".join(
+            f"mov.u32 %r0, %{name}; st.global.u32 [%l0+{4 * i}], %r0;"
+            for i, name in enumerate(names)
+        )
+    )
+    out = np.zeros(8 * len(names), np.uint32)
+    (out,), _ = run(body, out, grid=(4, 2), block=1, cluster=(2, 2))
+    found = out.reshape(8, -1).tolist()
+    for number in range(8):
+        x, y = number % 4, number // 4
+        assert found[number] == [x % 2, y, x % 2 + 2 * y, x // 2, 0, 2, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster"), [(8, 4), ((2, 4), (1, 2)), ((2, 2, 2), (2, 1, 2)), (6, 2)]
+)
+@pytest.mark.parametrize("generic", [False, True])
+def test_shared_memory_of_the_next_block(grid, cluster, generic):
+    count = int(np.prod(cluster))
+    map_address = (
+        "cvta.shared.u64 %l5, %l4; mapa.u64 %l6, %l5, %r4; ld.u32 %r5, [%l6];"
+        if generic
+        else "cvt.u32.u64 %r7, %l4; mapa.shared::cluster.u32 %r6, %r7, %r4;"
+        "ld.shared::cluster.u32 %r5, [%r6]; getctarank.shared::cluster.u32 %r8, %r6;"
+    )
+    body = (
+        "mov.u32 %r10, %ctaid.y; mov.u32 %r11, %nctaid.x; mov.u32 %r12, %ctaid.z;"
+        "mov.u32 %r13, %nctaid.y; mad.lo.u32 %r10, %r12, %r13, %r10; mad.lo.u32 %r10, %r10, %r11, %i0;"
+        "mad.lo.u32 %r10, %r10, 32, %t; mov.u32 %r0, data; shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %r0;"
+        "mov.u32 %r2, %cluster_ctarank; st.shared.u32 [%r1], %r10;"
+        + SYNC
+        + f"add.u32 %r4, %r2, 1; rem.u32 %r4, %r4, {count}; cvt.u64.u32 %l4, %r1;"
+        + map_address
+        + SYNC
+        + at("%l0", "%a0", "%r10", 4)
+        + "st.global.u32 [%l0], %r5;"
+    )
+    blocks = int(np.prod(grid))
+    (out,), _ = run(
+        body, np.zeros(32 * blocks, np.uint32), grid=grid, outside=OUTSIDE, cluster=cluster
+    )
+    sizes, shape = (np.array((*np.atleast_1d(v), 1, 1)[:3]) for v in (grid, cluster))
+    for number in range(blocks):
+        index = np.array(
+            [number % sizes[0], number // sizes[0] % sizes[1], number // (sizes[0] * sizes[1])]
+        )
+        own = index % shape
+        rank = (own[0] + shape[0] * (own[1] + shape[1] * own[2]) + 1) % count
+        next_one = (
+            index
+            - own
+            + [rank % shape[0], rank // shape[0] % shape[1], rank // (shape[0] * shape[1])]
+        )
+        other = next_one[0] + sizes[0] * (next_one[1] + sizes[1] * next_one[2])
+        np.testing.assert_array_equal(
+            out[32 * number : 32 * number + 32], 32 * other + np.arange(32)
+        )
+
+
+def test_one_copy_for_all_blocks():
+    # Rank 0 loads 128 bytes into blocks 0 and 2 of four; their own barriers tell them.
+    body = (
+        "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"
+        "setp.eq.u32 %p1, %r2, 0; and.pred %p1, %p0, %p1; shl.b32 %r3, %t, 2; add.u32 %r3, %r3, %r1;"
+        "mov.u32 %r4, 77; st.shared.u32 [%r3], %r4; and.b32 %r5, %r2, 1; setp.eq.u32 %p2, %r5, 0;"
+        "@%p0 mbarrier.init.shared::cta.b64 [%r0], 1;"
+        "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 128;" + SYNC + "mov.b16 %h0, 5;"
+        "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%r1], [%a1], 128, [%r0], %h0;"
+        "@!%p2 bra out; wait: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r0], 0; @!%p3 bra wait;\n"
+        "out: ld.shared.u32 %r6, [%r3];"
+        + at("%l0", "%a0", "%g", 4)
+        + "st.global.u32 [%l0], %r6;"
+        + SYNC
+    )
+    values = np.arange(32, dtype=np.uint32)
+    (out, _), trace = run(
+        body, np.zeros(128, np.uint32), values, grid=4, outside=OUTSIDE, cluster=4
+    )
+    expected = np.full((4, 32), 77)
+    expected[0] = expected[2] = values
+    np.testing.assert_array_equal(out.reshape(4, 32), expected)
+    assert access_counts(trace, "cp.async.bulk.shared::cluster") == [4]
+
+
+def test_arrival_in_another_block():
+    # Rank 1 tells rank 0 that its value is there.
+    body = (
+        "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"
+        "@%p0 mbarrier.init.shared::cta.b64 [%r0], 32; fence.mbarrier_init.release.cluster;"
+        + SYNC
+        + "setp.eq.u32 %p1, %r2, 0; @%p1 bra first; shl.b32 %r3, %t, 2; add.u32 %r3, %r3, %r1;"
+        "mapa.shared::cluster.u32 %r4, %r3, 0; mapa.shared::cluster.u32 %r5, %r0, 0;"
+        "add.u32 %r6, %t, 500; st.shared::cluster.u32 [%r4], %r6;"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5]; bra out;"
+        "first: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r0], 0; @!%p3 bra first;\n"
+        "shl.b32 %r3, %t, 2; add.u32 %r3, %r3, %r1; ld.shared.u32 %r6, [%r3];"
+        + at("%l0", "%a0", "%t", 4)
+        + "st.global.u32 [%l0], %r6;\nout:"
+        + SYNC
+    )
+    (out,), _ = run(body, np.zeros(32, np.uint32), grid=2, outside=OUTSIDE, cluster=2)
+    np.testing.assert_array_equal(out, 500 + np.arange(32))
+
+
+def test_the_kernel_asks_for_clusters():
+    body = (
+        "mov.u32 %r0, %cluster_nctarank;" + at("%l0", "%a0", "%g", 4) + "st.global.u32 [%l0], %r0;"
+    )
+    directives = ".explicitcluster .reqnctapercluster 2, 1, 1"
+    (out,), _ = run(body, np.zeros(4, np.uint32), grid=4, block=1, directives=directives)
+    assert out.tolist() == [2] * 4
+    assert "which is not a multiple of the cluster's 2" in message_of(
+        body, np.zeros(4, np.uint32), grid=3, block=1, directives=directives
+    )
+
+
+def test_mistakes():
+    zeros = np.zeros(32, np.uint32)
+    declare = {"outside": OUTSIDE, "grid": 2, "cluster": 2}
+    far = "mov.u32 %r0, data; mapa.shared::cluster.u32 %r1, %r0, {}; ld.shared::cluster.u32 %r2, [%r1];"
+    assert "of rank 5 in the cluster, which has 2 blocks" in message_of(
+        far.format(5), zeros, **declare
+    )
+    wait = "mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p0, %r2, 0; @%p0 bra out;" + SYNC
+    wait += "out: mov.u32 %r0, bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [%r0], 1;"
+    wait += "bar.warp.sync -1; again: mbarrier.try_wait.parity.shared.b64 %p2, [%r0], 0; @!%p2 bra again;"
+    message = message_of(wait, zeros, **declare)
+    assert "deadlock" in message
+    device = ws.cuda.Device(0.25)
+    module = compile_body("", 0, device=device)
+    with pytest.raises(ws.errors.InputError, match="a cluster of 32 blocks is too large"):
+        module.kernel("k").launch((4, 4, 2), 32, cluster=(4, 4, 2))
