@@ -85,7 +85,8 @@ TEST(TensorUnit, LatencyGrowsWithTheTimeInTheUnit) {
   EXPECT_EQ(h100.latency("HMMA.16816.F32", 24), 24);
   EXPECT_EQ(h100.latency("HMMA.1688.F32", 24), 22);
   EXPECT_EQ(h100.latency("DMMA.884", 24), 24);
-  // 16 x 256 x 16 / 512 = 128 cycles, of which nobody in a chain waits for the rest of the pipeline.
+  // 16 x 256 x 16 / 512 = 128 cycles, of which nobody in a chain waits for the rest of the
+  // pipeline.
   EXPECT_EQ(h100.latency("HGMMA.64x256x16.F32", 24), 128);
   EXPECT_EQ(h100.latency("HGMMA.64x8x16.F32", 24), 24);
 }
