@@ -45,7 +45,7 @@ CONFIGURATIONS = [
 def peak_us(gpu: ws.Gpu, size: int) -> float:
     """Return the time of all mma instructions, 2048 multiply-adds each, at the tensor cores' rate."""
     instructions = size**3 / 2048
-    rate = gpu.num_sms * gpu.num_schedulers / gpu.tensor_interval
+    rate = gpu.num_sms * gpu.num_schedulers * gpu.tensor_f16_f32_rate / 2048
     return instructions / rate / (1000 * gpu.clock_ghz)
 
 

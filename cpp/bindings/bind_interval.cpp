@@ -90,13 +90,18 @@ void bind_work(py::module_& module) {
       .def_readwrite("hottest_slice_turns", &interval::ResourceDemands::hottest_slice_turns)
       .def_readwrite("most_read_bytes", &interval::ResourceDemands::most_read_bytes)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
-      .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram);
+      .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
+      .def_readwrite("tensor_cycles", &interval::ResourceDemands::tensor_cycles)
+      .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step);
   module.def(
       "demands_of",
-      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
-        return interval::demands_of(trace, memory);
+      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+         const py::dict& tensor_unit) {
+        gpu::TensorUnit tensor;
+        read_value("tensor_unit", tensor_unit, tensor);
+        return interval::demands_of(trace, memory, tensor);
       },
-      py::arg("trace"), py::arg("memory"));
+      py::arg("trace"), py::arg("memory"), py::arg("tensor_unit") = py::dict());
   py::class_<interval::PhaseList>(module, "PhaseList")
       .def_readonly("instructions", &interval::PhaseList::instructions)
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)

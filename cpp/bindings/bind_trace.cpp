@@ -8,6 +8,7 @@
 #include "trace/launch_features.h"
 #include "trace/program.h"
 #include "trace/sass_names.h"
+#include "trace/tensor_operation.h"
 #include "trace/trace_file.h"
 
 namespace warpstack::bindings {
@@ -57,6 +58,20 @@ py::dict unit_instructions(const trace::LaunchFeatures& features) {
   for (const trace::OpClass op_class : values_of<trace::OpClass>) {
     result[py::str(std::string(name_of(op_class)))] =
         features.units[static_cast<std::size_t>(op_class)];
+  }
+  return result;
+}
+
+/// Matrix instructions whose type is known: type, multiply-adds of a warp, how many were issued.
+py::list tensor_operations(const trace::KernelTrace& trace) {
+  py::list result;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    if (instruction.op_class != trace::OpClass::tensor) continue;
+    const auto operation = trace::tensor_operation(instruction.opcode);
+    if (!operation) continue;
+    result.append(py::make_tuple(std::string(name_of(operation->type)), operation->multiply_adds,
+                                 trace.row_counts()[row].issued));
   }
   return result;
 }
@@ -334,6 +349,7 @@ void bind_trace(py::module_& module) {
              return t.num_thread_instructions(python_interrupt());
            })
       .def("instruction_table", &instruction_table)
+      .def("tensor_operations", &tensor_operations)
       .def("unit_instructions",
            [](const trace::KernelTrace& t) { return unit_instructions(launch_features(t)); })
       .def("launch_features",

@@ -47,12 +47,27 @@ void read_value(const char* name, const py::handle& value,
   }
 }
 
-/// The same with the latency of shared memory beside them.
+/// The rate of each type of matrices, by name, and the interval of those without one.
+inline void read_value(const char* name, const py::handle& value, gpu::TensorUnit& member) {
+  for (const auto& [key, number] : value.cast<py::dict>()) {
+    const auto text = key.cast<std::string>();
+    if (text == "interval") {
+      read_value(name, number, member.interval);
+    } else {
+      read_value(name, number,
+                 member.rates[static_cast<std::size_t>(enum_of<trace::TensorType>(text))]);
+    }
+  }
+}
+
+/// The same with the latency of shared memory and the tensor cores beside them.
 inline void read_value(const char* name, const py::handle& value, gpu::ClassLatencies& member) {
   for (const auto& [key, number] : value.cast<py::dict>()) {
     const auto text = key.cast<std::string>();
     if (text == "shared_memory") {
       read_value(name, number, member.shared_memory);
+    } else if (text == "tensor_unit") {
+      read_value(name, number, member.tensor);
     } else {
       read_value(name, number,
                  member.of_class[static_cast<std::size_t>(enum_of<trace::OpClass>(text))]);

@@ -2,7 +2,8 @@
 
 #include <array>
 
-#include "trace/opcode.h"
+#include "gpu/tensor_unit.h"
+#include "trace/static_instruction.h"
 
 namespace warpstack::gpu {
 
@@ -10,9 +11,16 @@ namespace warpstack::gpu {
 struct ClassLatencies {
   std::array<double, trace::num_op_classes> of_class{};
   double shared_memory = 0;  ///< one wavefront
+  TensorUnit tensor;
 
   [[nodiscard]] double of(trace::OpClass op_class) const {
     return of_class[static_cast<std::size_t>(op_class)];
+  }
+  /// Of an instruction that is not a memory access.
+  [[nodiscard]] double of(const trace::StaticInstruction& instruction) const {
+    const double latency = of(instruction.op_class);
+    if (instruction.op_class != trace::OpClass::tensor) return latency;
+    return tensor.latency(instruction.opcode, latency);
   }
 };
 

@@ -94,7 +94,8 @@ struct WarpCycles {
 WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
                        const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
                        ControlClock& control, const std::vector<char>& awaited) {
-  const bool has_control = !control.empty();
+  const bool says = !control.empty();
+  const bool reads = control.leaves_registers();
   scoreboard.reset();
   control.reset();
   double issue = 0;
@@ -103,11 +104,11 @@ WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& regis
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) issue += issue_step;
     // Without a threshold, so that no latency makes it shorter.
-    issue = std::max(
-        issue, has_control ? control.ready(row).time : scoreboard.ready(registers.sources(row)));
-    if (has_control) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
+    if (says) issue = std::max(issue, control.ready(row).time);
+    if (reads) issue = std::max(issue, scoreboard.ready(registers.sources(row)));
+    if (says) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
     if (warp.active_mask[k] != 0) {
-      if (!has_control) scoreboard.write(registers.destinations(row), issue + latencies[row]);
+      if (reads) scoreboard.write(registers.destinations(row), issue + latencies[row]);
       if (awaited[row]) stored = std::max(stored, issue + latencies[row]);
     }
   }
@@ -184,7 +185,7 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
     if (!instruction.is_memory()) {
-      result.push_back(classes.of(instruction.op_class));
+      result.push_back(classes.of(instruction));
     } else if (!instruction.uses_caches()) {
       const double wavefronts = counters.active_executions == 0
                                     ? 1.0
@@ -446,12 +447,13 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
       const auto sources = registers.sources(row);
       const double next = issue + issue_step;
       const ControlClock::Ready said = control.empty() ? ControlClock::Ready() : control.ready(row);
-      const double ready = control.empty() ? scoreboard.ready(sources) : said.time;
+      const double read = control.leaves_registers() ? scoreboard.ready(sources) : 0;
+      const double ready = std::max(said.time, read);
       issue = next;
       if (ready > next + rounding) {
         issue = ready;
         builder.add_stall(ready - next,
-                          control.empty() ? scoreboard.last_writer(sources) : said.row);
+                          read >= said.time ? scoreboard.last_writer(sources) : said.row);
         if (ready - next > options.merge_threshold) builder.end_interval();
       }
     }

@@ -105,7 +105,7 @@ struct IntervalOptions {
 /// 1 over the producers of k+1's sources), done = issue + latency; an interval ends where
 /// issue(k+1) is later than issue(k) + 1/r by more than rounding. Instructions without an active
 /// lane issue but write no register. Where instructions have control fields, ControlClock says when
-/// they may issue, instead of registers.
+/// they may issue, instead of registers; of groups of asynchronous copies it does so beside them.
 IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosition warp,
                                 const Latencies& latencies, const memory::MemoryProfile& memory,
                                 const IntervalOptions& options);

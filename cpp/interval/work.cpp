@@ -297,9 +297,37 @@ void leave_out_dominated(std::vector<SmWork>& sms) {
   sms = std::move(kept);
 }
 
+/// Cycles of a scheduler's tensor cores per warp instruction.
+double tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& tensor) {
+  double cycles = 0;
+  double instructions = 0;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    const auto issued = static_cast<double>(trace.row_counts()[row].issued);
+    instructions += issued;
+    if (instruction.op_class != trace::OpClass::tensor) continue;
+    cycles += issued * tensor.cycles(instruction.opcode);
+  }
+  return instructions > 0 ? cycles / instructions : 0;
+}
+
+/// Kernels with matrix instructions fill shared memory and multiply in turn, with barriers between.
+double warps_in_step_of(const trace::KernelTrace& trace) {
+  bool has_barriers = false;
+  bool multiplies = false;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    if (trace.row_counts()[row].issued == 0) continue;
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    has_barriers = has_barriers || trace::is_block_barrier(instruction.opcode);
+    multiplies = multiplies || instruction.op_class == trace::OpClass::tensor;
+  }
+  return has_barriers && multiplies ? std::max(trace.working_warps_per_block(), 1.0) : 1;
+}
+
 }  // namespace
 
-ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory) {
+ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                           const gpu::TensorUnit& tensor) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -350,6 +378,8 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
+  demands.tensor_cycles = tensor_cycles_of(trace, tensor);
+  demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);
   return demands;
 }

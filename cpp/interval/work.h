@@ -32,14 +32,19 @@ struct ResourceDemands {
   /// reference machine, until data come from L2, from DRAM.
   double place_wait_l2 = 0;
   double place_wait_dram = 0;
+  double tensor_cycles = 0;  ///< of a scheduler's tensor cores
+  /// Warps of a block that barriers bring to the load-store unit and the tensor cores together; of
+  /// kernels without matrix instructions 1.
+  double warps_in_step = 1;
 
   /// Means per instruction, from sums over `instructions` instructions.
   [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
-/// Demands of a kernel by what the caches did with it. Throws InputError when they did it with
-/// another kernel.
-ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
+/// Demands of a kernel by what the caches did with it, and of the tensor cores. Throws InputError
+/// when the caches did it with another kernel.
+ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                           const gpu::TensorUnit& tensor = {});
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.

@@ -18,12 +18,13 @@ double share_of_others(const Station& station) {
 /// Cycles of a visit, waiting included, at a rate.
 double residence(const Station& station, double rate) {
   const double free = 1 - share_of_others(station) * station.capacity_cycles * rate;
-  return station.demand == 0 ? 0 : station.demand / 2 * (1 + 1 / free);
+  return station.demand == 0 ? 0 : station.demand / 2 * (1 + 1 / free) - station.early;
 }
 
 /// What the stations of an SM's memory system are in the network.
 enum Resource : std::size_t {
   issue,
+  tensor,
   lsu,
   send_port,
   receive_port,
@@ -32,14 +33,15 @@ enum Resource : std::size_t {
   slice,
   dram
 };
-constexpr std::size_t num_resources = 8;
+constexpr std::size_t num_resources = 9;
 using Stations = std::array<Station, num_resources>;
 
 /// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC:
 /// the slice's own queue is short.
 constexpr std::array<StackComponent, num_resources> shown_as = {
-    StackComponent::base, StackComponent::l1,  StackComponent::noc, StackComponent::noc,
-    StackComponent::noc,  StackComponent::noc, StackComponent::noc, StackComponent::queue};
+    StackComponent::base, StackComponent::dep, StackComponent::l1,
+    StackComponent::noc,  StackComponent::noc, StackComponent::noc,
+    StackComponent::noc,  StackComponent::noc, StackComponent::queue};
 
 /// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
 /// many share the GPU.
@@ -51,7 +53,16 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   const auto shared = [&](double cycles) { return Station{cycles, cycles * sms, warps * sms}; };
   Stations stations;
   stations[issue] = {gpu.schedulers / gpu.issue_rate, 1 / gpu.issue_rate, warps / gpu.schedulers};
-  stations[lsu] = own(demands.lsu_cycles);
+  // Warps that come together are one customer. Each waits for half of the others of its group in
+  // the mean, and for all of the groups before it.
+  const double in_step = std::min(demands.warps_in_step, std::max(warps, 1.0));
+  stations[lsu] = {demands.lsu_cycles * in_step, demands.lsu_cycles, warps / in_step,
+                   demands.lsu_cycles * (in_step - 1) / 2};
+  // As issue slots, each scheduler's tensor cores are for its warps alone.
+  const double at_scheduler = std::max(in_step / gpu.schedulers, 1.0);
+  stations[tensor] = {demands.tensor_cycles * at_scheduler, demands.tensor_cycles / gpu.schedulers,
+                      warps / (at_scheduler * gpu.schedulers),
+                      demands.tensor_cycles * (at_scheduler - 1) / 2};
   const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
   if (gpu.noc_sm_bytes_per_cycle > 0) {
     stations[send_port] = own(sent / gpu.noc_sm_bytes_per_cycle);
@@ -92,7 +103,9 @@ std::size_t longest_visit(const Stations& stations, double rate, std::size_t fro
 /// station `longest`, elsewhere one.
 Stations overlapped(Stations stations, double lines, std::size_t longest) {
   for (std::size_t k = lsu; k < num_resources; ++k) {
-    if (k != longest) stations[k].demand /= lines;
+    if (k == longest) continue;
+    stations[k].demand /= lines;
+    stations[k].early /= lines;
   }
   return stations;
 }
@@ -105,8 +118,18 @@ NetworkRate overlapped_rate(double warps, double think, const Stations& stations
   const std::size_t shared = longest_visit(stations, 0, request_network, num_resources);
   NetworkRate rate = closed_network_rate(warps, think, overlapped(stations, lines, shared));
   if (lines == 1 || stations[own].demand <= stations[shared].demand) return rate;
-  rate.root =
-      std::min(rate.root, closed_network_rate(warps, think, overlapped(stations, lines, own)).root);
+  const auto consider = [&](std::size_t longest) {
+    const NetworkRate found =
+        closed_network_rate(warps, think, overlapped(stations, lines, longest));
+    rate.root = std::min(rate.root, found.root);
+  };
+  // Only where warps come in groups to one of them, another one may be longer at a higher rate.
+  if (stations[lsu].early > 0) {
+    consider(lsu);
+    consider(longest_visit(stations, 0, send_port, request_network));
+  } else {
+    consider(own);
+  }
   return rate;
 }
 
@@ -138,7 +161,7 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
     of_miss[k].demand /= demands.read_misses;
     of_miss[k].capacity_cycles /= demands.read_misses;
   }
-  of_miss[issue] = of_miss[lsu] = {};
+  of_miss[issue] = of_miss[tensor] = of_miss[lsu] = {};
   const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss).bounded();
   result.rate = misses / demands.read_misses;
   for (std::size_t k = send_port; k < num_resources; ++k) {
@@ -218,7 +241,9 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
     }
     time[shown_as[station]] += cycles;
   };
-  for (std::size_t k = lsu; k < num_resources; ++k) show(k, residence(stations[k], solution.rate));
+  for (std::size_t k = tensor; k < num_resources; ++k) {
+    show(k, residence(stations[k], solution.rate));
+  }
   // Who waits for an MSHR waits in front of L1, where others pass at times.
   const double passing = std::min(solution.rate * demands.lsu_cycles, 1.0);
   const auto wait_for_mshr = [&](double cycles) {
@@ -239,7 +264,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
     }
   } else {
     std::size_t busiest = issue;
-    for (std::size_t k = lsu; k < num_resources; ++k) {
+    for (std::size_t k = tensor; k < num_resources; ++k) {
       if (stations[k].capacity_cycles > stations[busiest].capacity_cycles) busiest = k;
     }
     if (busiest != issue) show(busiest, rest);
@@ -305,7 +330,7 @@ NetworkRate closed_network_rate(double customers, double think, std::span<const 
     if (station.capacity_cycles > 0) bound = std::min(bound, 1 / station.capacity_cycles);
     if (station.demand == 0) continue;
     // Half of a visit is as without a queue.
-    think += station.demand / 2;
+    think += station.demand / 2 - station.early;
     demands[count] = station.demand / 2;
     poles[count] = share_of_others(station) * station.capacity_cycles;
     if (poles[count] > poles[first]) first = count;

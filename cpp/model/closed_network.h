@@ -15,6 +15,9 @@ struct Station {
   /// alike, so that 1 / capacity_cycles bounds the rate of the customer's class.
   double capacity_cycles = 0;
   double competitors = 1;  ///< customers that share the station, this one included
+  /// Cycles by which a visit is shorter in the mean than `demand`: of a customer that is a group
+  /// served one after the other, who is not the last of it leaves earlier. Less than half of it.
+  double early = 0;
 };
 
 /// Rate of a class of customers.
@@ -25,7 +28,7 @@ struct NetworkRate {
 };
 
 /// Rate of a class of customers in a closed network: x with
-///   customers / x = think + sum of demand / 2 (1 + 1 / (1 - others capacity_cycles x)),
+///   customers / x = think + sum of demand / 2 (1 + 1 / (1 - others capacity_cycles x)) - early,
 ///   others = 1 - 1 / competitors:
 /// Schweitzer's approximation of mean-value analysis in one unknown: a customer that arrives finds
 /// the queue that the others leave, `others` of the mean. Service takes the same time for all, so
@@ -35,9 +38,9 @@ struct NetworkRate {
 NetworkRate closed_network_rate(double customers, double think, std::span<const Station> stations);
 
 /// The closed network model (docs/explanation/closed-network-model.md): the warps of each phase as
-/// customers of a closed network of issue slots, load-store unit, NoC, L2 and DRAM, whose misses an
-/// inner network with a customer per MSHR bounds; before them the burst in which all warps make
-/// their first access.
+/// customers of a closed network of issue slots, tensor cores, load-store unit, NoC, L2 and DRAM,
+/// whose misses an inner network with a customer per MSHR bounds; before them the burst in which
+/// all warps make their first access.
 ModelResult evaluate_closed_network(const interval::PhaseList& launch,
                                     const interval::ResourceDemands& demands,
                                     const StallLengths& stalls, const ModelParameters& parameters);

@@ -246,7 +246,10 @@ void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& acc
         spaces_.shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes,
                        {.reads = false, .writes = true});
     std::memset(target, 0, access.bytes);
-    if (bytes == 0) continue;
+    if (bytes == 0) {  // nothing is read, as past the end of a matrix
+      from.mask &= ~(1u << lane);
+      continue;
+    }
     const std::byte* const source = spaces_.global(warp, step, static_cast<std::uint32_t>(lane),
                                                    from.address[lane], bytes, true, false);
     std::memcpy(target, source, bytes);

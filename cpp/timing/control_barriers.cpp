@@ -15,7 +15,7 @@ void ControlBarriers::clear(std::uint32_t slot) {
   for (std::vector<Hold>& holds : warp.holds) holds.clear();
   warp.copies.clear();
   warp.groups = 0;
-  warp.copies_done = 0;
+  warp.copies_done = -1;
 }
 
 void ControlBarriers::add(std::uint32_t slot, std::uint32_t barrier, const Hold& hold, Cycle now) {
@@ -65,6 +65,7 @@ void ControlBarriers::copy_is_done(std::uint32_t slot, std::uint32_t load, Cycle
   const std::uint32_t group = copy->group;
   warp.copies.erase(copy);
   warp.copies_done = std::max(warp.copies_done, done);
+  warp.copies_cause = cause;
   for (std::vector<Hold>& holds : warp.holds) {
     for (Hold& hold : holds) {
       if (hold.what != For::copies || hold.until != never || hold.id < group) continue;
@@ -86,28 +87,43 @@ void ControlBarriers::sources_are_read(std::uint32_t slot, std::uint32_t barrier
   }
 }
 
+ControlBarriers::Wait ControlBarriers::wait_of(const Warp& warp, const Hold& hold) {
+  const bool is_pending_copy = hold.what == For::copies && hold.until == never;
+  return {hold.until, is_pending_copy ? first_load_cause + warp.copies.front().load : hold.cause};
+}
+
 ControlBarriers::Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
   const Warp& warp = warps_[slot];
   Wait result;
-  const auto consider = [&](const Hold& hold) {
-    if (hold.until <= result.until) return;
-    const bool is_pending_copy = hold.what == For::copies && hold.until == never;
-    result = {hold.until,
-              is_pending_copy ? first_load_cause + warp.copies.front().load : hold.cause};
+  const auto consider = [&result](const Wait& wait) {
+    if (wait.until > result.until) result = wait;
   };
   for (std::uint32_t barrier = 0; barrier < trace::num_control_barriers; ++barrier) {
     if ((control.wait_mask >> barrier & 1) == 0) continue;
-    for (const Hold& hold : warp.holds[barrier]) consider(hold);
+    for (const Hold& hold : warp.holds[barrier]) consider(wait_of(warp, hold));
   }
-  if (control.counted_barrier == trace::no_control_barrier) return result;
-  const std::vector<Hold>& holds = warp.holds[control.counted_barrier];
-  if (holds.size() <= control.counted_most) return result;
+  if (control.counted_barrier != trace::no_control_barrier) {
+    consider(wait_for_most(slot, control.counted_barrier, control.counted_most));
+  }
+  return result;
+}
+
+ControlBarriers::Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier,
+                                                     std::uint32_t most) {
+  const Warp& warp = warps_[slot];
+  const std::vector<Hold>& holds = warp.holds[barrier];
+  if (holds.size() <= most) return {};
   // When all but so many of those that end last have ended.
   by_end_.clear();
   for (const Hold& hold : holds) by_end_.push_back(&hold);
   std::ranges::stable_sort(by_end_, std::greater<>(), &Hold::until);
-  consider(*by_end_[control.counted_most]);
-  return result;
+  return wait_of(warp, *by_end_[most]);
+}
+
+ControlBarriers::Wait ControlBarriers::wait_for_copies(std::uint32_t slot) const {
+  const Warp& warp = warps_[slot];
+  if (warp.copies.empty()) return {warp.copies_done, warp.copies_cause};
+  return {never, first_load_cause + warp.copies.front().load};
 }
 
 }  // namespace warpstack::timing

@@ -52,6 +52,10 @@ class ControlBarriers {
   /// When the barriers that an instruction waits for let it issue, as far as is known, and what
   /// they wait for until then.
   [[nodiscard]] Wait wait(std::uint32_t slot, const trace::Control& control);
+  /// The same for an instruction that waits until at most so many hold a barrier.
+  [[nodiscard]] Wait wait_for_most(std::uint32_t slot, std::uint32_t barrier, std::uint32_t most);
+  /// The same for all copies that the warp has issued.
+  [[nodiscard]] Wait wait_for_copies(std::uint32_t slot) const;
 
  private:
   enum class For : std::uint8_t { time, load, copies, reading };
@@ -70,10 +74,12 @@ class ControlBarriers {
     std::vector<Hold> holds[trace::num_control_barriers];  ///< in the order of issue
     std::vector<Copy> copies;                              ///< in flight, oldest first
     std::uint32_t groups = 0;                              ///< of copies that are waited for
-    Cycle copies_done = 0;                                 ///< of those that are not in flight
+    Cycle copies_done = -1;                                ///< of those that are not in flight
+    std::uint32_t copies_cause = static_cast<std::uint32_t>(StackComponent::dep);
   };
 
   void add(std::uint32_t slot, std::uint32_t barrier, const Hold& hold, Cycle now);
+  [[nodiscard]] static Wait wait_of(const Warp& warp, const Hold& hold);
 
   std::vector<Warp> warps_;
   std::vector<const Hold*> by_end_;  ///< for wait()

@@ -3,41 +3,31 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string_view>
 
 namespace warpstack::timing {
 namespace {
 
-/// Whether warps wait for each other at an instruction of SASS (`BAR.SYNC`, `BAR.RED`) or PTX
-/// (`bar.sync`, `barrier.cta.red`).
-bool is_block_barrier(std::string_view opcode) {
-  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
-    if (!opcode.starts_with(start)) continue;
-    opcode.remove_prefix(start.size());
-    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
-    for (const std::string_view kind : {"SYNC", "RED", "sync", "red"}) {
-      if (opcode.starts_with(kind)) return true;
-    }
-    return false;
-  }
-  return false;
-}
+/// Groups of copies of instructions without control fields hold this barrier, as those of machine
+/// code hold the one that they name.
+constexpr std::uint32_t copy_barrier = 0;
 
 }  // namespace
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
-    const auto op_class = static_cast<std::size_t>(instruction.op_class);
     Row row;
-    row.latency = whole_cycles(config.latency.of_class[op_class]);
+    row.latency = whole_cycles(config.latency.of(instruction));
     const auto unit =
         static_cast<std::uint8_t>(trace::unit_of(instruction.opcode, instruction.op_class));
     row.interval = instruction.is_memory() ? 0 : config.interval[unit];
+    if (instruction.op_class == trace::OpClass::tensor) {
+      row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(instruction.opcode));
+    }
     row.unit = unit;
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
-    row.is_block_barrier = is_block_barrier(instruction.opcode);
+    row.is_block_barrier = trace::is_block_barrier(instruction.opcode);
     row.registers = static_cast<std::uint32_t>(registers_.size());
     row.num_sources = static_cast<std::uint16_t>(instruction.sources.size());
     row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
@@ -52,6 +42,13 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     control.distance = control.control.issue_distance();
     control.awaits_copies = instruction.awaits_copies();
   }
+  if (has_control()) return;
+  bool has_groups = false;
+  for (const trace::StaticInstruction& instruction : trace.instructions()) {
+    copy_steps_.push_back(trace::copy_group_step(instruction));
+    has_groups = has_groups || copy_steps_.back().kind != trace::CopyGroupStep::Kind::none;
+  }
+  if (!has_groups) copy_steps_.clear();
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
@@ -66,6 +63,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       has_control_(rows.has_control()),
+      has_copy_groups_(rows.has_copy_groups()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.warp_start_cycles)),
@@ -74,7 +72,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
-      control_barriers_(has_control_ ? blocks_.size() * warps_per_block_ : 0) {
+      control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -115,6 +113,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
       warp.stalls_until = start;
       control_barriers_.clear(slot);
     } else {
+      if (has_copy_groups_) control_barriers_.clear(slot);
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
       std::fill_n(register_ready_.begin() + first, num_registers_, start);
       std::fill_n(register_cause_.begin() + first, num_registers_,
@@ -199,15 +198,16 @@ void Sm::complete_loads(Cycle now) {
       if (barrier != trace::no_control_barrier) {
         control_barriers_.load_is_done(load.warp, barrier, id, done, cause);
       }
-      if (rows_.trace().instructions()[load.row].kind == trace::MemoryKind::async_copy) {
-        control_barriers_.copy_is_done(load.warp, id, done, cause);
-      }
     } else {
       const std::size_t first = load.warp * num_registers_;
       for (const std::uint16_t reg : rows_.destinations(row)) {
         register_ready_[first + reg] = done;
         register_cause_[first + reg] = cause;
       }
+    }
+    if ((has_control_ || has_copy_groups_) &&
+        rows_.trace().instructions()[load.row].kind == trace::MemoryKind::async_copy) {
+      control_barriers_.copy_is_done(load.warp, id, done, cause);
     }
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
@@ -303,6 +303,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
         if (has_control_) hold_for_access(slot, row_number, load, now);
+        if ((has_control_ || has_copy_groups_) &&
+            instruction.kind == trace::MemoryKind::async_copy) {
+          control_barriers_.add_copy(slot, load);
+        }
       }
       if (load != LoadStoreUnit::no_load) warp.loads.push_back(load);
       if (load != LoadStoreUnit::no_load && !has_control_) {
@@ -319,6 +323,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
           register_ready_[first + reg] = now + row.latency;
           register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
         }
+      }
+      if (has_copy_groups_ &&
+          rows_.copy_step(row_number).kind == trace::CopyGroupStep::Kind::commit) {
+        control_barriers_.hold_for_copies(slot, copy_barrier, now);
       }
       if (row.num_destinations > 0) warp.finish = std::max(warp.finish, now + row.latency);
       waits_at_barrier = row.is_block_barrier;
@@ -362,9 +370,6 @@ void Sm::hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t lo
   if (control.read_barrier != trace::no_control_barrier) {
     control_barriers_.hold_for_reading(slot, control.read_barrier, now);
   }
-  if (rows_.trace().instructions()[row].kind == trace::MemoryKind::async_copy) {
-    control_barriers_.add_copy(slot, load);
-  }
 }
 
 void Sm::hold_for_operation(std::uint32_t slot, std::uint32_t row_number, Cycle now) {
@@ -382,6 +387,16 @@ void Sm::hold_for_operation(std::uint32_t slot, std::uint32_t row_number, Cycle 
   if (read != trace::no_control_barrier) {
     control_barriers_.hold(slot, read, now + row.interval, now);
   }
+}
+
+ControlBarriers::Wait Sm::copy_wait(std::uint32_t slot, std::uint32_t row) {
+  using Kind = trace::CopyGroupStep::Kind;
+  const trace::CopyGroupStep& step = rows_.copy_step(row);
+  if (step.kind == Kind::wait_all) return control_barriers_.wait_for_copies(slot);
+  if (step.kind == Kind::wait) {
+    return control_barriers_.wait_for_most(slot, copy_barrier, step.most);
+  }
+  return {};
 }
 
 void Sm::free_readers(Cycle now) {
@@ -437,6 +452,13 @@ void Sm::look_ahead(std::uint32_t slot) {
       if (register_ready_[first + reg] <= ready) continue;
       ready = register_ready_[first + reg];
       cause = register_cause_[first + reg];
+    }
+    if (has_copy_groups_) {
+      const ControlBarriers::Wait wait = copy_wait(slot, warp.stream.row());
+      if (wait.until > ready) {
+        ready = wait.until;
+        cause = wait.cause;
+      }
     }
   }
   if (warp.barrier_until > ready) {

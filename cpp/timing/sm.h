@@ -12,6 +12,7 @@
 #include "timing/load_store_unit.h"
 #include "timing/row_slots.h"
 #include "timing/warp_scheduler.h"
+#include "trace/copy_groups.h"
 
 namespace warpstack::timing {
 
@@ -42,6 +43,11 @@ class RowTable {
   [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
   [[nodiscard]] bool has_control() const { return !control_.empty(); }
   [[nodiscard]] const ControlRow& control(std::uint32_t row) const { return control_[row]; }
+  /// Whether an instruction without control fields waits for groups of asynchronous copies.
+  [[nodiscard]] bool has_copy_groups() const { return !copy_steps_.empty(); }
+  [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
+    return copy_steps_[row];
+  }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -59,6 +65,7 @@ class RowTable {
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
+  std::vector<trace::CopyGroupStep> copy_steps_;
   std::vector<std::uint16_t> registers_;
 };
 
@@ -150,6 +157,8 @@ class Sm {
   /// Lets the instruction hold its barriers; `load`: what the load-store unit gave for it.
   void hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
   void hold_for_operation(std::uint32_t slot, std::uint32_t row, Cycle now);
+  /// When the groups of copies for which an instruction without control fields waits are there.
+  [[nodiscard]] ControlBarriers::Wait copy_wait(std::uint32_t slot, std::uint32_t row);
   /// Frees the barriers of instructions that the load-store unit has sent.
   void free_readers(Cycle now);
   /// Lets the block's warps go on when all of them wait.
@@ -218,6 +227,7 @@ class Sm {
   std::uint32_t warps_per_block_;
   std::size_t num_registers_;
   bool has_control_;
+  bool has_copy_groups_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
   PacketPool& packets_;

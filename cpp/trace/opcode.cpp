@@ -469,6 +469,19 @@ OpClass unit_of(std::string_view opcode, OpClass op_class) {
   return op_class;
 }
 
+bool is_block_barrier(std::string_view opcode) {
+  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
+    if (!opcode.starts_with(start)) continue;
+    opcode.remove_prefix(start.size());
+    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
+    for (const std::string_view kind : {"SYNC", "RED", "sync", "red"}) {
+      if (opcode.starts_with(kind)) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources) {
   const std::string_view base = opcode.substr(0, opcode.find('.'));

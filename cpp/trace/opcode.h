@@ -99,6 +99,10 @@ bool has_modifier(std::string_view opcode, std::string_view wanted);
 /// PTX.
 OpClass unit_of(std::string_view opcode, OpClass op_class);
 
+/// Whether the warps of a block wait for each other at an instruction of SASS (`BAR.SYNC`,
+/// `BAR.RED`) or PTX (`bar.sync`, `barrier.cta.red`).
+bool is_block_barrier(std::string_view opcode);
+
 /// Register tuple sizes of a SASS instruction with `num_sources` named vector sources.
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources);

@@ -39,6 +39,14 @@ MEMORY = [
     "STS.U16",
     "LDGSTS.E.BYPASS.128",
 ]
+#: What PTX does with groups of asynchronous copies.
+COPY_GROUPS = [
+    "cp.async.commit_group",
+    "cp.async.wait_group.0",
+    "cp.async.wait_group.1",
+    "cp.async.wait_group.3",
+    "cp.async.wait_all",
+]
 registers = st.integers(0, 12)
 
 
@@ -67,7 +75,7 @@ def kernels(
     shape = k.thread.shape
     for _ in range(draw(st.integers(1, max_instructions))):
         opcode = draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
-        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE")
+        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS)
         dst = draw(registers) if writes else ()
         is_memory = opcode in MEMORY
         if opcode.startswith(("ST", "RED", "LDGSTS")):
@@ -118,6 +126,12 @@ def control_fields(**given):
     none = dict.fromkeys(("write_barrier", "read_barrier", "counted_barrier"), 7)
     rest = dict.fromkeys(("wait_mask", "reuse", "counted_most"), 0)
     return {"stall": 1, "yield": False, **none, **rest, **given}
+
+
+def copying_kernels():
+    """Draw kernels without control fields that wait for groups of asynchronous copies."""
+    groups = [COPY_GROUPS[0], COPY_GROUPS[0], *COPY_GROUPS]
+    return kernels(arithmetic=(*ARITHMETIC, *groups), max_instructions=24)
 
 
 @st.composite

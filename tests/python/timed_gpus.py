@@ -23,6 +23,8 @@ def timed_gpus(draw):
         fp32_latency=draw(st.sampled_from([1, 4])),
         fp64_interval=draw(st.sampled_from([0, 1, 16])),
         integer_interval=draw(st.sampled_from([0, 1, 2])),
+        tensor_interval=draw(st.sampled_from([0, 1, 8])),
+        tensor_f16_f32_rate=draw(st.sampled_from([0, 0, 100, 2048])),
         barrier_latency=draw(st.sampled_from([0, 3])),
         shared_memory_latency=draw(st.sampled_from([0, 20])),
         l1_latency=l1_latency,

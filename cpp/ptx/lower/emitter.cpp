@@ -363,7 +363,7 @@ void Emitter::add_pending_rows() {
   }
   if (draft_.rows.size() == first) {
     PendingRow& row = draft_.rows.emplace_back(new_row());
-    row.instruction.opcode = instruction_->full_opcode();
+    if (row.instruction.opcode.empty()) row.instruction.opcode = instruction_->full_opcode();
     row.destinations = std::move(row_destinations_);
     row.sources = std::move(row_sources_);
   }

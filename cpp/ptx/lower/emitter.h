@@ -98,6 +98,7 @@ class Emitter {
 
   void set_class(OpClass op_class) { row_.op_class = op_class; }
   /// What the rows of the instruction have in common.
+  /// With an opcode where that is not the instruction's own.
   [[nodiscard]] StaticInstruction& row() { return row_; }
   /// Notes that the rows read a value, or write one.
   void note_read(std::uint32_t value);

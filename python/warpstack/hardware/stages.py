@@ -11,7 +11,16 @@ from typing import Any
 from warpstack.hardware.description import Gpu, value_fields
 from warpstack.hardware.fields import Stage
 
-__all__ = ["Stage", "class_values", "fields_of", "to_core", "to_core_columns", "values_of"]
+__all__ = [
+    "Stage",
+    "class_values",
+    "fields_of",
+    "latencies_to_core",
+    "tensor_unit_to_core",
+    "to_core",
+    "to_core_columns",
+    "values_of",
+]
 
 
 @cache
@@ -62,6 +71,22 @@ def to_core_columns(gpus: Iterable[Gpu], stage: Stage) -> dict[str, list[Any]]:
 def class_values(by_class: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by class of operations, among them that of unknown operations."""
     return {**by_class, "unknown": by_class["integer"]}
+
+
+def latencies_to_core(read: Mapping[str, Any]) -> dict[str, Any]:
+    """Return latencies by class with what is known of the tensor cores, for the core.
+
+    Parameters
+    ----------
+    read
+        What `to_core` returns for the intervals or the simulation.
+    """
+    return {**class_values(read["latency"]), "tensor_unit": tensor_unit_to_core(read)}
+
+
+def tensor_unit_to_core(read: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rates of a scheduler's tensor cores by type, and the interval without one."""
+    return {**read["tensor_unit"], "interval": read["interval"]["tensor"]}
 
 
 @dataclass(frozen=True)

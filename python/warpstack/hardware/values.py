@@ -23,10 +23,18 @@ def _class_latency(op_class: str, doc: str) -> Any:
     return number(doc, "cycles", stages=_INTERVAL, core=f"latency.{op_class}")
 
 
-def _class_interval(op_class: str, doc: str) -> Any:
+def _class_interval(op_class: str, doc: str, *, stages: Stage = Stage.TIMING) -> Any:
     doc = f"cycles from one {doc} instruction of a scheduler to the next"
     core = f"interval.{op_class}"
-    return number(doc, "cycles", stages=_TIMING, core=core, at_most=4096, default=1)
+    return number(doc, "cycles", stages=stages, core=core, at_most=4096, default=1)
+
+
+def _tensor_rate(tensor_type: str, doc: str) -> Any:
+    doc = (
+        f"multiply-adds per cycle of a scheduler's tensor cores, of {doc} without a structure of zeros;"
+        " 0: every instruction takes tensor_interval"
+    )
+    return number(doc, stages=_INTERVAL, core=f"tensor_unit.{tensor_type}", default=0)
 
 
 def _launch_us(doc: str) -> Any:
@@ -513,7 +521,22 @@ class GpuValues:
     fp16_interval: int = _class_interval("fp16", "half precision")
     fp64_interval: int = _class_interval("fp64", "double precision")
     sfu_interval: int = _class_interval("sfu", "special function and conversion")
-    tensor_interval: int = _class_interval("tensor", "matrix")
+    tensor_interval: int = _class_interval(
+        "tensor",
+        "matrix (of types that have a rate below, that which tensor_latency is of)",
+        stages=_INTERVAL,
+    )
+    tensor_f16_rate: float = _tensor_rate("f16", "half precision with sums in half precision")
+    tensor_f16_f32_rate: float = _tensor_rate(
+        "f16_f32", "half precision with sums in single precision"
+    )
+    tensor_bf16_rate: float = _tensor_rate("bf16", "bfloat16")
+    tensor_tf32_rate: float = _tensor_rate("tf32", "TF32")
+    tensor_f64_rate: float = _tensor_rate("f64", "double precision")
+    tensor_f8_rate: float = _tensor_rate("f8", "8-bit floating point")
+    tensor_s8_rate: float = _tensor_rate("s8", "8-bit integers")
+    tensor_s4_rate: float = _tensor_rate("s4", "4-bit integers")
+    tensor_b1_rate: float = _tensor_rate("b1", "single bits")
 
     latency_counts: str = choice(
         "what latencies count from an instruction's issue to: its result, after which one that needs it "

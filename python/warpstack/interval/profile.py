@@ -19,7 +19,13 @@ from warpstack._util.choices import MissSource, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
+from warpstack.hardware.stages import (
+    Stage,
+    fields_of,
+    latencies_to_core,
+    tensor_unit_to_core,
+    to_core,
+)
 from warpstack.memory.caches import (
     MOST_THREADS,
     MemoryProfile,
@@ -85,6 +91,8 @@ class Launch:
     blocks_per_sm: int
     #: Warp instructions of a block by class, without memory accesses.
     unit_instructions: Mapping[str, float]
+    #: Those of the tensor cores whose type is known, of a block: type, multiply-adds of each, count.
+    tensor_operations: tuple[tuple[str, int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class _Source:
     warp_issue_rate: float  # of a scheduler, instructions per cycle
     num_threads: int
     awaits_stores: bool
+    tensor_unit: Mapping[str, float]  # as the core has it
 
 
 class IntervalProfile:
@@ -378,7 +387,7 @@ class IntervalProfile:
         if self._source is None or not _core.reads_phases(model):
             return _core.ModelInput(self._core, waves, None, None)
         source = self._source
-        demands = _core.demands_of(source.kernel._core, source.memory)
+        demands = _core.demands_of(source.kernel._core, source.memory, source.tensor_unit)
         return _core.ModelInput(self._core, waves, self._core_phases(gpu), demands)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -584,7 +593,7 @@ def interval_profile(
     latencies = _core.latencies(
         kernel._core,
         memory._core,
-        class_values(read["latency"]),
+        latencies_to_core(read),
         read["l1_latency"],
         read["l2_latency"],
         read["dram_latency"],
@@ -604,6 +613,7 @@ def interval_profile(
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
     )
     resident = occupancy(kernel, gpu)
+    working = max(kernel._core.num_traced_blocks - kernel._core.num_idle_blocks, 1)
     scale = _blocks_per_traced_one(kernel)
     traced = kernel._core.num_traced_blocks
     launch = Launch(
@@ -611,9 +621,12 @@ def interval_profile(
         warps_per_block=kernel._core.working_warps_per_block,
         blocks_per_sm=resident["blocks_per_sm"],
         unit_instructions={
-            name: count / max(traced - kernel._core.num_idle_blocks, 1)
-            for name, count in kernel._core.unit_instructions().items()
+            name: count / working for name, count in kernel._core.unit_instructions().items()
         },
+        tensor_operations=tuple(
+            (tensor_type, multiply_adds, count / working)
+            for tensor_type, multiply_adds, count in kernel._core.tensor_operations()
+        ),
     )
     return IntervalProfile(
         core,
@@ -629,6 +642,7 @@ def interval_profile(
             read["issue_width"] / gpu.num_schedulers,
             num_threads,
             gpu.store_acknowledgement == "awaited",
+            tensor_unit_to_core(read),
         ),
     )
 

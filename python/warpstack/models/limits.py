@@ -19,9 +19,14 @@ __all__ = ["UNIT_FIELDS", "unit_cycles", "with_block_starts"]
 _INTERVALS = {
     name: f"{name}_interval" for name in ("integer", "fp32", "fp16", "fp64", "sfu", "tensor")
 }
+#: Field of the rate of the tensor cores, by type of matrices.
+_TENSOR_RATES = {
+    name: f"tensor_{name}_rate"
+    for name in ("f16", "f16_f32", "bf16", "tf32", "f64", "f8", "s8", "s4", "b1")
+}
 #: Fields of `Gpu` that `unit_cycles` reads.
-UNIT_FIELDS = frozenset((*_INTERVALS.values(), "schedulers_per_sm"))
-_read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values())
+UNIT_FIELDS = frozenset((*_INTERVALS.values(), *_TENSOR_RATES.values(), "schedulers_per_sm"))
+_read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values(), *_TENSOR_RATES.values())
 _read_starts = attrgetter("block_interval_cycles", "block_replacement_cycles", "warp_start_cycles")
 
 
@@ -29,7 +34,8 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
     """Return the cycles for which the busiest unit of the fullest SM works, on each GPU.
 
     Each scheduler has a unit for each class of operations, which takes an instruction every
-    ``*_interval`` cycles. The warps of the blocks that an SM has at one time take the schedulers in
+    ``*_interval`` cycles; matrix instructions take as long as their multiply-adds at the rate of
+    their type (``tensor_*_rate``). The warps of the blocks that an SM has at one time take the schedulers in
     turn, so that one that is left over has a unit for itself. 0 for a hand-made profile.
     """
     launch = profile.launch
@@ -43,12 +49,16 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
     for number, values in enumerate(map(_read_units, gpus)):
         cycles = found.get(values)
         if cycles is None:
-            num_sms, schedulers, *intervals = values
+            num_sms, schedulers, *of_units = values
             blocks = math.ceil(launch.num_blocks / num_sms)
-            slowest = max(
-                counts.get(name, 0) * interval
-                for name, interval in zip(_INTERVALS, intervals, strict=True)
-            )
+            intervals = dict(zip(_INTERVALS, of_units, strict=False))
+            rates = dict(zip(_TENSOR_RATES, of_units[len(_INTERVALS) :], strict=True))
+            busy = {name: counts.get(name, 0) * interval for name, interval in intervals.items()}
+            for tensor_type, multiply_adds, count in launch.tensor_operations:
+                if rate := rates[tensor_type]:
+                    each = max(math.ceil(multiply_adds / rate), 1)
+                    busy["tensor"] += count * (each - intervals["tensor"])
+            slowest = max(busy.values())
             warps = launch.warps_per_block
             full, rest = divmod(blocks, launch.blocks_per_sm)
             of_one_scheduler = full * math.ceil(launch.blocks_per_sm * warps / schedulers)

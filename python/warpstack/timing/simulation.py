@@ -21,7 +21,7 @@ from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
-from warpstack.hardware.stages import Stage, class_values, fields_of, to_core
+from warpstack.hardware.stages import Stage, class_values, fields_of, latencies_to_core, to_core
 from warpstack.memory.caches import MOST_THREADS, hit_rates, memory_config, named_memory_error
 from warpstack.tables import as_records as records_of
 from warpstack.tables import row
@@ -638,13 +638,15 @@ def _simulate_at_once(
 def simulator_config(gpu: Gpu) -> dict[str, Any]:
     """Return what the core's simulator needs to know of a GPU."""
     read = to_core(gpu, Stage.TIMING)
+    latency = latencies_to_core(read)
+    del read["tensor_unit"]
     return {
         **read,
         "memory": memory_config(gpu),
         "block_replacement_cycles": gpu.block_replacement_cycles,
         "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
         "schedulers_per_sm": gpu.num_schedulers,
-        "latency": class_values(read["latency"]),
+        "latency": latency,
         "interval": class_values(read["interval"]),
         # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
         "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,

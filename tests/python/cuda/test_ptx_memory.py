@@ -389,3 +389,6 @@ def test_cp_async(size, cache):
         (row,) = (r for r in trace_rows(trace) if r.kind == "async_copy")
         assert row.width == size
         assert row.space == "global"
+        # Copies of no bytes, which fill with zeros, read nothing.
+        touched = trace.warp(0, 0)["memory_count"][0]
+        assert touched == (0 if partial == 0 else size)  # 32 bytes each

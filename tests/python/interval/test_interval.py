@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
-from strategies import controlled_kernels, gpus, kernels
+from strategies import controlled_kernels, copying_kernels, gpus, kernels
 from twins import interval as plain
 from warpstack import _core
 from warpstack.hardware.stages import Stage, class_values, to_core
@@ -16,17 +16,19 @@ from warpstack.interval.profile import warp_groups
 
 
 def either_kernels():
-    """Draw kernels with and without control fields."""
-    return st.one_of(kernels(), controlled_kernels())
+    """Draw kernels with and without control fields, and with groups of copies."""
+    return st.one_of(kernels(), controlled_kernels(), copying_kernels())
 
 
 def warp_program(kernel, block, warp, latencies):
     """Return the warp as the plain definition wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
-    if kernel.has_control_fields:
+    has_copies = table["opcode"].str.startswith("cp.async.").any()
+    if kernel.has_control_fields or has_copies:
         fields = table.to_dict("records")
         rows, masks = columns["instruction"].tolist(), columns["active_mask"].tolist()
-        return plain.Controlled(
+        kind = plain.WithCopies if has_copies else plain.Controlled
+        return kind(
             (fields[row], latencies[row], mask != 0) for row, mask in zip(rows, masks, strict=True)
         )
     return [

@@ -13,8 +13,9 @@ from machines import plain_pascal
 from strategies import gpus, kernels
 from twins import interval as plain_interval
 from twins import network as plain
+from twins import tensor
 from warpstack import _core
-from warpstack.hardware.stages import Stage, class_values, to_core
+from warpstack.hardware.stages import Stage, class_values, tensor_unit_to_core, to_core
 from warpstack.models.prediction import _parameters
 
 BLOCK_STARTS = ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
@@ -37,6 +38,8 @@ DEMANDS = (
     "most_read_bytes",
     "place_wait_l2",
     "place_wait_dram",
+    "tensor_cycles",
+    "warps_in_step",
 )
 
 
@@ -126,10 +129,12 @@ def machines():
     st.sampled_from([1, 2, 7]),
     st.sampled_from(["none", "awaited"]),
     st.sampled_from(["timed", "greedy"]),
+    st.sampled_from([0, 20, 128]),
 )
-def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order):
+def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order, tensor_rate):
     assume(kernel.num_instructions > 0)
     gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms, store_acknowledgement=stores)
+    gpu = gpu.replace(tensor_f16_f32_rate=tensor_rate, tensor_interval=3)
     memory = ws.simulate_caches(kernel, gpu, access_order=order)
     profile = ws.interval_profile(kernel, gpu, memory)
     reference = reference_latencies(kernel, memory)
@@ -165,7 +170,22 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order)
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
     for_stores /= sum(n for block in blocks for n, _, _ in block)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
-    core = _core.demands_of(kernel._core, memory._core)
+    unit = tensor_unit_to_core(to_core(gpu, Stage.INTERVAL))
+    core = _core.demands_of(kernel._core, memory._core, unit)
+    executed = table["executions"] > 0
+    has_both = (table["op_class"] == "tensor")[executed].any() and (
+        table["opcode"][executed].str.startswith("BAR.").any()
+    )
+    in_step = max(kernel._core.working_warps_per_block, 1) if has_both else 1
+    assert core.warps_in_step == pytest.approx(in_step, rel=1e-12)
+    of_tensor = table["opcode"].where(table["op_class"] == "tensor")
+    busy = sum(
+        count * tensor.cycles(opcode, unit)
+        for opcode, count in zip(
+            of_tensor.dropna(), table["executions"][of_tensor.notna()], strict=True
+        )
+    )
+    assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
     cycles, stack = plain.predict(
         expected, demands, stalls_of(profile), _parameters(gpu), for_stores
@@ -208,8 +228,15 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     moved = demands["read_bytes"] + demands["write_bytes"]
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
     nothing = dict.fromkeys(
-        ("dram_write_bytes", "most_read_bytes", "place_wait_l2", "place_wait_dram"), 0
-    ) | {"missing_lines": 1}
+        (
+            "dram_write_bytes",
+            "most_read_bytes",
+            "place_wait_l2",
+            "place_wait_dram",
+            "tensor_cycles",
+        ),
+        0,
+    ) | {"missing_lines": 1, "warps_in_step": 1}
     [wave] = profile.waves(gpu)
     alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)

@@ -6,7 +6,7 @@ def run(instructions, issue_rate):
 
     instructions: [(sources, destinations, latency, active)].
     """
-    if isinstance(instructions, Controlled):
+    if isinstance(instructions, (Controlled, WithCopies)):
         yield from instructions.run(issue_rate)
         return
     issue = 0.0
@@ -63,6 +63,41 @@ class Controlled(list):
             if barrier < 6 and kind not in ("store", "reduction"):
                 is_group = fields["opcode"].startswith("LDGDEPBAR")
                 holds[barrier].append(copies if is_group else (issue + latency, k))
+
+
+class WithCopies(list):
+    """A warp that waits for registers and for groups of copies: [(row, latency, active)].
+
+    row: that in the table of instructions.
+    """
+
+    def run(self, issue_rate):
+        """Yield what `run` does."""
+        issue, written = 0.0, {}
+        copies, groups = [], []  # (end, producer) of all copies; how many copies a group ends with
+        for k, (row, latency, active) in enumerate(self):
+            waits = [written[reg] for reg in row["sources"] if reg in written]
+            if row["opcode"] == "cp.async.wait_all":
+                waits += copies
+            elif row["opcode"].startswith("cp.async.wait_group."):
+                most = int(row["opcode"].rpartition(".")[2])
+                waits += copies[: groups[-1 - most] if most < len(groups) else 0]
+            stall, producer = 0.0, None
+            if k > 0:
+                issue += 1 / issue_rate
+                end, cause = max(waits, key=lambda wait: wait[0], default=(-1.0, None))
+                if end + 1 > issue + 1e-6:
+                    stall, producer = end + 1 - issue, cause
+                    issue = end + 1
+            yield k, stall, producer
+            if not active:
+                continue
+            for reg in row["destinations"]:
+                written[reg] = (issue + latency, k)
+            if row["kind"] == "async_copy":
+                copies.append((issue + latency, k))
+            elif row["opcode"] == "cp.async.commit_group":
+                groups.append(len(copies))
 
 
 def cycles(instructions, issue_rate):

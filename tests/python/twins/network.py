@@ -144,11 +144,11 @@ def network_rate(customers, think, stations, lines=1):
     Of a load of ``lines`` lines all count where it takes longest, elsewhere one. Returns the root, and
     no more than the capacities allow.
     """
-    bound = min((1 / c for _, c, _ in stations.values() if c > 0), default=math.inf)
+    bound = min((1 / c for _, c, *_ in stations.values() if c > 0), default=math.inf)
 
     def time(rate):
         visits = {name: stay(station, rate) for name, station in stations.items()}
-        issuing = visits.pop("issue", 0)
+        issuing = visits.pop("issue", 0) + visits.pop("tensor", 0)
         longest = max(visits.values(), default=0)
         if longest == math.inf:
             return math.inf
@@ -170,12 +170,12 @@ def network_rate(customers, think, stations, lines=1):
 
 def stay(station, rate):
     """Cycles of a visit, waiting included."""
-    demand, cycles, competitors = station
+    demand, cycles, competitors, *early = station
     free = 1 - (1 - 1 / max(competitors, 1)) * cycles * rate
     if demand == 0:
         return 0.0
     # Who is being served is half done in the mean.
-    return demand / 2 + demand / 2 / free if free > 0 else math.inf
+    return demand / 2 + demand / 2 / free - sum(early) if free > 0 else math.inf
 
 
 def uncovered(stalls, share):
@@ -207,6 +207,7 @@ def uncovered(stalls, share):
 
 #: Where waiting shows in the stack.
 SHOWN = {
+    "tensor": "dep",
     "send": "noc",
     "receive": "noc",
     "request": "noc",
@@ -294,7 +295,24 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         stations = {name: (s, s, warps) for name, s in own.items()}
         # A scheduler has its part of the warps and of the issue slots.
         stations["issue"] = (schedulers * issue, issue, max(warps / schedulers, 1))
-        stations["lsu"] = (own["lsu"] + places, own["lsu"] + places, warps)
+        # Warps of a block come together: a group waits for whole groups, and a warp of it for half of
+        # the others on the mean.
+        group = min(d["warps_in_step"], max(warps, 1))
+        together = max(group / schedulers, 1)
+        unit, tensor = own["lsu"], d["tensor_cycles"]
+        stations["lsu"] = (
+            unit * group + places,
+            unit + places,
+            warps / group,
+            unit * (group - 1) / 2,
+        )
+        # Each scheduler has its own tensor cores.
+        stations["tensor"] = (
+            tensor * together,
+            tensor / schedulers,
+            max(warps / schedulers / together, 1),
+            tensor * (together - 1) / 2,
+        )
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
         root, free = network_rate(warps, think, stations, d["missing_lines"])
@@ -305,6 +323,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
+        where["dep"] += visits.pop("tensor")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))

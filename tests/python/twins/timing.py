@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 
+from twins import tensor
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
 from twins.timing_control import ControlledWarp, unit_of
 from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
@@ -367,6 +368,10 @@ class PlainSm:
             time, why = warp["registers"].get(register, (warp["launched"], "dep"))
             if time > ready:
                 ready, cause = time, why
+        if not self.machine.kernel.has_control_fields:
+            time, why = warp["control"].copy_wait(row)
+            if time > ready:
+                ready, cause = time, why
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], "dep"
         return ready, cause
@@ -423,6 +428,8 @@ class PlainSm:
         unit, interval = unit_of(instruction), 0
         if op_class != "memory":
             interval = self.config["interval"].get(unit, 0)
+        if op_class == "tensor":
+            interval = tensor.cycles(instruction["opcode"], self.config["latency"]["tensor_unit"])
         if interval:
             self.units[warp["scheduler"], unit] = now + interval
         if mask and op_class == "memory":
@@ -430,14 +437,22 @@ class PlainSm:
                 load = self.enqueue(warp, row, mask, count, sectors, masks, now)
                 if self.machine.kernel.has_control_fields:
                     warp["control"].access(instruction, load, self.queue[-1])
+                else:
+                    warp["control"].copy_step(instruction, load, now)
                 if load is not None:
                     warp["loads"].append(load)
                     for register in instruction["destinations"]:
                         warp["registers"][register] = (NEVER, load)
         elif mask:
-            latency = math.ceil(self.config["latency"][op_class])
+            latency = self.config["latency"][op_class]
+            if op_class == "tensor":
+                unit_values = self.config["latency"]["tensor_unit"]
+                latency = tensor.latency(instruction["opcode"], unit_values, latency)
+            latency = math.ceil(latency)
             if self.machine.kernel.has_control_fields:
                 warp["control"].operation(instruction, now, latency, interval)
+            else:
+                warp["control"].copy_step(instruction, None, now)
             for register in instruction["destinations"]:
                 warp["registers"][register] = (now + latency, "dep")
                 warp["finish"] = max(warp["finish"], now + latency)

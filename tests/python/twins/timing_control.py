@@ -54,6 +54,25 @@ class ControlledWarp:
 
         return end
 
+    def copy_step(self, instruction, load, now):
+        """Note what an instruction without control fields does with groups of copies."""
+        if instruction["kind"] == "async_copy":
+            self.copies.append(load)
+        elif instruction["opcode"] == "cp.async.commit_group":
+            self.holds[0].append(self.end_of_copies(now))
+
+    def copy_wait(self, instruction):
+        """Return until when such an instruction waits for groups, and for what."""
+        opcode = instruction["opcode"]
+        if opcode == "cp.async.wait_all":
+            return self.end_of_copies(-2)() if self.copies else (-1, "dep")
+        if opcode.startswith("cp.async.wait_group."):
+            most = int(opcode.rpartition(".")[2])
+            groups = self.holds[0][: len(self.holds[0]) - most] if most else self.holds[0]
+            # The first that is not there is named; a group contains those before it.
+            return max((end() for end in groups), key=lambda end: end[0], default=(-1, "dep"))
+        return -1, "dep"
+
     def issued(self, instruction, now):
         """Stall after an instruction."""
         at_least = 2 if instruction["yield"] else 1

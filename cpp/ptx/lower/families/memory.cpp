@@ -3,6 +3,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
+#include "trace/copy_groups.h"
 
 // Loads, stores and copies.
 
@@ -163,9 +164,13 @@ void cp(Emitter& e, Modifiers& modifiers) {
     copies_arrive(e, modifiers);
     return;
   }
-  // Copies finish at once, so waiting for them takes no step.
-  if (modifiers.take("commit_group") || modifiers.take("wait_all") || modifiers.take("wait_group"))
+  // Copies finish at once, so waiting for them takes no step; models and simulator read of the
+  // trace who waits for which groups.
+  if (modifiers.take("commit_group") || modifiers.take("wait_all")) return;
+  if (modifiers.take("wait_group")) {
+    e.row().opcode = trace::copy_wait_opcode(static_cast<std::uint32_t>(e.operand(0).integer));
     return;
+  }
   modifiers.take("ca");
   const bool bypass = modifiers.take("cg");
   modifiers.take("shared");

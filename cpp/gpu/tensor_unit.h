@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "trace/tensor_operation.h"
+
+namespace warpstack::gpu {
+
+/// The tensor cores of a scheduler.
+struct TensorUnit {
+  /// Multiply-adds per cycle, of matrices without a structure of zeros; 0: not known.
+  std::array<double, trace::num_tensor_types> rates{};
+  /// Cycles of an instruction whose rate is not known, and of the one that `ClassLatencies` has the
+  /// latency of.
+  double interval = 0;
+
+  /// Cycles, whole ones, for which an instruction keeps the unit busy.
+  [[nodiscard]] double cycles(std::string_view opcode) const {
+    const auto operation = trace::tensor_operation(opcode);
+    return operation ? cycles(*operation) : interval;
+  }
+  [[nodiscard]] double cycles(const trace::TensorOperation& operation) const {
+    const double rate = rates[static_cast<std::size_t>(operation.type)];
+    if (!(rate > 0)) return interval;
+    return std::max(std::ceil(static_cast<double>(operation.multiply_adds) / rate), 1.0);
+  }
+  /// Its latency where an instruction of `interval` cycles has `of_interval`: one that keeps the
+  /// unit busy longer takes so much longer. Products of a group of warps add to their sums in turn.
+  [[nodiscard]] double latency(std::string_view opcode, double of_interval) const {
+    const auto operation = trace::tensor_operation(opcode);
+    if (!operation || !(rates[static_cast<std::size_t>(operation->type)] > 0)) return of_interval;
+    const double busy = cycles(*operation);
+    return std::max(busy, operation->is_of_group ? of_interval : of_interval + busy - interval);
+  }
+};
+
+}  // namespace warpstack::gpu

@@ -1,0 +1,130 @@
+"""Tensor cores and shared memory as resources: what no prediction passes, and how times grow."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warpstack as ws
+from effort import rounds
+from machines import plain_pascal
+from twins import tensor
+from warpstack.hardware.stages import Stage, tensor_unit_to_core, to_core
+from warpstack.models.limits import unit_cycles
+
+MODEL = "closed_network"
+OPCODES = [
+    "HMMA.16816.F32",
+    "HMMA.16816.F16",
+    "HMMA.16816.F32.BF16",
+    "HMMA.1688.F32.TF32",
+    "IMMA.16832.S8.S8",
+    "DMMA.884",
+    "HGMMA.64x256x16.F32",
+    "QGMMA.64x64x32.F32.E4M3.E4M3",
+    "BMMA.168256.XOR.POPC",  # without a rate on H100
+]
+
+
+def products(opcode, count, *, blocks=4, warps=4, sums=1, loads=0):
+    """Return a kernel of matrix instructions that add to so many sums in turn."""
+    k = ws.patterns.KernelBuilder("products", grid=blocks, block=32 * warps)
+    for i in range(count):
+        if loads and i % 4 == 0:
+            k.emit("LDS.128", dst=4, src=2, address=16 * (k.thread % 64))
+            k.emit("BAR.SYNC")
+        k.emit(opcode, dst=32 + 4 * (i % sums), src=(4, 8, 32 + 4 * (i % sums)))
+    k.emit("EXIT")
+    return k.build()
+
+
+@pytest.mark.slow
+@settings(max_examples=rounds(60), deadline=None)
+@given(
+    st.sampled_from(OPCODES),
+    st.sampled_from(["a100", "h100-pcie", "rtx3080", "rtx2080ti", "quadro-gv100", "l40s"]),
+    st.integers(1, 300),
+    st.integers(1, 40),
+    st.sampled_from([1, 3, 4, 8]),
+    st.integers(1, 8),
+    st.booleans(),
+)
+def test_nothing_passes_the_dense_peak(opcode, name, blocks, count, warps, sums, loads):
+    gpu = ws.gpu(name).replace(num_sms=4)
+    kernel = products(opcode, count, blocks=blocks, warps=warps, sums=sums, loads=loads)
+    kind, multiply_adds, _ = tensor.operation(opcode)
+    rate = getattr(gpu, f"tensor_{kind}_rate")
+    if not rate:
+        return
+    least = blocks * warps * count * multiply_adds / (rate * gpu.num_sms * gpu.num_schedulers)
+    assert ws.simulate(kernel, gpu).cycles >= least
+    for cycles in ws.predict(kernel, gpu)["cycles"]:
+        assert cycles >= least * (1 - 1e-9)
+
+
+def test_a_chain_and_its_rate_by_hand():
+    """16 mma on an A100: in a chain 25 cycles each, with 8 sums 8 cycles each; the last one takes 25."""
+    gpu = ws.gpu("a100").replace(num_sms=1, warp_start_cycles=0, block_interval_cycles=0)
+    chain = ws.simulate(products("HMMA.16816.F32", 16, blocks=1, warps=1), gpu)
+    assert chain.cycles == 16 * 25
+    apart = ws.simulate(products("HMMA.16816.F32", 16, blocks=1, warps=1, sums=8), gpu)
+    assert apart.cycles == 15 * 8 + 25
+    # Half as many multiply-adds: 4 cycles, and a latency of 21.
+    half = ws.simulate(products("HMMA.1688.F32", 16, blocks=1, warps=1), gpu)
+    assert half.cycles == 16 * 21
+    # Four schedulers have their own tensor cores: four warps take as long as one.
+    four = ws.simulate(products("HMMA.16816.F32", 16, blocks=1, warps=4, sums=8), gpu)
+    assert four.cycles == 15 * 8 + 25
+    # Eight warps on them: 2 x 16 products of 8 cycles.
+    eight = ws.simulate(products("HMMA.16816.F32", 16, blocks=1, warps=8, sums=8), gpu)
+    assert eight.cycles == 31 * 8 + 25
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_limits_take_the_time_of_shape_and_type(opcode):
+    """16 warps of 20 products on the 4 schedulers of one SM: 80 products one after the other."""
+    gpu = ws.gpu("h100-pcie").replace(num_sms=1)
+    kernel = products(opcode, 20, blocks=1, warps=16, sums=8)
+    unit = tensor_unit_to_core(to_core(gpu, Stage.INTERVAL))
+    each = tensor.cycles(opcode, unit)
+    profile = ws.interval_profile(kernel, gpu)
+    assert unit_cycles(profile, [gpu])[0] == pytest.approx(80 * each)
+
+
+def test_a_higher_rate_takes_no_longer():
+    kernel = products("HMMA.16816.F32", 64, blocks=8, warps=8, sums=4, loads=True)
+    gpu = ws.gpu("a100").replace(num_sms=2)
+    times = []
+    for rate in (32, 64, 128, 256, 512, 4096):
+        faster = gpu.replace(tensor_f16_f32_rate=rate)
+        row = ws.predict(kernel, faster, models=[MODEL]).iloc[0]
+        times.append((ws.simulate(kernel, faster).cycles, row["cycles"]))
+    for column in zip(*times, strict=True):
+        assert sorted(column, reverse=True) == list(column)
+
+
+def conflicts(ways, *, blocks=8, warps=8):
+    """Return a kernel whose loads of shared memory have ``ways`` lanes in each bank that they use."""
+    k = ws.patterns.KernelBuilder("conflicts", grid=blocks, block=32 * warps)
+    for i in range(24):
+        k.emit("LDS", dst=4 + i % 8, src=2, address=4 * ways * (k.thread % 32))
+        k.emit("FFMA", dst=16, src=(4 + i % 8, 16))
+    k.emit("EXIT")
+    return k.build()
+
+
+def test_bank_conflicts_cost_bandwidth():
+    """Loads with w-way conflicts take w cycles of their SM: 64 warps of 24 loads on two SMs."""
+    gpu = plain_pascal(num_sms=2, block_interval_cycles=0)
+    simulated, predicted = [], []
+    for ways in (1, 2, 4, 8, 16, 32):
+        kernel = conflicts(ways)
+        least = 64 * 24 * ways / 2
+        simulated.append(ws.simulate(kernel, gpu).cycles)
+        predicted.append(ws.predict(kernel, gpu, models=[MODEL])["cycles"][0])
+        assert simulated[-1] >= least
+        assert predicted[-1] >= least
+    assert np.all(np.diff(simulated) > 0)
+    assert np.all(np.diff(predicted) > 0)
+    # With 32 passes nothing else takes time.
+    assert predicted[-1] == pytest.approx(simulated[-1], rel=0.1)
