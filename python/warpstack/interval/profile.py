@@ -105,7 +105,7 @@ class _Source:
     warp_issue_rate: float  # of a scheduler, instructions per cycle
     num_threads: int
     awaits_stores: bool
-    tensor_unit: Mapping[str, float]  # as the core has it
+    tensor_unit: dict[str, float]  # as the core has it
 
 
 class IntervalProfile:
