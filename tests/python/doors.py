@@ -235,6 +235,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult, core=g.result._core, kernel=g.kernel, gpu=g.gpu)
     add(ws.SimulationResult.hit_rates, self=g.result)
     add(ws.SimulationResult.to_frame, self=g.result)
+    add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
     add(ws.Simulator, gpu=g.gpu)
     simulator = ws.Simulator(g.gpu)
     add(ws.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)

@@ -84,7 +84,8 @@ def report(
     Raises
     ------
     InputError
-        If a model is unknown, the source cannot be read, or the file cannot be written.
+        If a model is unknown, launches share a number, the
+        source cannot be read, or the file cannot be written.
     """
     place = as_path("path", path)
     target = as_gpu(gpu)
@@ -100,6 +101,8 @@ def report(
     if not wanted:
         raise InputError("models: none is given; give ['mdm'], say")
     app = App(kernels_of(app_or_kernel))
+    if len({kernel.launch_id for kernel in app}) < len(app):
+        raise InputError("two launches of the application have the same number; give each its own")
     results = simulate(app, target, timeline=True, progress=progress)
     longest = max(range(len(results)), key=lambda number: results[number].cycles)
     predicted = predict(app, target, wanted)

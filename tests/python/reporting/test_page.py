@@ -41,7 +41,12 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def app():
-    return ws.App([ws.patterns.strided(gs=gs, iterations=3, blocks=28) for gs in (1, 32)])
+    return ws.App(
+        [
+            ws.patterns.strided(gs=gs, iterations=3, blocks=28, launch_id=number)
+            for number, gs in enumerate((1, 32), 1)
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
