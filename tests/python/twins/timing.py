@@ -11,6 +11,7 @@ from twins import tensor
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
 from twins.timing_control import ControlledWarp, unit_of
 from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
+from twins.timing_trace import instructions_of, parts_of
 
 NEVER = 2**62
 #: Where the warps of a block wait for each other, in SASS and PTX.
@@ -203,38 +204,6 @@ class Machine:
             "miss_ticks": miss_ticks,
             "totals": self.totals,
         }
-
-
-def parts_of(line, sectors, per_line, per_next_line):
-    """Divide {sector: bytes} of a line among the lines of the next level, in order of sectors."""
-    parts = {}
-    for s in sorted(sectors):
-        number = line * per_line + s
-        part = parts.setdefault(number // per_next_line, {})
-        part[number % per_next_line] = sectors[s]
-    return list(parts.items())
-
-
-def instructions_of(kernel, table, block, warp):
-    """Return [(row, mask, count, sectors, byte masks)] of a warp."""
-    columns = kernel.warp(block, warp)
-    memory, sector, store = 0, 0, 0
-    found = []
-    for row, mask in zip(
-        columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
-    ):
-        count, sectors, masks = 0, [], None
-        if table[row]["op_class"] == "memory":
-            count = int(columns["memory_count"][memory])
-            memory += 1
-            if table[row]["space"] != "shared":
-                sectors = columns["sector"][sector : sector + count].tolist()
-                sector += count
-                if table[row]["kind"] in ("store", "atomic", "reduction"):
-                    masks = columns["store_bytes"][store : store + count].tolist()
-                    store += count
-        found.append((row, mask, count, sectors, masks))
-    return found
 
 
 class PlainSm:

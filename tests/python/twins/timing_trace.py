@@ -1,0 +1,33 @@
+"""What the plain timing stage reads of a trace, and how it divides lines among those of the next level."""
+
+
+def parts_of(line, sectors, per_line, per_next_line):
+    """Divide {sector: bytes} of a line among the lines of the next level, in order of sectors."""
+    parts = {}
+    for s in sorted(sectors):
+        number = line * per_line + s
+        part = parts.setdefault(number // per_next_line, {})
+        part[number % per_next_line] = sectors[s]
+    return list(parts.items())
+
+
+def instructions_of(kernel, table, block, warp):
+    """Return [(row, mask, count, sectors, byte masks)] of a warp."""
+    columns = kernel.warp(block, warp)
+    memory, sector, store = 0, 0, 0
+    found = []
+    for row, mask in zip(
+        columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
+    ):
+        count, sectors, masks = 0, [], None
+        if table[row]["op_class"] == "memory":
+            count = int(columns["memory_count"][memory])
+            memory += 1
+            if table[row]["space"] != "shared":
+                sectors = columns["sector"][sector : sector + count].tolist()
+                sector += count
+                if table[row]["kind"] in ("store", "atomic", "reduction"):
+                    masks = columns["store_bytes"][store : store + count].tolist()
+                    store += count
+        found.append((row, mask, count, sectors, masks))
+    return found
