@@ -284,6 +284,15 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.cuda.compilers)
     add(ws.cuda.default_device)
     add(
+        ws.cuda.tensor_map,
+        source=g.array,
+        box=[4],
+        swizzle=0,
+        element_strides=[1],
+        element="float32",
+        fill="zeros",
+    )
+    add(
         ws.cuda.texture,
         source=g.array,
         filter_mode="point",

@@ -122,6 +122,15 @@ class GpuChanges(TypedDict, total=False):
     fp64_interval: int
     sfu_interval: int
     tensor_interval: int
+    tensor_f16_rate: float
+    tensor_f16_f32_rate: float
+    tensor_bf16_rate: float
+    tensor_tf32_rate: float
+    tensor_f64_rate: float
+    tensor_f8_rate: float
+    tensor_s8_rate: float
+    tensor_s4_rate: float
+    tensor_b1_rate: float
     latency_counts: Literal["execution", "issue_to_issue"]
     integer_latency: float
     fp32_latency: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from warpstack.plot.cpi_stack import COLOURS
 from warpstack.plot.sheet import legend_outside, new_axes
 from warpstack.tables import STACK_COMPONENTS
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["timeline"]
 
 #: Steps that are drawn at most: finer ones would not be seen.
@@ -20,7 +23,7 @@ _MOST_STEPS = 200
 
 
 @checked
-def timeline(samples: pd.DataFrame, *, ax: Any = None) -> Any:
+def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw what the issue slots were used for or lost to, over time.
 
     Parameters

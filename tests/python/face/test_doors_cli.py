@@ -108,6 +108,8 @@ BASE = {
     "gpus": [],
     "calibrate": ["run.txt"],
     "compare": ["small", "small"],
+    "lines": ["small"],
+    "report": ["small", "-o", "report.html"],
     "completion": ["bash"],
     "manual": [],
     "workloads": [],
