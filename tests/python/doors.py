@@ -181,7 +181,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Gpu.values, self=g.gpu)
     add(ws.Gpu.from_file, path=g.yaml)
     add(ws.Gpu.diff, self=g.gpu, other="a100")
-    add(ws.Gpu.to_yaml, self=g.gpu)
+    add(ws.Gpu.to_yaml, self=g.gpu, path=g.folder / "written.yaml")
     add(ws.Gpu.from_gpgpusim, path=g.config, name="g")
     launch = (ws.interval.profile.Wave(1, 1, 1, 1),)
     add(ws.IntervalProfile, core=g.profile._core, launch=launch, kernel=1, name="x")

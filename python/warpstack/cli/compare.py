@@ -43,12 +43,15 @@ def run(arguments: argparse.Namespace) -> None:
     models = prediction.model_list(split(arguments.models or (_MODEL,)))
     gpus = read_gpus(arguments)
     apps = load_traces(arguments, gpus[0])
+    if arguments.kernels is not None and len(apps) == 1 and len(apps[0]) == 2:
+        apps = [ws.App([kernel], f"{kernel.short_name} ({kernel.launch_id})") for kernel in apps[0]]
     counts = {"traces": len(apps), "--gpu": len(gpus), "--models": len(models)}
     pairs = [what for what, count in counts.items() if count == 2]
     if len(pairs) != 1 or max(counts.values()) > 2:
         given = ", ".join(f"{what}: {count}" for what, count in counts.items())
         raise ws.InputError(
-            f"compare: give two traces or sources, or one and two --gpu or two --models; got {given}"
+            "compare: give two traces or sources, or one of them with two --gpu, two --models or two "
+            f"launches (--kernels 3,8); got {given}"
         )
     settings: dict[str, Any] = {"profiler": arguments.profiler}
     if pairs == ["traces"]:

@@ -10,7 +10,7 @@ from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.output import add_output, print_table
 from warpstack.cli.common.stage_options import add_flush_l2
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
 SUMMARY = "which line of a kernel costs most, why, and what would help"
 
@@ -39,13 +39,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the annotated listing of each kernel, or the table as JSON or CSV."""
     target = read_gpu(arguments)
     source = None
-    if arguments.source is not None:
+    place = source_of(arguments)
+    if place is not None:
         try:
-            with open(arguments.source, encoding="utf-8", errors="replace") as file:
+            with open(place, encoding="utf-8", errors="replace") as file:
                 source = file.read().splitlines()
         except OSError as error:
             raise ws.InputError(
-                f"--source {printable(arguments.source)}: cannot be read: {error.strerror or error}"
+                f"--source {printable(place)}: cannot be read: {error.strerror or error}"
             ) from None
     app = load_trace(arguments, target)
     wanted = {

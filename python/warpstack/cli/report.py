@@ -8,7 +8,7 @@ import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.stage_options import add_models, split
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
 SUMMARY = "all that is known of a kernel, on one page to read and to share"
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
         target,
         arguments.output,
         models=wanted,
-        source=arguments.source,
+        source=source_of(arguments),
         progress=True,
     )
     print(f"report: {printable(arguments.output)}")

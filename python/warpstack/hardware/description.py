@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
+from warpstack._util.files import write_file
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import (
     InputError,
@@ -257,12 +258,20 @@ class Gpu(GpuValues):
                 )
         return pd.DataFrame(rows, columns=["field", "unit", "first", "second", "ratio"])
 
-    def to_yaml(self) -> str:
+    def to_yaml(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the text of a YAML description, which `from_file` reads back.
 
         It has every value with its source and confidence; changes have become values.
+
+        Parameters
+        ----------
+        path
+            A file to write the text to, too; one that is there is replaced.
         """
-        return description_text(self, self.values())
+        text = description_text(self, self.values())
+        if path is not None:
+            write_file(as_path("path", path), text.encode())
+        return text
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Gpu:

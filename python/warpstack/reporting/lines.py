@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpstack._util.checked import checked
+from warpstack._util.checked import strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
@@ -30,7 +30,7 @@ _FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
 _MODEL_PARTS = [f"model_cpi_{part}" for part in STACK_COMPONENTS]
 
 
-@checked
+@strictly_checked
 def lines(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,

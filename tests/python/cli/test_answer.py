@@ -288,3 +288,39 @@ def test_a_word_after_some_seconds(monkeypatch, capsys):
                 break
             quiet.threading.Event().wait(0.01)
     assert err == "warpstack: note: still compiling x.cu\n"
+
+
+MIXED = """
+#include <vector>
+extern "C" __global__ void twice(float* a) { a[threadIdx.x] *= 2; }
+extern "C" __global__ void spread(float* a) { a[32 * threadIdx.x] += 1; }
+int main() { return 0; }
+"""
+
+
+def test_a_kernel_of_a_source_with_host_code_is_launched(tmp_path, capsys):
+    if "nvcc" not in ws.cuda.compilers():
+        pytest.skip("needs nvcc: NVRTC has no headers of the host")
+    path = tmp_path / "mixed.cu"
+    path.write_text(MIXED)
+    assert main(["predict", str(path), "--launch", "twice<<<2, 32>>>(float[32])"]) == 0
+    assert "twice" in capsys.readouterr().out
+
+
+def test_lines_show_the_source_that_was_given(tmp_path, capsys):
+    if not ws.cuda.compilers():
+        pytest.skip("needs a CUDA compiler")
+    path = tmp_path / "plain.cu"
+    path.write_text(MIXED.replace("#include <vector>", "").replace("int main() { return 0; }", ""))
+    call = ["lines", str(path), "--launch", "spread<<<2, 32>>>(float[1024])", "--no-simulate"]
+    assert main(call) == 0
+    assert "a[32 * threadIdx.x] += 1" in capsys.readouterr().out
+
+
+def test_two_launches_of_one_trace_are_compared(tmp_path, capsys):
+    kernels = [ws.patterns.strided(gs, blocks=8, launch_id=i) for i, gs in ((1, 1), (2, 32))]
+    ws.save(ws.App(kernels), tmp_path / "two")
+    assert main(["compare", str(tmp_path / "two"), "--kernels", "1,2"]) == 0
+    out = capsys.readouterr().out
+    assert "strided_gs1 (1)" in out
+    assert "strided_gs32 (2)" in out

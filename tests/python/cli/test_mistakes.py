@@ -109,7 +109,9 @@ MISTAKES = {
     "sweep key.yaml": ["key.yaml:1: there is no key 'kernel'; did you mean kernels?"],
     "sweep path.yaml": ["path.yaml: kernels: small: lost: no such file or folder"],
     "validate r.csv": ["the following arguments are required: reference"],
-    "compare small": ["give two traces or sources, or one and two --gpu or two --models"],
+    "compare small": [
+        "give two traces or sources, or one of them with two --gpu, two --models or two launches"
+    ],
     "compare a100 h100-pcie --gpu a40": ["compared by their fields, without --gpu"],
 }
 

@@ -771,3 +771,10 @@ def test_numbers_of_any_size_are_refused(field, digits, sign):
     for value in (sign * 10**digits, sign * 10.0 ** min(digits, 308)):
         with pytest.raises(InputError, match=field):
             gpu("pascal-mdm").replace(**{field: value})
+
+
+def test_a_description_is_written_to_a_file(tmp_path):
+    changed = gpu("a100").replace(num_sms=7)
+    path = tmp_path / "mine.yaml"
+    assert changed.to_yaml(path) == path.read_text() == changed.to_yaml()
+    assert Gpu.from_file(path).values() == changed.values()

@@ -198,7 +198,8 @@ def _reason(row: Mapping[str, Any], known: _Kernel) -> tuple[str, list[float]]:
         if busy > _MOST:
             return (
                 "atomics on one address: its slice of L2 serves them for "
-                f"{100 * busy:.0f} % of the simulated cycles, and in the model all slices have the same load"
+                f"{100 * min(busy, 1):.0f} % of the simulated cycles, and in the model all slices "
+                "have the same load"
             ), []
         unequal = _inequality(known)
         if not _core.reads_phases(model) and unequal > _UNEQUAL:

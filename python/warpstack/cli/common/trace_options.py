@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import App
 
-__all__ = ["add_trace", "load_trace", "load_traces", "save_trace"]
+__all__ = ["add_trace", "load_trace", "load_traces", "save_trace", "source_of"]
 
 _SOURCES = (".cu", ".ptx")
 _NOTHING = (
@@ -98,6 +98,15 @@ def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
         )
     (app,) = load_traces(arguments, gpu)
     return app
+
+
+def source_of(arguments: argparse.Namespace) -> str | None:
+    """Return the source whose lines a trace names: that of --source, or the CUDA source that is traced."""
+    given: str | None = arguments.source
+    if given is None and isinstance(arguments.trace, list) and len(arguments.trace) == 1:
+        (path,) = arguments.trace
+        given = path if path.endswith(".cu") else None
+    return given
 
 
 def load_traces(arguments: argparse.Namespace, gpu: Gpu | None = None) -> list[App]:
