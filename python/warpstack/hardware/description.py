@@ -238,8 +238,9 @@ class Gpu(GpuValues):
         --------
         >>> import warpstack as ws
         >>> gpu = ws.gpu("pascal-mdm")
-        >>> gpu.diff(gpu.replace(num_sms=56)).loc[0, ["field", "ratio"]].tolist()
-        ['num_sms', 2.0]
+        >>> changed = gpu.diff(gpu.replace(num_sms=56)).iloc[0]
+        >>> changed["field"], float(changed["ratio"])
+        ('num_sms', 2.0)
         """
         gpu = as_gpu(other)
         rows = []
