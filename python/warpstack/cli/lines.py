@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.output import add_output, print_table, terminal_width
 from warpstack.cli.common.stage_options import add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
@@ -64,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.reporting.listing import listing
 
     table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
-    width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 80)
+    width = max(terminal_width() or 120, 80)
     for kernel in app:
         own = table[table["kernel"] == kernel.launch_id]
         below = instructions[instructions["kernel"] == kernel.launch_id]
