@@ -225,37 +225,42 @@ def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
 
 
 def draw_baseline(results: pd.DataFrame) -> Figure:
-    """Draw the error of each application at the baseline (MDM, Figure 5), a row each."""
+    """Draw the error of each application at the baseline (MDM, Figure 5), a row each.
+
+    The points of a row are one below the other, a model each, so that none hides another.
+    """
     errors = errors_of(results[results["point"] == "baseline"])
     percent = 100 * errors.pivot_table("error", ["class", "app"], "model").loc[:, list(DRAWN)]
-    figure = Figure(figsize=(8, 5.6), layout="constrained")
+    figure = Figure(figsize=(8, 6.4), layout="constrained")
     ax = figure.subplots()
     looks = styles(DRAWN)
     places: list[float] = []
     labels: list[str] = []
     top = 0.0
-    for kind, group in percent.groupby("class", sort=False):
+    for kind in [kind for kind in CLASSES if kind in percent.index]:
+        group = percent.loc[kind]
         ax.annotate(
-            CLASSES[str(kind)], (0, top), (4, 0), ("axes fraction", "data"), "offset points",
+            CLASSES[kind], (0, top), (4, 0), ("axes fraction", "data"), "offset points",
             fontsize=sheet.TEXT, va="center", fontstyle="italic",
         )  # fmt: skip
         rows = [top + 1 + i for i in range(len(group))]
-        for y in rows:
-            ax.axhline(y, zorder=0, color="0.88", linewidth=0.6)
-        for model in DRAWN:
+        for y in rows[::2]:
+            ax.axhspan(y - 0.5, y + 0.5, zorder=0, color="0.94", linewidth=0)
+        for number, model in enumerate(DRAWN):
+            shift = (number - (len(DRAWN) - 1) / 2) * 0.8 / len(DRAWN)
             ax.plot(
                 group[model],
-                rows,
+                [y + shift for y in rows],
                 linestyle="",
                 marker=looks[model].marker,
                 color=looks[model].colour,
                 markeredgecolor=sheet.EDGE,
                 markeredgewidth=0.4,
-                markersize=6,
+                markersize=5,
                 label=model if not places else None,
             )
         places += rows
-        labels += [str(app) for _, app in group.index]
+        labels += [str(app) for app in group.index]
         top = rows[-1] + 1
     ax.set_yticks(places, labels, fontsize=sheet.TEXT)
     ax.set_ylim(top - 0.4, -0.6)
