@@ -107,7 +107,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
         ax.scatter(
             part["intensity"],
             part["gips"],
-            s=40,
+            # Two levels may have the same intensity: the later one's point lies within the other's.
+            s=[90 / 2 ** list(roofs.index).index(level) for level in part["level"]],
             marker=look.marker,
             facecolors=[LEVELS[level] for level in part["level"]],
             edgecolors=sheet.ink(ax),
