@@ -574,3 +574,46 @@ def test_times_are_not_below_the_tensor_cores_peak():
         # Both matrices come from DRAM once; of C, what a store writes only a part of.
         reads = 32 * ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
         assert 2 * 128 * 256 * 2 <= reads <= 2 * 128 * 256 * 2 + 128 * 128 * 2
+
+
+#: Tiles, warps and stages: small and large ones, few and many warps.
+TILES = [
+    (32, 32, 32, 2, 3),
+    (64, 64, 32, 4, 3),
+    (128, 64, 64, 4, 3),
+    (128, 128, 64, 8, 2),
+    (64, 128, 64, 8, 4),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "target"), [("a100", "sm_80"), ("h100-pcie", "sm_80"), ("h100-pcie", "sm_90")]
+)
+@pytest.mark.parametrize("kernel", ["matmul", "tensor_matmul"])
+def test_no_configuration_passes_the_dense_peak(kernel, name, target):
+    """256 x 256 x 512 on two SMs, which the blocks of each configuration keep busy."""
+    size, inner, num_sms = 256, 512, 2
+    gpu = ws.gpu(name).replace(num_sms=num_sms)
+    a, b = ws.cuda.array(halves(1, size, inner)), ws.cuda.array(halves(2, inner, size))
+    c = ws.cuda.empty((size, size), np.float16)
+    per_cycle = gpu.tensor_f16_f32_rate * gpu.num_schedulers * num_sms
+    best = 0.0
+    for down, across, step, num_warps, num_stages in TILES:
+        trace = ws.triton.launch(
+            getattr(kernels, kernel),
+            (size // down * (size // across),)
+            if kernel == "matmul"
+            else (size // down, size // across),
+            *(a, b, c, size, size, inner),
+            **{"BM": down, "BN": across, "BK": step},
+            **({"GROUP": 2} if kernel == "matmul" else {}),
+            num_warps=num_warps,
+            num_stages=num_stages,
+            target=target,
+        )
+        cycles = [ws.simulate(trace, gpu).cycles, *ws.predict(trace, gpu)["cycles"]]
+        used = [size * size * inner / per_cycle / count for count in cycles]
+        assert max(used) <= 1 + 1e-9, (down, across, step, num_warps, num_stages, used)
+        best = max(best, used[0])
+    assert best > 0.1  # the peak is not out of reach for other reasons alone
