@@ -269,7 +269,11 @@ def _lines(own: pd.DataFrame, source: Sequence[str] | None) -> str:
 
 
 def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
-    rows = roofline(kernel, gpu, [models[0]], simulate=True).to_dict("records")
+    table = roofline(kernel, gpu, [models[0]], simulate=True)
+    rows = [
+        dict(zip(map(str, table.columns), row, strict=True))
+        for row in table.itertuples(index=False)
+    ]
     return roofline_picture(rows) + _html(
         [
             {
