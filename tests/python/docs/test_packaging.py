@@ -38,7 +38,8 @@ def test_versions_are_one(project: dict[str, Any], recipe: dict[str, Any]) -> No
     )
     assert built == project["version"]
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert newest is not None and newest.group(1) == project["version"]
+    assert newest is not None
+    assert newest.group(1) == project["version"]
 
 
 def test_the_recipe_needs_what_the_project_needs(
