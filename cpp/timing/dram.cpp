@@ -18,6 +18,9 @@ DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
       next_of_bank_(banks_.size(), never),
       group_free_(config.dram_timing.bank_groups) {
   if (banks_.empty()) return;
+  for (std::size_t b = 0; b < banks_.size(); ++b) {
+    banks_[b].group = static_cast<std::uint32_t>(b % group_free_.size());
+  }
   // An access to an idle bank takes dram_latency, the opening of its row included.
   latency_ = std::max<Ticks>(latency_ - cycles(timing_.rcd), 0);
   const std::int64_t sooner = std::int64_t{timing_.read_latency} - timing_.write_latency;
@@ -110,7 +113,7 @@ Ticks DramChannel::earliest(std::size_t b) const {
   // The bus may take the next burst when it gets free before the next edge.
   const Ticks bus_free = bus_.busy_until() - bus_.clock().period() + 1;
   return std::max({bus_free, is_write ? bank.write : bank.read, is_write ? write_ : read_,
-                   group_free_[b % group_free_.size()]});
+                   group_free_[bank.group]});
 }
 
 void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
@@ -122,7 +125,7 @@ void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
   bus_.take(edge, burst);
   last_transfer_ = bus_.busy_until();
   // At another bandwidth, commands of a bank group are as far apart in proportion.
-  group_free_[b % group_free_.size()] =
+  group_free_[bank.group] =
       edge + transfer_time(timing_.burst_bytes) * timing_.ccd_group / std::max(timing_.ccd, 1u);
   if (is_write) {
     read_ = edge + cycles(timing_.write_latency + timing_.wtr) + burst;

@@ -61,6 +61,7 @@ class DramChannel {
     std::vector<DramRequest> waiting;  ///< oldest first
     DramRequest current;
     std::uint32_t bytes_left = 0;  ///< of the current request; 0: there is none
+    std::uint32_t group = 0;
     bool is_open = false;
     std::uint64_t row = 0;
     // The earliest times of commands:

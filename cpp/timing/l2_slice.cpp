@@ -44,6 +44,9 @@ void L2Slice::finish(const DramRequest& request, Ticks start, Ticks time) {
   if (request.mshr == DramRequest::write && request.packet == Packet::nobody) return;
   fills_.push({request.mshr, request.packet, start, time});
   next_ = std::min(next_, edge_of({request.mshr, request.packet, start, time}));
+  // Until the data are there, who waits for them can come close.
+  if (request.mshr == DramRequest::write) return;
+  for (const std::uint32_t packet : mshrs_.targets(request.mshr)) packets_.prefetch(packet);
 }
 
 void L2Slice::step() {

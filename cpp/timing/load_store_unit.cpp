@@ -359,7 +359,7 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         packet.entered = packet.mark = now * ticks_per_cycle;
         packet.looked_up = at_tags_;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;
-        outbox_.push(id);
+        outbox_.push({id, packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
         request_network_.add(sm_, packet.entered);
       });
 }

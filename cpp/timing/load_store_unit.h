@@ -78,13 +78,28 @@ class LoadStoreUnit {
   void step(Cycle now);
   /// A reply has arrived.
   void deliver(std::uint32_t packet, Cycle now);
+  /// Brings a packet that arrives soon, and what waits for it, close.
+  void prefetch(std::uint32_t packet, std::uint32_t owner) const {
+    packets_.prefetch(packet);
+    if (owner == Packet::nobody) return;
+    const auto* first = reinterpret_cast<const char*>(&fetches_[owner]);
+    for (std::size_t i = 0; i < sizeof(Fetch); i += 64) __builtin_prefetch(first + i);
+  }
   /// The queue to the NoC has room again.
   void unblock() {
     if (is_blocked()) retry_ = true;
   }
 
   // The NoC queue:
-  [[nodiscard]] std::uint32_t first_request() const { return outbox_.front(); }
+  /// A packet on its way to the NoC, and what the NoC asks of it again and again until it can move:
+  /// the packets themselves lie far apart.
+  struct Outgoing {
+    std::uint32_t packet = 0;
+    std::uint32_t slice = 0;
+    std::uint32_t data_sectors = 0;  ///< that it carries
+    bool has_data = false;
+  };
+  [[nodiscard]] const Outgoing& first_request() const { return outbox_.front(); }
   void pop_request() { outbox_.pop(); }
   [[nodiscard]] std::size_t queued_requests() const { return outbox_.size(); }
   [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
@@ -247,7 +262,7 @@ class LoadStoreUnit {
   std::vector<std::uint32_t> completed_;
   std::vector<Fetch> fetches_;
   std::vector<std::uint32_t> free_fetches_;
-  Fifo<std::uint32_t> outbox_;
+  Fifo<Outgoing> outbox_;
   MissLatency miss_latency_;
   Ticks critical_path_ = 0;
 };

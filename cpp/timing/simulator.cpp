@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "memory/line_parts.h"
@@ -41,6 +41,9 @@ class SimulatedGpu {
     const memory::CacheConfig l1 =
         l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
     result_.l1_size_bytes = l1.size_bytes;
+    channels_.reserve(config.dram_channels);
+    slices_.reserve(config.memory.l2.slices);
+    sms_.reserve(num_sms_);
     for (std::uint32_t c = 0; c < config.dram_channels; ++c) {
       channels_.emplace_back(config, result_.traffic);
     }
@@ -172,18 +175,19 @@ class SimulatedGpu {
   void step_requests(Ticks now) {
     request_network_.step(
         [&](std::uint32_t sm, Interconnect::Transfer& transfer) {
-          const Packet& packet = packets_[sms_[sm].lsu().first_request()];
-          if (!slices_[packet.slice].has_room()) return false;
-          const TransferCost& cost = request_cost(packet);
+          const LoadStoreUnit::Outgoing& request = sms_[sm].lsu().first_request();
+          if (!slices_[request.slice].has_room()) return false;
+          const TransferCost& cost = request_cost(request);
           transfer = {cost.time, cost.port_time, sm};
           return true;
         },
         [&](std::uint32_t sm) {
-          const std::uint32_t id = sms_[sm].lsu().first_request();
+          const LoadStoreUnit::Outgoing request = sms_[sm].lsu().first_request();
+          const std::uint32_t id = request.packet;
           sms_[sm].lsu().pop_request();
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += request_cost(packet).bytes;
+          result_.traffic.noc_request_bytes += request_cost(request).bytes;
           packet.noc += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
@@ -312,14 +316,11 @@ class SimulatedGpu {
     }
     return cost;
   }
-  [[nodiscard]] const TransferCost& request_cost(const Packet& packet) const {
-    return packet.kind == Packet::Kind::read ? control_cost_ : data_cost(packet);
+  [[nodiscard]] const TransferCost& request_cost(const LoadStoreUnit::Outgoing& request) const {
+    return request.has_data ? data_costs_[request.data_sectors] : control_cost_;
   }
   [[nodiscard]] const TransferCost& reply_cost(const Packet& packet) const {
-    return packet.returns_data() ? data_cost(packet) : control_cost_;
-  }
-  [[nodiscard]] const TransferCost& data_cost(const Packet& packet) const {
-    return data_costs_[memory::count_sectors(packet.mask)];
+    return packet.returns_data() ? data_costs_[memory::count_sectors(packet.mask)] : control_cost_;
   }
 
   /// Records the state at each multiple of the period up to `now`.
@@ -380,7 +381,7 @@ class SimulatedGpu {
       if (lsu.queued_requests() == 0) continue;
       text += "\n  SM " + std::to_string(s) + ": " + std::to_string(lsu.queued_requests()) +
               " packets wait for the NoC, the first for L2 slice " +
-              std::to_string(packets_[lsu.first_request()].slice);
+              std::to_string(lsu.first_request().slice);
       break;
     }
     // The fullest of each kind tells most.
@@ -467,10 +468,10 @@ class SimulatedGpu {
   Interconnect request_network_;
   Interconnect reply_network_;
   std::vector<Ticks> reply_port_free_;  ///< by SM
-  // Deques: their elements do not move.
-  std::deque<DramChannel> channels_;
-  std::deque<L2Slice> slices_;
-  std::deque<Sm> sms_;
+  // Their elements know each other by address: they get their room first, and never move.
+  std::vector<DramChannel> channels_;
+  std::vector<L2Slice> slices_;
+  std::vector<Sm> sms_;
   TransferCost control_cost_;
   std::array<TransferCost, memory::max_sectors_per_line + 1> data_costs_;  ///< by sectors
   // When each of them next has something to do: side by side, because they are asked all the time.

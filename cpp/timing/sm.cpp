@@ -152,7 +152,11 @@ void Sm::step(Dispatcher& dispatcher) {
 
   next_ = lsu_.next(now + 1);
   if (next_ > now + 1) next_ = std::min(next_, next_issue(now));
-  if (!arrivals_.empty()) next_ = std::min(next_, cycle_at_or_after(arrivals_.front().time));
+  if (!arrivals_.empty()) {
+    const Arrival& first = arrivals_.front();
+    next_ = std::min(next_, cycle_at_or_after(first.time));
+    lsu_.prefetch(first.packet, first.owner);
+  }
   for (const std::uint32_t slot : draining_) {
     if (warps_[slot].loads.empty()) {
       next_ = std::min(next_, std::max(warps_[slot].finish, now + 1));

@@ -91,7 +91,7 @@ class Sm {
   void step(Dispatcher& dispatcher);
   /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
   void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
-    arrivals_.push({packet, time});
+    arrivals_.push({packet, packets_[packet].owner, time});
     // The SM has had its turn at this instant.
     next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
   }
@@ -203,6 +203,7 @@ class Sm {
 
   struct Arrival {
     std::uint32_t packet = 0;
+    std::uint32_t owner = 0;
     Ticks time = 0;
   };
   enum class Need : std::uint8_t { nothing, unit, load_store_unit };
