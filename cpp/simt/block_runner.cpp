@@ -80,6 +80,7 @@ void BlockRunner::start(std::uint64_t number) {
                        std::byte{0});
   start_checks();
   block_.barriers = {};
+  block_.phases.clear();
   fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
   for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);

@@ -35,6 +35,13 @@ struct BarrierState {
   }
 };
 
+/// Of an mbarrier of a block, what its own instructions have completed there.
+struct PhaseCount {
+  std::uint32_t barrier = 0;  ///< its address in shared memory
+  std::uint32_t made = 0;     ///< completions, see trace::PhaseStep
+  std::uint32_t ended = 0;    ///< of these, until the end of its last phase
+};
+
 /// A thread block with all that is its own.
 struct Block {
   std::uint64_t number = 0;
@@ -44,6 +51,7 @@ struct Block {
   WrittenBytes shared_written;
   std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BarrierState, num_barriers> barriers{};
+  std::vector<PhaseCount> phases;
   bool done = false;
 
   /// "(0, 1, 0)"

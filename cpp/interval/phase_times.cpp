@@ -1,0 +1,28 @@
+#include "interval/phase_times.h"
+
+#include <algorithm>
+
+namespace warpstack::interval {
+
+void PhaseTimes::add(std::uint32_t barrier, const Completion& completion) {
+  auto found = std::ranges::find(barriers_, barrier, &Barrier::address);
+  if (found == barriers_.end()) {
+    found = barriers_.insert(barriers_.end(), Barrier{barrier, {}});
+  }
+  std::vector<Completion>& all = found->completions;
+  all.insert(std::ranges::upper_bound(all, completion.end, {}, &Completion::end), completion);
+}
+
+const PhaseTimes::Completion* PhaseTimes::last_of(std::uint32_t barrier, std::size_t count) const {
+  const std::vector<Completion>& all = of(barrier);
+  const std::size_t known = std::min(count, all.size());
+  return known == 0 ? nullptr : &all[known - 1];
+}
+
+const std::vector<PhaseTimes::Completion>& PhaseTimes::of(std::uint32_t barrier) const {
+  static const std::vector<Completion> none;
+  const auto found = std::ranges::find(barriers_, barrier, &Barrier::address);
+  return found == barriers_.end() ? none : found->completions;
+}
+
+}  // namespace warpstack::interval
