@@ -1,6 +1,7 @@
 #include "interval/phase_times.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace warpstack::interval {
 
@@ -10,7 +11,8 @@ void PhaseTimes::add(std::uint32_t barrier, const Completion& completion) {
     found = barriers_.insert(barriers_.end(), Barrier{barrier, {}});
   }
   std::vector<Completion>& all = found->completions;
-  all.insert(std::ranges::upper_bound(all, completion.end, {}, &Completion::end), completion);
+  const auto key = [](const Completion& one) { return std::pair(one.end, one.row); };
+  all.insert(std::ranges::upper_bound(all, key(completion), {}, key), completion);
 }
 
 const PhaseTimes::Completion* PhaseTimes::last_of(std::uint32_t barrier, std::size_t count) const {

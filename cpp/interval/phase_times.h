@@ -24,7 +24,7 @@ class PhaseTimes {
  private:
   struct Barrier {
     std::uint32_t address = 0;
-    std::vector<Completion> completions;  ///< in the order of their ends
+    std::vector<Completion> completions;  ///< by their ends, then by rows
   };
   [[nodiscard]] const std::vector<Completion>& of(std::uint32_t barrier) const;
 

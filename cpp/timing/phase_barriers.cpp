@@ -30,10 +30,11 @@ ControlBarriers::Wait PhaseBarriers::wait(std::uint32_t block, std::uint32_t slo
                                           std::uint32_t barrier, std::uint32_t count) const {
   const auto passed = std::ranges::find(warps_[slot], barrier, &Passed::barrier);
   const std::size_t needed = (passed == warps_[slot].end() ? 0 : passed->count) + count;
+  if (needed == 0) return {};
   const Block& all = blocks_[block];
   const auto found = std::ranges::find(all.barriers, barrier, &Barrier::address);
   if (found != all.barriers.end() && found->made.size() >= needed) {
-    return {needed == 0 ? -1 : found->made[needed - 1]};
+    return {found->made[needed - 1]};
   }
   const auto pending = std::ranges::find(all.pending, barrier, &Pending::barrier);
   // Another warp has yet to arrive.
