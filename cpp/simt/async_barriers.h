@@ -48,13 +48,16 @@ class AsyncBarriers {
   /// Ends a wait with what is true now.
   void give_up(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   /// A copy by a lane has moved bytes that the barrier at an address of shared memory waits for.
+  /// `actor`: who made it, for the check for races.
   void complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
-                std::uint64_t address, std::uint64_t bytes);
+                std::uint64_t address, std::uint64_t bytes, std::uint32_t actor);
   /// Counts an instruction that completes something at a barrier, before it does. A copy with a
   /// mask of `blocks` does so in these blocks of the cluster. None where that is not a barrier of
   /// the block alone: the trace of a block does not know of others.
   trace::PhaseStep count_completion(const std::byte* registers, const AddressOperand& barrier,
                                     std::uint32_t mask, std::uint32_t blocks = none);
+  /// The block has ended: finds mbarriers that got bytes which no phase expected.
+  void check_bytes();
   /// "mbarrier at 0x80, whose phase waits for 1 arrival and 512 bytes"
   std::string text(Warp& warp, const Step& step, std::uint32_t mask);
 
@@ -80,6 +83,9 @@ class AsyncBarriers {
                            std::uint32_t mask);
   /// Ends the phase of a barrier if nothing is missing.
   void end_phase(BarrierWord& word, AddressSpace space, std::uint64_t address);
+  /// Remembers a copy whose bytes the barrier does not expect, or not yet.
+  void note_unexpected(const Warp& warp, const Step& step, std::uint32_t lane,
+                       std::uint64_t address);
   /// Tells the check for races that what came before happened before what waits for the barrier.
   void order(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
              std::uint64_t address, bool releases);
