@@ -156,6 +156,16 @@ def test_ptx_names_barriers_and_completions():
     assert steps(1) == [awaited]
 
 
+def test_ptx_says_how_many_groups_of_products_may_go_on():
+    module = ws.cuda.compile(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry waits() {\n"
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 2;\nret;\n}\n"
+    )
+    trace = module.kernel("waits").launch(1, 128)
+    issued = trace.instructions["opcode"].tolist()
+    assert issued == ["wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned.2", "ret"]
+
+
 PTX = """
 .version 8.0
 .target sm_90

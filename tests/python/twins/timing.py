@@ -346,10 +346,8 @@ class PlainSm:
             if time > ready:
                 ready, cause = time, why
         if not self.machine.kernel.has_control_fields:
-            for time, why in (
-                warp["control"].copy_wait(row),
-                warp["block"]["phases"].wait(warp, row),
-            ):
+            waits = (warp["control"].copy_wait(row), warp["block"]["phases"].wait(warp, row))
+            for time, why in waits:
                 if time > ready:
                     ready, cause = time, why
         if warp["barrier_until"] > ready:
