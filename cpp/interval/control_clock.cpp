@@ -10,11 +10,14 @@ namespace warpstack::interval {
 ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instructions) {
   has_control_ = !instructions.empty() && instructions.front().control.has_value();
   if (!has_control_) {
-    using Kind = trace::CopyGroupStep::Kind;
-    const auto has_step = [](const trace::StaticInstruction& instruction) {
-      return trace::copy_group_step(instruction).kind != Kind::none;
-    };
-    if (std::ranges::none_of(instructions, has_step)) return;
+    has_phases_ = std::ranges::any_of(instructions, [](const trace::StaticInstruction& one) {
+      return trace::phase_step(one).kind == trace::PhaseStep::Kind::wait;
+    });
+    const bool has_groups =
+        std::ranges::any_of(instructions, [](const trace::StaticInstruction& one) {
+          return trace::copy_group_step(one).kind != trace::CopyGroupStep::Kind::none;
+        });
+    if (!has_groups && !has_phases_) return;
     for (const trace::StaticInstruction& instruction : instructions) {
       rows_.push_back(row_of(instruction));
     }
@@ -33,15 +36,21 @@ ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instruct
 
 ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instruction) {
   using Kind = trace::CopyGroupStep::Kind;
-  // All groups hold one barrier.
-  constexpr std::uint8_t barrier = 0;
   const trace::CopyGroupStep step = trace::copy_group_step(instruction);
+  // All groups of copies hold one barrier, those of products another.
+  const std::uint8_t barrier = step.is_of_products ? 1 : 0;
   Row row;
   row.distance = 0;
-  row.is_copy = instruction.kind == trace::MemoryKind::async_copy;
-  row.returns = row.awaits_copies = step.kind == Kind::commit;
+  row.phase = trace::phase_step(instruction);
+  // A copy that completes something at an mbarrier is in no group.
+  row.is_copy = instruction.kind == trace::MemoryKind::async_copy &&
+                row.phase.kind == trace::PhaseStep::Kind::none;
+  row.is_product = trace::is_async_product(instruction);
+  row.returns = step.kind == Kind::commit;
+  row.awaits_copies = row.returns && !step.is_of_products;
+  row.awaits_products = row.returns && step.is_of_products;
   row.awaits_all = step.kind == Kind::wait_all;
-  if (row.awaits_copies) row.control.write_barrier = barrier;
+  if (row.returns) row.control.write_barrier = barrier;
   if (step.kind == Kind::wait) {
     row.control.counted_barrier = barrier;
     row.control.counted_most = static_cast<std::uint8_t>(std::min(step.most, 255u));
@@ -51,7 +60,9 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
 
 void ControlClock::reset() {
   stalls_until_ = 0;
-  copies_ = {};
+  copies_ = products_ = {};
+  own_.clear();
+  awaited_.clear();
   for (std::vector<Hold>& holds : holds_) holds.clear();
 }
 
@@ -71,7 +82,43 @@ ControlClock::Ready ControlClock::ready(std::uint32_t row) {
     if (control.counted_most < by_end_.size()) consider(by_end_[control.counted_most]);
   }
   if (rows_[row].awaits_all) consider(copies_);
+  const trace::PhaseStep& phase = rows_[row].phase;
+  if (phase.kind == trace::PhaseStep::Kind::wait) {
+    const PhaseTimes::Completion* const last =
+        phases().last_of(phase.barrier, awaited(phase.barrier) + std::size_t{phase.count});
+    if (last != nullptr) consider({last->end, last->row});
+  }
   return result;
+}
+
+bool ControlClock::is_known(std::uint32_t row) const {
+  const trace::PhaseStep& phase = rows_[row].phase;
+  return phase.kind != trace::PhaseStep::Kind::wait ||
+         phases().count(phase.barrier) >= awaited(phase.barrier) + std::size_t{phase.count};
+}
+
+std::uint32_t ControlClock::awaited(std::uint32_t barrier) const {
+  const auto found =
+      std::ranges::find(awaited_, barrier, [](const auto& entry) { return entry[0]; });
+  return found == awaited_.end() ? 0 : (*found)[1];
+}
+
+void ControlClock::take_phase_step(std::uint32_t row, double done) {
+  const trace::PhaseStep& phase = rows_[row].phase;
+  if (phase.kind == trace::PhaseStep::Kind::wait) {
+    const auto found =
+        std::ranges::find(awaited_, phase.barrier, [](const auto& entry) { return entry[0]; });
+    if (found == awaited_.end()) {
+      awaited_.push_back({phase.barrier, phase.count});
+    } else {
+      (*found)[1] += phase.count;
+    }
+  } else if (phase.kind == trace::PhaseStep::Kind::complete && known_ == nullptr) {
+    PhaseTimes& phases = shared_ != nullptr ? *shared_ : own_;
+    const bool is_later = phase.is_after_copies && copies_.end > done;
+    phases.add(phase.barrier, is_later ? PhaseTimes::Completion{copies_.end, copies_.row}
+                                       : PhaseTimes::Completion{done, row});
+  }
 }
 
 void ControlClock::issue(std::uint32_t row, double time, double latency, bool is_active) {
@@ -81,11 +128,15 @@ void ControlClock::issue(std::uint32_t row, double time, double latency, bool is
   // As for registers (GPUMech, Eq. 4), an instruction that waits issues a cycle later.
   const double done = time + latency + (has_control_ ? 0 : 1);
   if (issued.is_copy && done > copies_.end) copies_ = {done, row};
+  if (issued.is_product && done > products_.end) products_ = {done, row};
+  if (has_phases_) take_phase_step(row, done);
   const std::uint8_t barrier = issued.control.write_barrier;
   if (barrier == trace::no_control_barrier || !issued.returns) return;
   std::vector<Hold>& holds = holds_[barrier];
   std::erase_if(holds, [time](const Hold& hold) { return hold.end <= time; });
-  holds.push_back(issued.awaits_copies ? copies_ : Hold{done, row});
+  holds.push_back(issued.awaits_copies     ? copies_
+                  : issued.awaits_products ? products_
+                                           : Hold{done, row});
 }
 
 }  // namespace warpstack::interval

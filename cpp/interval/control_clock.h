@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "interval/phase_times.h"
+#include "trace/phase_steps.h"
 #include "trace/static_instruction.h"
 
 namespace warpstack::interval {
 
 /// When a warp may issue its next instruction, as the control fields of machine code say it
-/// (trace::Control), or the groups of copies of PTX (trace::CopyGroupStep), beside which registers
-/// are looked up. Results of a variable latency are there that many cycles after the issue; sources
-/// are read at once.
+/// (trace::Control), or the groups of copies and products of PTX (trace::CopyGroupStep) and its
+/// mbarriers (trace::PhaseStep), beside which registers are looked up. Results of a variable
+/// latency are there that many cycles after the issue; sources are read at once.
 class ControlClock {
  public:
   /// Instructions with neither make an empty clock, which is not to be asked.
@@ -20,8 +22,17 @@ class ControlClock {
   /// Whether instructions wait for registers, too.
   [[nodiscard]] bool leaves_registers() const { return !has_control_; }
 
-  /// A new warp begins.
+  /// A new warp begins, alone.
   void reset();
+  /// Whether warps wait at mbarriers, where what other warps complete counts, too.
+  [[nodiscard]] bool has_phases() const { return has_phases_; }
+  /// From now on completions go to, and are looked up at, what the warps of a block share; null:
+  /// they are the warp's own.
+  void share(PhaseTimes* phases) { shared_ = phases; }
+  /// From now on completions are known, those of the warp with them; null: they are the warp's own.
+  void know(const PhaseTimes* phases) { known_ = phases; }
+  /// Whether all completions are known that an instruction waits for.
+  [[nodiscard]] bool is_known(std::uint32_t row) const;
   struct Ready {
     double time = 0;
     std::int64_t row = -1;  ///< whose result it waits for; -1: the instruction before said so
@@ -35,10 +46,13 @@ class ControlClock {
   struct Row {
     trace::Control control;
     double distance = 1;
-    bool returns = false;        ///< its write barrier waits for its latency
-    bool is_copy = false;        ///< asynchronous
-    bool awaits_copies = false;  ///< its write barrier is for these
-    bool awaits_all = false;     ///< it waits for all copies, in groups or not
+    bool returns = false;          ///< its write barrier waits for its latency
+    bool is_copy = false;          ///< asynchronous
+    bool awaits_copies = false;    ///< its write barrier is for these
+    bool awaits_all = false;       ///< it waits for all copies, in groups or not
+    bool is_product = false;       ///< asynchronous
+    bool awaits_products = false;  ///< as awaits_copies
+    trace::PhaseStep phase;
   };
   struct Hold {
     double end = 0;
@@ -47,13 +61,26 @@ class ControlClock {
 
   /// A row of code without control fields.
   static Row row_of(const trace::StaticInstruction& instruction);
+  [[nodiscard]] const PhaseTimes& phases() const {
+    if (known_ != nullptr) return *known_;
+    return shared_ != nullptr ? *shared_ : own_;
+  }
+  /// Completions at a barrier that the warp has waited for.
+  [[nodiscard]] std::uint32_t awaited(std::uint32_t barrier) const;
+  void take_phase_step(std::uint32_t row, double done);
 
   std::vector<Row> rows_;
   bool has_control_ = false;
   double stalls_until_ = 0;
-  Hold copies_;  ///< the last to end of those that were issued
+  Hold copies_;    ///< the last to end of those that were issued
+  Hold products_;  ///< the same
   std::array<std::vector<Hold>, trace::num_control_barriers> holds_;
   std::vector<Hold> by_end_;  ///< for ready()
+  bool has_phases_ = false;
+  PhaseTimes own_;
+  PhaseTimes* shared_ = nullptr;
+  const PhaseTimes* known_ = nullptr;
+  std::vector<std::array<std::uint32_t, 2>> awaited_;  ///< barriers and counts
 };
 
 }  // namespace warpstack::interval

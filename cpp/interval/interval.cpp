@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -11,6 +12,8 @@
 #include "common/error.h"
 #include "gpu/reference_machine.h"
 #include "interval/control_clock.h"
+#include "interval/phase_times.h"
+#include "trace/copy_groups.h"
 
 namespace warpstack::interval {
 namespace {
@@ -19,13 +22,13 @@ namespace {
 class RegisterTable {
  public:
   explicit RegisterTable(const std::vector<trace::StaticInstruction>& instructions) {
+    const bool has_product_waits = trace::has_product_waits(instructions);
     for (const trace::StaticInstruction& instruction : instructions) {
-      rows_.push_back({static_cast<std::uint32_t>(registers_.size()),
-                       static_cast<std::uint16_t>(instruction.sources.size()),
-                       static_cast<std::uint16_t>(instruction.destinations.size())});
-      registers_.insert(registers_.end(), instruction.sources.begin(), instruction.sources.end());
-      registers_.insert(registers_.end(), instruction.destinations.begin(),
-                        instruction.destinations.end());
+      if (has_product_waits && trace::is_async_product(instruction)) {
+        add(trace::awaited_by_product(instruction), {});
+      } else {
+        add(instruction.sources, instruction.destinations);
+      }
     }
   }
 
@@ -38,6 +41,15 @@ class RegisterTable {
   }
 
  private:
+  void add(const std::vector<std::uint16_t>& sources,
+           const std::vector<std::uint16_t>& destinations) {
+    rows_.push_back({static_cast<std::uint32_t>(registers_.size()),
+                     static_cast<std::uint16_t>(sources.size()),
+                     static_cast<std::uint16_t>(destinations.size())});
+    registers_.insert(registers_.end(), sources.begin(), sources.end());
+    registers_.insert(registers_.end(), destinations.begin(), destinations.end());
+  }
+
   struct Row {
     std::uint32_t begin;
     std::uint16_t num_sources;
@@ -419,6 +431,68 @@ class IntervalBuilder {
   std::size_t next_observed_ = 0;
 };
 
+/// A warp on its way through its instructions, beside others of its block.
+struct WalkingWarp {
+  std::vector<std::byte> scratch;
+  trace::ColumnView columns;
+  Scoreboard scoreboard;
+  ControlClock clock;
+  std::size_t next = 0;
+  double issue = 0;
+};
+
+/// Goes through the instructions of a warp up to a wait for completions that are not known yet.
+/// Returns whether it went on. With `is_forced` it does not wait for the first of them.
+bool walk(WalkingWarp& warp, const RegisterTable& registers, const Latencies& latencies,
+          double issue_step, bool is_forced) {
+  const std::size_t first = warp.next;
+  for (; warp.next < warp.columns.instruction.size(); ++warp.next) {
+    const std::uint32_t row = warp.columns.instruction[warp.next];
+    const bool is_active = warp.columns.active_mask[warp.next] != 0;
+    if (is_active && !warp.clock.is_known(row)) {
+      if (!is_forced) break;
+      is_forced = false;
+    }
+    if (warp.next > 0) {
+      warp.issue = std::max({warp.issue + issue_step, warp.clock.ready(row).time,
+                             warp.scoreboard.ready(registers.sources(row))});
+    }
+    warp.clock.issue(row, warp.issue, latencies[row], is_active);
+    if (is_active) {
+      warp.scoreboard.write(registers.destinations(row), warp.issue + latencies[row]);
+    }
+  }
+  return warp.next != first;
+}
+
+/// When the mbarriers of a block are completed if its warps issue without hindering each other.
+PhaseTimes phase_times(const trace::KernelTrace& trace, std::uint32_t block,
+                       const RegisterTable& registers, const ControlClock& clock,
+                       const Latencies& latencies, double issue_step) {
+  PhaseTimes phases;
+  std::vector<std::unique_ptr<WalkingWarp>> warps;  // columns point into their scratch
+  for (std::uint32_t w = 0; w < trace.blocks().warps(block).size(); ++w) {
+    auto warp = std::make_unique<WalkingWarp>(
+        WalkingWarp{{}, {}, Scoreboard(trace.num_registers()), clock});
+    warp->columns = trace.warp({block, w}, warp->scratch);
+    warp->scoreboard.reset();
+    warp->clock.share(&phases);
+    warps.push_back(std::move(warp));
+  }
+  const auto is_done = [](const auto& warp) {
+    return warp->next == warp->columns.instruction.size();
+  };
+  while (std::erase_if(warps, is_done), !warps.empty()) {
+    bool goes_on = false;
+    for (const auto& warp : warps) {
+      if (walk(*warp, registers, latencies, issue_step, false)) goes_on = true;
+    }
+    // What is missing was not traced.
+    if (!goes_on) walk(*warps.front(), registers, latencies, issue_step, true);
+  }
+  return phases;
+}
+
 }  // namespace
 
 IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosition position,
@@ -436,10 +510,15 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
   Scoreboard scoreboard(trace.num_registers());
   scoreboard.reset();
   ControlClock control(trace.instructions());
+  const double issue_step = 1 / options.issue_rate;
+  PhaseTimes phases;
+  if (control.has_phases()) {
+    phases = phase_times(trace, position.block, registers, control, latencies, issue_step);
+    control.know(&phases);
+  }
   IntervalBuilder builder(trace, memory, options);
   std::vector<std::byte> scratch;
   const trace::ColumnView warp = trace.warp(position, scratch);
-  const double issue_step = 1 / options.issue_rate;
   double issue = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];

@@ -1,8 +1,10 @@
 #include "simt/async_barriers.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -16,6 +18,17 @@ namespace {
 constexpr std::uint32_t barrier_bytes = 8;
 constexpr std::uint64_t count_mask = BarrierWord::max_count;
 constexpr std::int32_t byte_bias = 1 << 20;
+/// The completions of a barrier, from none on.
+PhaseCount& phase_of(std::vector<PhaseCount>& phases, std::uint32_t barrier) {
+  const auto found = std::ranges::find(phases, barrier, &PhaseCount::barrier);
+  return found != phases.end() ? *found : phases.emplace_back(PhaseCount{barrier});
+}
+
+bool completes(AsyncBarrier::Kind kind) {
+  using Kind = AsyncBarrier::Kind;
+  return kind == Kind::complete || kind == Kind::arrive || kind == Kind::copies;
+}
+
 /// Two bits that zeros and most other contents of memory do not have.
 constexpr std::uint64_t valid_mark = 2;
 constexpr const char* too_many =
@@ -62,6 +75,10 @@ bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
     return true;
   }
   if (warp.watch != nullptr) warp.watch->work();
+  trace::PhaseStep phase;
+  if (completes(barrier.kind)) phase = count_completion(registers, barrier.address, mask);
+  recorder_.record_phase(warp, step, mask, phase);
+  if (barrier.kind == AsyncBarrier::Kind::copies) return true;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     if (barrier.kind == AsyncBarrier::Kind::pending) {
@@ -84,6 +101,8 @@ void AsyncBarriers::give_up(Warp& warp, const Step& step, std::byte* registers,
     order(warp, step, lane, barrier.address.space, address_in(registers, barrier.address, lane),
           false);
   }
+  recorder_.record_phase(warp, step, mask,
+                         done == mask ? awaited(warp, step, registers, mask) : trace::PhaseStep{});
   broadcast(registers, barrier.result, 4, mask & ~done, 0);
   broadcast(registers, barrier.result, 4, done, ~std::uint64_t{0});
 }
@@ -97,11 +116,69 @@ void AsyncBarriers::complete(Warp& warp, const Step& step, std::uint32_t lane, A
     if (own) races_.actors().complete_copy(actor, shared_window + *own, barrier_bytes);
   }
   expect(warp, step, lane, word, -static_cast<std::int64_t>(bytes));
-  word.end_phase();
+  end_phase(word, space, address);
   if (word.bytes < 0) note_unexpected(warp, step, lane, address);
   const std::uint64_t packed = word.pack();
   std::memcpy(at, &packed, barrier_bytes);
   ++execution_.async_events;
+}
+
+trace::PhaseStep AsyncBarriers::count_completion(const std::byte* registers,
+                                                 const AddressOperand& barrier, std::uint32_t mask,
+                                                 std::uint32_t blocks) {
+  if (barrier.space == AddressSpace::local) return {};
+  if (blocks != none) {
+    const std::uint32_t rank = rank_in_cluster(execution_.block, execution_.cluster);
+    if ((lane_u32(registers, blocks, std::countr_zero(mask)) >> rank & 1) == 0) return {};
+  }
+  const auto own = own_barrier(registers, barrier, mask);
+  if (!own) return {};
+  ++phase_of(execution_.block.phases, *own).made;
+  return {.kind = trace::PhaseStep::Kind::complete, .barrier = *own};
+}
+
+std::optional<std::uint32_t> AsyncBarriers::own_barrier(const std::byte* registers,
+                                                        const AddressOperand& operand,
+                                                        std::uint32_t mask) const {
+  const std::uint64_t address =
+      address_in(registers, operand, static_cast<std::uint32_t>(std::countr_zero(mask)));
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    if (address_in(registers, operand, lane) != address) return {};
+  }
+  const std::uint64_t shared =
+      operand.space == AddressSpace::generic ? address - shared_window : address;
+  if (!in_cluster(shared)) return static_cast<std::uint32_t>(shared);
+  if (rank_of_address(shared) != rank_in_cluster(execution_.block, execution_.cluster)) return {};
+  return static_cast<std::uint32_t>(shared % trace::window_bytes);
+}
+
+trace::PhaseStep AsyncBarriers::awaited(Warp& warp, const Step& step, const std::byte* registers,
+                                        std::uint32_t mask) {
+  const auto own = own_barrier(registers, program_.async_barriers[step.detail].address, mask);
+  if (!own) return {};
+  const std::uint32_t ended = phase_of(execution_.block.phases, *own).ended;
+  auto& waits = warp.async.awaited_phases;
+  auto known = std::ranges::find(waits, *own, &std::pair<std::uint32_t, std::uint32_t>::first);
+  if (known == waits.end()) known = waits.insert(waits.end(), {*own, 0});
+  if (known->second == ended) return {};
+  const std::uint32_t count = ended - std::exchange(known->second, ended);
+  return {.kind = trace::PhaseStep::Kind::wait, .barrier = *own, .count = count};
+}
+
+void AsyncBarriers::end_phase(BarrierWord& word, AddressSpace space, std::uint64_t address) {
+  if (!word.end_phase()) return;
+  if (space == AddressSpace::generic) address -= shared_window;
+  Block* block = &execution_.block;
+  if (in_cluster(address)) {
+    const std::uint32_t rank = rank_of_address(address);
+    if (rank != rank_in_cluster(*block, execution_.cluster)) {
+      block = block_of_rank(execution_, rank);
+    }
+    address %= trace::window_bytes;
+  }
+  PhaseCount& phase = phase_of(block->phases, static_cast<std::uint32_t>(address));
+  phase.ended = phase.made;
 }
 
 std::string AsyncBarriers::text(Warp& warp, const Step& step, std::uint32_t mask) {
@@ -203,7 +280,9 @@ void AsyncBarriers::change(Warp& warp, const Step& step, std::byte* registers, s
     if (barrier.result != none) write_lane(registers, barrier.result, 8, number, packed);
     arrive(warp, step, lane, word, count, barrier.drops);
   }
-  if (barrier.kind != AsyncBarrier::Kind::expect) word.end_phase();
+  if (barrier.kind != AsyncBarrier::Kind::expect) {
+    end_phase(word, barrier.address.space, address);
+  }
   packed = word.pack();
   std::memcpy(at, &packed, barrier_bytes);
 }

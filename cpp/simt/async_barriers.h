@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "simt/address_spaces.h"
 #include "simt/execution.h"
 #include "simt/faults.h"
 #include "simt/race_monitor.h"
+#include "simt/recorder.h"
 
 namespace warpstack::simt {
 
@@ -28,13 +30,16 @@ struct BarrierWord {
   bool end_phase();
 };
 
-/// mbarrier: barriers in shared memory at which threads and copies arrive.
+/// mbarrier: barriers in shared memory at which threads and copies arrive. It records its steps:
+/// which completions a wait has waited for is known when it is over.
 class AsyncBarriers {
  public:
-  AsyncBarriers(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races)
+  AsyncBarriers(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
+                RaceMonitor& races)
       : execution_(execution),
         program_(execution.program),
         faults_(faults),
+        recorder_(recorder),
         spaces_(spaces),
         races_(races) {}
 
@@ -46,6 +51,11 @@ class AsyncBarriers {
   /// `actor`: who made it, for the check for races.
   void complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
                 std::uint64_t address, std::uint64_t bytes, std::uint32_t actor);
+  /// Counts an instruction that completes something at a barrier, before it does. A copy with a
+  /// mask of `blocks` does so in these blocks of the cluster. None where that is not a barrier of
+  /// the block alone: the trace of a block does not know of others.
+  trace::PhaseStep count_completion(const std::byte* registers, const AddressOperand& barrier,
+                                    std::uint32_t mask, std::uint32_t blocks = none);
   /// The block has ended: finds mbarriers that got bytes which no phase expected.
   void check_bytes();
   /// "mbarrier at 0x80, whose phase waits for 1 arrival and 512 bytes"
@@ -64,6 +74,15 @@ class AsyncBarriers {
               std::int64_t bytes);
   void arrive(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
               std::uint32_t count, bool drops);
+  /// The barrier of the block itself that all lanes name.
+  [[nodiscard]] std::optional<std::uint32_t> own_barrier(const std::byte* registers,
+                                                         const AddressOperand& operand,
+                                                         std::uint32_t mask) const;
+  /// What a wait that is over has waited for.
+  trace::PhaseStep awaited(Warp& warp, const Step& step, const std::byte* registers,
+                           std::uint32_t mask);
+  /// Ends the phase of a barrier if nothing is missing.
+  void end_phase(BarrierWord& word, AddressSpace space, std::uint64_t address);
   /// Remembers a copy whose bytes the barrier does not expect, or not yet.
   void note_unexpected(const Warp& warp, const Step& step, std::uint32_t lane,
                        std::uint64_t address);
@@ -74,6 +93,7 @@ class AsyncBarriers {
   Execution& execution_;
   const KernelProgram& program_;
   Faults& faults_;
+  Recorder& recorder_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;
 };

@@ -22,7 +22,8 @@ struct AsyncBarrier {
     complete,  ///< complete_tx
     arrive,    ///< also arrive.expect_tx, arrive_drop
     wait,      ///< test_wait, try_wait
-    pending    ///< pending_count of a state
+    pending,   ///< pending_count of a state
+    copies     ///< cp.async.mbarrier.arrive: expects one arrival more, which the copies make
   };
   Kind kind = Kind::init;
   bool drops = false;      ///< later phases expect fewer, too

@@ -17,7 +17,7 @@ class AsyncUnit {
   AsyncUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
             RaceMonitor& races)
       : execution_(execution),
-        barriers_(execution, faults, spaces, races),
+        barriers_(execution, faults, recorder, spaces, races),
         copies_(execution, faults, recorder, spaces, races, barriers_),
         tensors_(execution, faults, recorder, spaces, copies_),
         products_(execution, faults, recorder, spaces, races) {}

@@ -80,6 +80,7 @@ void BlockRunner::start(std::uint64_t number) {
                        std::byte{0});
   start_checks();
   block_.barriers = {};
+  block_.phases.clear();
   block_.unexpected.clear();
   fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);

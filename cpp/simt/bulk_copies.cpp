@@ -16,6 +16,8 @@ void BulkCopies::copy(Warp& warp, const Step& step, std::byte* registers, std::u
   warp.clock = nullptr;
   moved_.clear();
   const BulkCopy& copy = program_.bulk_copies[step.detail];
+  const trace::PhaseStep phase =
+      barriers_.count_completion(registers, copy.barrier, mask, copy.blocks);
   std::uint64_t shared_bytes = 0;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
@@ -23,10 +25,10 @@ void BulkCopies::copy(Warp& warp, const Step& step, std::byte* registers, std::u
     shared_bytes += lane_u32(registers, copy.bytes, static_cast<int>(lane));
   }
   if (copy.to.space == AddressSpace::global || copy.from.space == AddressSpace::global) {
-    recorder_.record_moved(warp, step, mask, moved_);
+    recorder_.record_moved(warp, step, mask, moved_, phase);
   } else {
     recorder_.record_wavefronts(warp, step, mask,
-                                static_cast<std::uint32_t>((shared_bytes + 127) / 128));
+                                static_cast<std::uint32_t>((shared_bytes + 127) / 128), phase);
   }
 }
 

@@ -40,6 +40,11 @@ class BulkCopies {
   CopyTargets targets_of(Warp& warp, const Step& step, const std::byte* registers,
                          std::uint32_t lane, const AddressOperand& to,
                          const AddressOperand& barrier, std::uint32_t blocks);
+  /// See AsyncBarriers::count_completion().
+  trace::PhaseStep count_completion(const std::byte* registers, const AddressOperand& barrier,
+                                    std::uint32_t mask, std::uint32_t blocks) {
+    return barriers_.count_completion(registers, barrier, mask, blocks);
+  }
   /// A lane's copy begins, as the check for races sees it.
   void begin(const Warp& warp, const AddressOperand& barrier, const CopyTargets& targets);
   /// The bytes are there: the barriers of the targets learn it.

@@ -36,6 +36,13 @@ struct BarrierState {
   }
 };
 
+/// Of an mbarrier of a block, what its own instructions have completed there.
+struct PhaseCount {
+  std::uint32_t barrier = 0;  ///< its address in shared memory
+  std::uint32_t made = 0;     ///< completions, see trace::PhaseStep
+  std::uint32_t ended = 0;    ///< of these, until the end of its last phase
+};
+
 /// A copy that has moved bytes which no phase of its mbarrier expected yet.
 struct UnexpectedBytes {
   std::uint64_t barrier = 0;  ///< offset in shared memory
@@ -52,6 +59,7 @@ struct Block {
   WrittenBytes shared_written;
   std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BarrierState, num_barriers> barriers{};
+  std::vector<PhaseCount> phases;
   std::vector<UnexpectedBytes> unexpected;  ///< the first for each mbarrier
   bool done = false;
 

@@ -75,6 +75,13 @@ class Recorder {
                     rows_[step.first_row + row], mask, lanes);
   }
 
+  /// A step at an mbarrier, which the opcode of its row names; none: its row as it is.
+  void record_phase(Warp& warp, const Step& step, std::uint32_t mask,
+                    const trace::PhaseStep& phase) {
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_plain(warp.columns, row_of(step, phase), mask);
+  }
+
   /// A read of a texture that touches the words at `addresses`.
   void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
                      std::span<const std::uint64_t> addresses) {
@@ -82,17 +89,18 @@ class Recorder {
     log_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
   }
 
-  /// A bulk copy from or to these bytes of global memory.
+  /// A bulk copy from or to these bytes of global memory, and what it completes.
   void record_moved(Warp& warp, const Step& step, std::uint32_t mask,
-                    std::span<const MovedBytes> moved) {
+                    std::span<const MovedBytes> moved, const trace::PhaseStep& phase) {
     if (log_ == nullptr || step.num_rows == 0) return;
-    log_->append_moved(warp.columns, rows_[step.first_row], mask, moved);
+    log_->append_moved(warp.columns, row_of(step, phase), mask, moved);
   }
 
   /// An access that takes so many wavefronts of shared memory: the first row of a step.
-  void record_wavefronts(Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t count) {
+  void record_wavefronts(Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t count,
+                         const trace::PhaseStep& phase = {}) {
     if (log_ == nullptr || step.num_rows == 0) return;
-    log_->append_wavefronts(warp.columns, rows_[step.first_row], mask, count);
+    log_->append_wavefronts(warp.columns, row_of(step, phase), mask, count);
   }
 
   /// An access without an active lane is issued all the same.
@@ -113,6 +121,12 @@ class Recorder {
   std::optional<KernelTrace> finish();
 
  private:
+  /// The first row of a step that does something at an mbarrier.
+  std::uint32_t row_of(const Step& step, const trace::PhaseStep& phase) {
+    const std::uint32_t row = rows_[step.first_row];
+    return phase.kind == trace::PhaseStep::Kind::none ? row : log_->phase_row(row, phase);
+  }
+
   const Execution& execution_;
   std::optional<trace::TraceBuilder> builder_;
   std::optional<trace::TraceBranch> branch_;  ///< of the launch's builder

@@ -30,10 +30,13 @@ void TensorCopies::copy(Warp& warp, const Step& step, std::byte* registers, std:
   if (warp.watch != nullptr) warp.watch->work();
   warp.clock = nullptr;
   moved_.clear();
+  const TensorCopy& copy = program_.tensor_copies[step.detail];
+  const trace::PhaseStep phase =
+      copies_.count_completion(registers, copy.barrier, mask, copy.blocks);
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     copy_lane(warp, step, registers, static_cast<std::uint32_t>(std::countr_zero(rest)));
   }
-  recorder_.record_moved(warp, step, mask, moved_);
+  recorder_.record_moved(warp, step, mask, moved_, phase);
 }
 
 void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,

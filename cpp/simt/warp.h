@@ -50,6 +50,8 @@ struct AsyncState {
   std::uint32_t cluster_lanes = 0;     ///< that have come to the cluster's barrier before others
   std::uint64_t cluster_arrivals = 0;  ///< times that all of them have come there
   std::uint64_t committed_groups = 0;  ///< of wgmma
+  /// By address of an mbarrier, the completions there that the warp has waited for.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> awaited_phases;
 };
 
 /// The state of a warp: its registers, the functions that it is in, and the stack of paths on which

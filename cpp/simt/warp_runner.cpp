@@ -122,7 +122,8 @@ void WarpRunner::compute(Warp& warp, std::span<const Step> steps, std::byte* reg
 void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   PathEntry& path = warp.paths.back();
   const bool access = is_access(step.action);
-  if (!access) recorder_.record(warp, step, mask);
+  const bool records_itself = access || (step.action == Action::async_barrier && mask != 0);
+  if (!records_itself) recorder_.record(warp, step, mask);
   switch (step.action) {
     case Action::branch:
       branches_.branch(warp, step, mask);

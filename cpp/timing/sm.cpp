@@ -10,11 +10,14 @@ namespace {
 /// Groups of copies of instructions without control fields hold this barrier, as those of machine
 /// code hold the one that they name.
 constexpr std::uint32_t copy_barrier = 0;
+/// Groups of products hold this one.
+constexpr std::uint32_t product_barrier = 1;
 
 }  // namespace
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
+  const bool has_product_waits = trace::has_product_waits(trace.instructions());
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
     Row row;
     row.latency = whole_cycles(config.latency.of(instruction));
@@ -28,12 +31,20 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
     row.is_block_barrier = trace::is_block_barrier(instruction.opcode);
+    // One that completes something at an mbarrier is in no group.
+    row.is_async_copy = instruction.kind == trace::MemoryKind::async_copy &&
+                        trace::phase_step(instruction).kind == trace::PhaseStep::Kind::none;
     row.registers = static_cast<std::uint32_t>(registers_.size());
-    row.num_sources = static_cast<std::uint16_t>(instruction.sources.size());
-    row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
-    registers_.insert(registers_.end(), instruction.sources.begin(), instruction.sources.end());
-    registers_.insert(registers_.end(), instruction.destinations.begin(),
-                      instruction.destinations.end());
+    row.is_async_product = has_product_waits && trace::is_async_product(instruction);
+    const auto sources =
+        row.is_async_product ? trace::awaited_by_product(instruction) : instruction.sources;
+    row.num_sources = static_cast<std::uint16_t>(sources.size());
+    registers_.insert(registers_.end(), sources.begin(), sources.end());
+    if (!row.is_async_product) {
+      row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
+      registers_.insert(registers_.end(), instruction.destinations.begin(),
+                        instruction.destinations.end());
+    }
     is_memory_.push_back(row.is_memory);
     rows_.push_back(row);
     if (!instruction.control) continue;
@@ -42,13 +53,20 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     control.distance = control.control.issue_distance();
     control.awaits_copies = instruction.awaits_copies();
   }
-  if (has_control()) return;
+  if (!has_control()) read_waits();
+}
+
+void RowTable::read_waits() {
   bool has_groups = false;
-  for (const trace::StaticInstruction& instruction : trace.instructions()) {
+  bool has_phase_waits = false;
+  for (const trace::StaticInstruction& instruction : trace_.instructions()) {
     copy_steps_.push_back(trace::copy_group_step(instruction));
     has_groups = has_groups || copy_steps_.back().kind != trace::CopyGroupStep::Kind::none;
+    phase_steps_.push_back(trace::phase_step(instruction));
+    has_phase_waits = has_phase_waits || phase_steps_.back().kind == trace::PhaseStep::Kind::wait;
   }
   if (!has_groups) copy_steps_.clear();
+  if (!has_phase_waits) phase_steps_.clear();
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
@@ -64,6 +82,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       has_control_(rows.has_control()),
       has_copy_groups_(rows.has_copy_groups()),
+      has_phases_(rows.has_phases()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.warp_start_cycles)),
@@ -72,7 +91,8 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
-      control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0) {
+      control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),
+      phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -93,6 +113,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   const std::uint32_t block_slot = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[block_slot] = {};
+  if (has_phases_) phases_.clear_block(block_slot);
   std::uint32_t slot = block_slot * warps_per_block_;
   const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
   for (std::uint32_t w = 0; w < num_warps; ++w) {
@@ -114,6 +135,8 @@ void Sm::launch(std::uint32_t block, Cycle now) {
       control_barriers_.clear(slot);
     } else {
       if (has_copy_groups_) control_barriers_.clear(slot);
+      if (has_phases_) phases_.clear_warp(slot);
+      warp.products_done = -1;
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
       std::fill_n(register_ready_.begin() + first, num_registers_, start);
       std::fill_n(register_cause_.begin() + first, num_registers_,
@@ -178,6 +201,12 @@ void Sm::complete_loads(Cycle now) {
     const RowTable::Row& row = rows_[load.row];
     Warp& warp = warps_[load.warp];
     settle(load.warp);
+    if (has_phases_) {  // other warps of the block may wait for it
+      const std::uint32_t first = warp.block * warps_per_block_;
+      for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+        if (warps_[slot].cause == first_load_cause + id) settle(slot);
+      }
+    }
     const auto cause =
         static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
     if (load.lost_parts > 0) {
@@ -209,8 +238,7 @@ void Sm::complete_loads(Cycle now) {
         register_cause_[first + reg] = cause;
       }
     }
-    if ((has_control_ || has_copy_groups_) &&
-        rows_.trace().instructions()[load.row].kind == trace::MemoryKind::async_copy) {
+    if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
       control_barriers_.copy_is_done(load.warp, id, done, cause);
     }
     warp.finish = std::max(warp.finish, done);
@@ -220,6 +248,7 @@ void Sm::complete_loads(Cycle now) {
     } else if (!warp.is_at_barrier) {
       look_ahead(load.warp);
     }
+    if (has_phases_ && phases_.load_is_done(warp.block, id, done)) look_at_phases(warp.block);
     lsu_.release(id);
   }
   lsu_.completed().clear();
@@ -296,10 +325,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   warp.finish = std::max(warp.finish, now + 1);
   // A unit takes an instruction whose guard is false everywhere like any other.
   if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
+  std::uint32_t load = LoadStoreUnit::no_load;
   if (warp.stream.mask() != 0) {
     const std::size_t first = slot * num_registers_;
     if (row.is_memory) {
-      std::uint32_t load = LoadStoreUnit::no_load;
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(),
@@ -307,8 +336,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
         if (has_control_) hold_for_access(slot, row_number, load, now);
-        if ((has_control_ || has_copy_groups_) &&
-            instruction.kind == trace::MemoryKind::async_copy) {
+        if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
           control_barriers_.add_copy(slot, load);
         }
       }
@@ -328,13 +356,11 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
           register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
         }
       }
-      if (has_copy_groups_ &&
-          rows_.copy_step(row_number).kind == trace::CopyGroupStep::Kind::commit) {
-        control_barriers_.hold_for_copies(slot, copy_barrier, now);
-      }
-      if (row.num_destinations > 0) warp.finish = std::max(warp.finish, now + row.latency);
+      if (row.num_destinations > 0 || row.is_async_product)
+        warp.finish = std::max(warp.finish, now + row.latency);
       waits_at_barrier = row.is_block_barrier;
     }
+    if (has_copy_groups_ || has_phases_) take_async_steps(slot, row_number, load, now);
   }
   if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
@@ -393,12 +419,56 @@ void Sm::hold_for_operation(std::uint32_t slot, std::uint32_t row_number, Cycle 
   }
 }
 
+void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uint32_t load,
+                          Cycle now) {
+  Warp& warp = warps_[slot];
+  const RowTable::Row& row = rows_[row_number];
+  if (has_copy_groups_) {
+    if (row.is_async_product) {
+      warp.products_done = std::max(warp.products_done, now + row.latency);
+    }
+    const trace::CopyGroupStep& group = rows_.copy_step(row_number);
+    if (group.kind == trace::CopyGroupStep::Kind::commit) {
+      if (group.is_of_products) {
+        control_barriers_.hold(slot, product_barrier, std::max(warp.products_done, now + 1), now);
+      } else {
+        control_barriers_.hold_for_copies(slot, copy_barrier, now);
+      }
+    }
+  }
+  if (!has_phases_) return;
+  const trace::PhaseStep& phase = rows_.phase_step(row_number);
+  if (phase.kind == trace::PhaseStep::Kind::none) return;
+  if (phase.kind == trace::PhaseStep::Kind::wait) {
+    phases_.pass(slot, phase.barrier, phase.count);
+    return;
+  }
+  std::vector<std::uint32_t> loads;
+  if (load != LoadStoreUnit::no_load) loads.push_back(load);
+  for (const std::uint32_t other : warp.loads) {
+    if (phase.is_after_copies && rows_[lsu_.load(other).row].is_async_copy) loads.push_back(other);
+  }
+  const Cycle latency = row.is_memory ? 1 : std::max<Cycle>(row.latency, 1);
+  phases_.complete(warp.block, phase.barrier, loads, now + latency);
+  look_at_phases(warp.block);
+}
+
+void Sm::look_at_phases(std::uint32_t block) {
+  const std::uint32_t first = block * warps_per_block_;
+  for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+    const Warp& warp = warps_[slot];
+    if (!warp.is_resident || warp.has_exited || warp.is_at_barrier || warp.stream.done()) continue;
+    if (rows_.phase_step(warp.stream.row()).kind == trace::PhaseStep::Kind::wait) look_ahead(slot);
+  }
+}
+
 ControlBarriers::Wait Sm::copy_wait(std::uint32_t slot, std::uint32_t row) {
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep& step = rows_.copy_step(row);
   if (step.kind == Kind::wait_all) return control_barriers_.wait_for_copies(slot);
   if (step.kind == Kind::wait) {
-    return control_barriers_.wait_for_most(slot, copy_barrier, step.most);
+    return control_barriers_.wait_for_most(
+        slot, step.is_of_products ? product_barrier : copy_barrier, step.most);
   }
   return {};
 }
@@ -457,11 +527,16 @@ void Sm::look_ahead(std::uint32_t slot) {
       ready = register_ready_[first + reg];
       cause = register_cause_[first + reg];
     }
-    if (has_copy_groups_) {
-      const ControlBarriers::Wait wait = copy_wait(slot, warp.stream.row());
-      if (wait.until > ready) {
-        ready = wait.until;
-        cause = wait.cause;
+    const auto consider = [&](const ControlBarriers::Wait& wait) {
+      if (wait.until <= ready) return;
+      ready = wait.until;
+      cause = wait.cause;
+    };
+    if (has_copy_groups_) consider(copy_wait(slot, warp.stream.row()));
+    if (has_phases_) {
+      const trace::PhaseStep& step = rows_.phase_step(warp.stream.row());
+      if (step.kind == trace::PhaseStep::Kind::wait) {
+        consider(phases_.wait(warp.block, slot, step.barrier, step.count));
       }
     }
   }
@@ -633,6 +708,9 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
               std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
+    } else if (has_phases_ && ready_[slot] == never) {
+      text += "waits at the mbarrier at " +
+              std::to_string(rows_.phase_step(warp.stream.row()).barrier) + " of shared memory";
     } else if (waits_for_load_store_unit(slot) ||
                (need_[slot] == Need::load_store_unit && !lsu_.is_idle())) {
       text += "waits for the load-store unit, whose time counts as " +

@@ -10,9 +10,11 @@
 #include "timing/dispatcher.h"
 #include "timing/instruction_stream.h"
 #include "timing/load_store_unit.h"
+#include "timing/phase_barriers.h"
 #include "timing/row_slots.h"
 #include "timing/warp_scheduler.h"
 #include "trace/copy_groups.h"
+#include "trace/phase_steps.h"
 
 namespace warpstack::timing {
 
@@ -28,6 +30,8 @@ class RowTable {
     bool is_memory = false;
     bool uses_caches = false;
     bool is_block_barrier = false;
+    bool is_async_copy = false;
+    bool is_async_product = false;  ///< its sums are there when a wait says so
     std::uint32_t registers = 0;
     std::uint16_t num_sources = 0;
     std::uint16_t num_destinations = 0;
@@ -48,6 +52,11 @@ class RowTable {
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
     return copy_steps_[row];
   }
+  /// Whether an instruction waits at an mbarrier.
+  [[nodiscard]] bool has_phases() const { return !phase_steps_.empty(); }
+  [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
+    return phase_steps_[row];
+  }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -60,12 +69,16 @@ class RowTable {
   [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
 
  private:
+  /// Finds out what instructions without control fields wait for besides registers.
+  void read_waits();
+
   const trace::KernelTrace& trace_;
   memory::RowFlags flags_;
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
   std::vector<trace::CopyGroupStep> copy_steps_;
+  std::vector<trace::PhaseStep> phase_steps_;
   std::vector<std::uint16_t> registers_;
 };
 
@@ -129,6 +142,7 @@ class Sm {
     std::uint32_t row = 0;     ///< of the instruction that it waits at, or issued last
     Cycle barrier_until = 0;
     Cycle stalls_until = 0;            ///< its control fields say so
+    Cycle products_done = 0;           ///< the asynchronous ones
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
     std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
     std::vector<std::uint32_t> loads;  ///< in flight, oldest first
@@ -159,6 +173,10 @@ class Sm {
   void hold_for_operation(std::uint32_t slot, std::uint32_t row, Cycle now);
   /// When the groups of copies for which an instruction without control fields waits are there.
   [[nodiscard]] ControlBarriers::Wait copy_wait(std::uint32_t slot, std::uint32_t row);
+  /// Does what an instruction with active lanes does at groups and mbarriers; `load` as above.
+  void take_async_steps(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
+  /// Something was completed at an mbarrier of the block: its warps look again.
+  void look_at_phases(std::uint32_t block);
   /// Frees the barriers of instructions that the load-store unit has sent.
   void free_readers(Cycle now);
   /// Lets the block's warps go on when all of them wait.
@@ -229,6 +247,7 @@ class Sm {
   std::size_t num_registers_;
   bool has_control_;
   bool has_copy_groups_;
+  bool has_phases_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
   PacketPool& packets_;
@@ -254,6 +273,7 @@ class Sm {
   std::vector<Cycle> unit_free_;
   Survey survey_;
   ControlBarriers control_barriers_;
+  PhaseBarriers phases_;
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;
 

@@ -2,14 +2,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trace/static_instruction.h"
 
 namespace warpstack::trace {
 
 /// What an instruction of PTX does with the groups of asynchronous copies that its warp has issued
-/// (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"). Machine code says the
-/// same with `LDGDEPBAR` and `DEPBAR.LE`, whose control fields are in the trace.
+/// (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"), or with the groups of
+/// products of four warps (`wgmma`). Machine code says the same with `LDGDEPBAR` and `DEPBAR.LE`,
+/// whose control fields are in the trace.
 struct CopyGroupStep {
   enum class Kind : std::uint8_t {
     none,
@@ -19,10 +21,25 @@ struct CopyGroupStep {
   };
   Kind kind = Kind::none;
   std::uint32_t most = 0;
+  bool is_of_products = false;
 };
 
 /// The opcode of a wait, which in PTX has the number as an operand: `cp.async.wait_group.2`.
 std::string copy_wait_opcode(std::uint32_t most);
+
+/// The same of a wait for products, behind its name in PTX: `wgmma.wait_group.sync.aligned.1`.
+std::string product_wait_opcode(const std::string& opcode, std::uint32_t most);
+
+/// Whether instructions wait for products with a number, as those of traces before version 0.2 do
+/// not: there, registers say when sums are there.
+bool has_product_waits(const std::vector<StaticInstruction>& instructions);
+
+/// Whether an instruction is a product that goes on without its warp.
+bool is_async_product(const StaticInstruction& instruction);
+
+/// The registers that such a product waits for: not those of its sums, which products before it may
+/// still be adding to.
+std::vector<std::uint16_t> awaited_by_product(const StaticInstruction& instruction);
 
 /// What an instruction does with groups. A wait whose opcode does not have its number, as traces of
 /// version 0.1 are, waits for nothing.

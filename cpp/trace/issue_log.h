@@ -7,6 +7,7 @@
 
 #include "trace/kernel_trace.h"
 #include "trace/moved_bytes.h"
+#include "trace/phase_steps.h"
 
 namespace warpstack::trace {
 
@@ -56,6 +57,9 @@ class IssueLog {
     columns.active_mask.insert(columns.active_mask.end(), rows.size(), active_mask);
     for (const std::uint32_t row : rows) ++row_counts_[row].issued;
   }
+
+  /// The row of an instruction that does a step at an mbarrier, which its opcode names.
+  virtual std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) = 0;
 
  protected:
   explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}

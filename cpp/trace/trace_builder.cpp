@@ -67,6 +67,10 @@ std::uint64_t resolved_key(std::uint32_t row, MemorySpace space) {
   return row * std::uint64_t{8} + static_cast<std::uint64_t>(space);
 }
 
+std::array<std::uint32_t, 3> phase_key(std::uint32_t row, const PhaseStep& step) {
+  return {row, step.barrier, step.kind == PhaseStep::Kind::wait ? step.count + 1 : 0};
+}
+
 }  // namespace
 
 TraceBuilder::TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget)
@@ -207,6 +211,23 @@ std::uint32_t TraceBuilder::resolved_row(std::uint32_t row, MemorySpace space) {
   return entry->second;
 }
 
+std::uint32_t TraceBuilder::phase_row(std::uint32_t row, const PhaseStep& step) {
+  const auto [entry, is_new] = phase_rows_.try_emplace(phase_key(row, step));
+  if (is_new) {
+    StaticInstruction named = instructions_[row];
+    named.opcode = phase_opcode(named.opcode, step);
+    entry->second = intern(std::move(named));
+  }
+  return entry->second;
+}
+
+std::optional<std::uint32_t> TraceBuilder::find_phase_row(std::uint32_t row,
+                                                          const PhaseStep& step) const {
+  const auto found = phase_rows_.find(phase_key(row, step));
+  if (found == phase_rows_.end()) return std::nullopt;
+  return found->second;
+}
+
 void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                                  const ColumnView& columns) const {
   const auto require = [linear_index](bool holds, const char* what) {
@@ -302,6 +323,12 @@ void TraceBranch::begin() {
 
 std::uint32_t TraceBranch::resolved_row(std::uint32_t row, MemorySpace space) {
   const std::optional<std::uint32_t> known = trunk_.find_resolved(row, space);
+  if (!known) throw NewRow{};
+  return *known;
+}
+
+std::uint32_t TraceBranch::phase_row(std::uint32_t row, const PhaseStep& step) {
+  const std::optional<std::uint32_t> known = trunk_.find_phase_row(row, step);
   if (!known) throw NewRow{};
   return *known;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +62,11 @@ class TraceBuilder final : public IssueLog {
   [[nodiscard]] std::optional<std::uint32_t> find_resolved(std::uint32_t row,
                                                            MemorySpace space) const;
 
+  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
+  /// The same, if it has come up.
+  [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
+                                                            const PhaseStep& step) const;
+
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table.
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
@@ -82,6 +89,8 @@ class TraceBuilder final : public IssueLog {
   std::unique_ptr<BlockStorage> blocks_;
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
+  /// Of rows of instructions by their barriers and, of waits, one more than their counts.
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
   std::uint64_t open_block_ = 0;
   std::vector<WarpEntry> open_warps_;
   ColumnBuffers open_columns_;
@@ -103,6 +112,7 @@ class TraceBranch final : public IssueLog {
 
   /// Takes over the builder's new rows, and forgets the counts.
   void begin();
+  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
 
  private:
   std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;

@@ -46,7 +46,14 @@ COPY_GROUPS = [
     "cp.async.wait_group.1",
     "cp.async.wait_group.3",
     "cp.async.wait_all",
+    "wgmma.commit_group.sync.aligned",
+    "wgmma.wait_group.sync.aligned.0",
+    "wgmma.wait_group.sync.aligned.2",
 ]
+#: A product that goes on without its warp, where that waits for products.
+PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+#: What completes something at an mbarrier, without its address.
+COMPLETIONS = ["mbarrier.arrive", "cp.async.mbarrier.arrive", "LDGSTS.E.BYPASS.128"]
 registers = st.integers(0, 12)
 
 
@@ -58,6 +65,7 @@ def kernels(
     max_instructions=14,
     memory=True,
     arithmetic=tuple(ARITHMETIC),
+    mbarriers=False,
 ):
     """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps."""
     blocks = draw(st.integers(1, max_blocks))
@@ -73,7 +81,22 @@ def kernels(
     # A small footprint makes lines meet again, a large one evicts them.
     footprint = draw(st.sampled_from([256, 4096, 1 << 16]))
     shape = k.thread.shape
+    warps, made, passed = -(-threads // 32), [0, 0], [0, 0]
     for _ in range(draw(st.integers(1, max_instructions))):
+        if mbarriers and draw(st.booleans()):
+            # A wait waits for what all warps have completed before: it has an end.
+            barrier = draw(st.integers(0, 1))
+            if draw(st.booleans()):
+                count = draw(st.integers(0, made[barrier] - passed[barrier]))
+                passed[barrier] += count
+                k.emit(f"mbarrier.try_wait.barrier{barrier}.{count}")
+                continue
+            made[barrier] += warps
+            opcode = draw(st.sampled_from(COMPLETIONS)) + f".barrier{barrier}"
+            is_copy = opcode.startswith("LDGSTS")
+            offsets = rng.integers(0, footprint // 16, shape) * 16
+            k.emit(opcode, address=0x7000_0000 + offsets if is_copy else None)
+            continue
         opcode = draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
         writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS)
         dst = draw(registers) if writes else ()
@@ -129,9 +152,15 @@ def control_fields(**given):
 
 
 def copying_kernels():
-    """Draw kernels without control fields that wait for groups of asynchronous copies."""
-    groups = [COPY_GROUPS[0], COPY_GROUPS[0], *COPY_GROUPS]
+    """Draw kernels without control fields that wait for groups of copies and products."""
+    groups = [COPY_GROUPS[0], COPY_GROUPS[0], *COPY_GROUPS, PRODUCT, PRODUCT]
     return kernels(arithmetic=(*ARITHMETIC, *groups), max_instructions=24)
+
+
+def waiting_kernels():
+    """Draw kernels without control fields that wait at mbarriers, too."""
+    groups = [*COPY_GROUPS, PRODUCT]
+    return kernels(arithmetic=(*ARITHMETIC, *groups), max_instructions=24, mbarriers=True)
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
-from strategies import controlled_kernels, copying_kernels, gpus, kernels
+from strategies import controlled_kernels, copying_kernels, gpus, kernels, waiting_kernels
 from twins import interval as plain
 from warpstack import _core
 from warpstack.hardware.stages import Stage, class_values, to_core
@@ -16,21 +16,25 @@ from warpstack.interval.profile import warp_groups
 
 
 def either_kernels():
-    """Draw kernels with and without control fields, and with groups of copies."""
-    return st.one_of(kernels(), controlled_kernels(), copying_kernels())
+    """Draw kernels with and without control fields, with groups of copies, and with mbarriers."""
+    return st.one_of(kernels(), controlled_kernels(), copying_kernels(), waiting_kernels())
 
 
 def warp_program(kernel, block, warp, latencies):
     """Return the warp as the plain definition wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
-    has_copies = table["opcode"].str.startswith("cp.async.").any()
+    has_copies = table["opcode"].str.contains("cp.async.|wgmma.|mbarrier.").any()
     if kernel.has_control_fields or has_copies:
         fields = table.to_dict("records")
+        for number, row in enumerate(fields):
+            row["number"] = number
         rows, masks = columns["instruction"].tolist(), columns["active_mask"].tolist()
         kind = plain.WithCopies if has_copies else plain.Controlled
-        return kind(
+        program = kind(
             (fields[row], latencies[row], mask != 0) for row, mask in zip(rows, masks, strict=True)
         )
+        program.table = fields
+        return program
     return [
         (table.sources[row], table.destinations[row], latencies[row], mask != 0)
         for row, mask in zip(
@@ -80,10 +84,12 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     )
     per_row, table = memory._core.per_row, kernel.instructions
     for block, (_, warps) in enumerate(kernel.blocks()):
-        for warp in range(len(warps)):
-            program = warp_program(kernel, block, warp, latencies)
+        programs = [warp_program(kernel, block, warp, latencies) for warp in range(len(warps))]
+        for warp, program in enumerate(programs):
             if not program:
                 continue
+            if isinstance(program, plain.WithCopies):
+                program.block = programs
             rows = kernel.warp(block, warp)["instruction"].tolist()
             found = ws.interval_profile(
                 kernel, gpu, memory, representative=(block, warp), merge_threshold=threshold
@@ -101,7 +107,7 @@ def test_intervals_equal_plain_definition(kernel, gpu, threshold):
                     if producer == -1:
                         causes["dep"] += stall
                         continue
-                    row = rows[producer]
+                    row = producer[1] if isinstance(producer, tuple) else rows[producer]
                     events = [per_row[f"{e}_events"][row] for e in ("l1_hit", "l2_hit", "dram")]
                     if table.op_class[row] != "memory" or table.space[row] == "shared":
                         causes["dep"] += stall

@@ -128,3 +128,60 @@ def test_bank_conflicts_cost_bandwidth():
     assert np.all(np.diff(predicted) > 0)
     # With 32 passes nothing else takes time.
     assert predicted[-1] == pytest.approx(simulated[-1], rel=0.1)
+
+
+def mma_kernel(products):
+    """Return a launch of 2 blocks of 4 warps whose threads read 24 bytes and add to 8 sums in turn."""
+    sums = [[f"%f{4 * s + i}" for i in range(4)] for s in range(8)]
+    lines = [
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        f"{{{', '.join(sums[p % 8])}}}, {{%a0, %a1, %a2, %a3}}, {{%b0, %b1}}, "
+        f"{{{', '.join(sums[p % 8])}}};"
+        for p in range(products)
+    ]
+    zeros = [f"mov.f32 {register}, 0f00000000;" for four in sums for register in four]
+    newline = "\n"
+    module = ws.cuda.compile(f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry products(.param .u64 a, .param .u64 b, .param .u64 out) {{
+  .reg .b32 %r<4>; .reg .b64 %l<6>; .reg .b32 %a<4>; .reg .b32 %b<2>; .reg .f32 %f<32>;
+  ld.param.u64 %l0, [a]; ld.param.u64 %l1, [b]; ld.param.u64 %l2, [out];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r0, 128, %r1;
+  mul.wide.u32 %l3, %r2, 16; mul.wide.u32 %l4, %r2, 8;
+  add.u64 %l0, %l0, %l3; add.u64 %l1, %l1, %l4; add.u64 %l2, %l2, %l3;
+  {newline.join(zeros)}
+  ld.global.v4.u32 {{%a0, %a1, %a2, %a3}}, [%l0];
+  ld.global.v2.u32 {{%b0, %b1}}, [%l1];
+  {newline.join(lines)}
+  st.global.v4.f32 [%l2], {{%f0, %f1, %f2, %f3}};
+  ret;
+}}
+""")
+    a, b = ws.cuda.zeros(4 * 256, np.uint32), ws.cuda.zeros(2 * 256, np.uint32)
+    return module.kernel("products").launch(2, 128, a, b, ws.cuda.empty(4 * 256, np.float32))
+
+
+def test_utilisation_and_bytes_are_those_of_a_hand_count():
+    """An SM of an A100 does 2048 floating-point operations of half precision a cycle.
+
+    312 TFLOP/s / (108 SMs * 1.41 GHz) (NVIDIA A100 whitepaper, Table 3).
+    """
+    gpu = ws.gpu("a100").replace(num_sms=2)
+    cycles = []
+    for count in (128, 256):
+        kernel = mma_kernel(count)
+        simulated = ws.simulate(kernel, gpu)
+        cycles.append(simulated.cycles)
+        operations = 2 * 4 * count * (2 * 16 * 8 * 16)
+        by_hand = operations / (2 * 2048 * simulated.cycles)
+        busy = unit_cycles(ws.interval_profile(kernel, gpu), [gpu])[0]
+        assert busy / simulated.cycles == pytest.approx(by_hand, rel=1e-12)
+        assert by_hand < 1
+        predicted = ws.predict(kernel, gpu, models=[MODEL])["cycles"].iloc[0]
+        assert operations / (2 * 2048 * predicted) < 1
+        # Each thread reads its own 16 and 8 bytes.
+        assert 32 * ws.simulate_caches(kernel, gpu).totals["dram_read_sectors"] == 256 * 24
+    # What is more in the longer one runs at the full rate.
+    assert cycles[1] - cycles[0] == 128 * 4 * 2 * (2 * 16 * 8 * 16) / (2 * 2048)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
-from strategies import controlled_kernels, copying_kernels, kernels
+from strategies import controlled_kernels, copying_kernels, kernels, waiting_kernels
 from timed_gpus import BLOCK_STARTS, assert_same, timed_gpus
 from twins.timing import Machine
 from warpstack.cli import main
@@ -20,7 +20,7 @@ from warpstack.timing.simulation import simulator_config
 
 @pytest.mark.slow
 @settings(max_examples=rounds(50, costly=True))
-@given(st.one_of(kernels(), copying_kernels()), timed_gpus())
+@given(st.one_of(kernels(), copying_kernels(), waiting_kernels()), timed_gpus())
 def test_equals_plain_definition(kernel, gpu):
     assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
 

@@ -1,5 +1,9 @@
 """Plain definition of the interval algorithm (GPUMech, Section III-B, Eq. 4)."""
 
+import re
+
+from twins import phases
+
 
 def run(instructions, issue_rate):
     """Yield (index, stall before it, producer index or None) of a warp's instructions.
@@ -66,22 +70,64 @@ class Controlled(list):
 
 
 class WithCopies(list):
-    """A warp that waits for registers and for groups of copies: [(row, latency, active)].
+    """A warp that waits for registers, groups and mbarriers: [(row, latency, active)].
 
-    row: that in the table of instructions.
+    row: that in the table of instructions. table: all of them. block: the warps of its block, of
+    which it is one, or None where it is looked at alone.
     """
 
+    table, block = (), None
+
     def run(self, issue_rate):
-        """Yield what `run` does."""
+        """Yield what `run` does; the producer of a completion is a row, as ("row", opcode and pc)."""
+        yield from self.walk(issue_rate, *self.all_completions(issue_rate))
+
+    def all_completions(self, issue_rate):
+        """Return the completions of the block, and whether these are all; none of a warp alone."""
+        if self.block is None:
+            return {}, False
+        known = {}
+        while True:  # until nobody completes anything more
+            found = {}
+            for warp in self.block:
+                for _ in warp.walk(issue_rate, known, True, found):
+                    pass
+            if found == known:
+                return known, True
+            known = found
+
+    def walk(self, issue_rate, known, is_all, found=None):
+        """Yield what `run` does, up to a wait for what is not known where `found` takes completions."""
         issue, written = 0.0, {}
-        copies, groups = [], []  # (end, producer) of all copies; how many copies a group ends with
+        # (end, producer) of all of a kind; how many of them a group ends with.
+        ends, groups = {"cp": [], "wgmma": []}, {"cp": [], "wgmma": []}
+        own, passed = {}, {}
+        has_product_waits = any(
+            re.match(r"wgmma\.wait_group.*\.\d+$", row["opcode"]) for row in self.table
+        )
         for k, (row, latency, active) in enumerate(self):
-            waits = [written[reg] for reg in row["sources"] if reg in written]
-            if row["opcode"] == "cp.async.wait_all":
-                waits += copies
-            elif row["opcode"].startswith("cp.async.wait_group."):
-                most = int(row["opcode"].rpartition(".")[2])
-                waits += copies[: groups[-1 - most] if most < len(groups) else 0]
+            opcode, kind = row["opcode"], row["opcode"].partition(".")[0]
+            is_product = opcode.startswith("wgmma.mma_async")
+            is_free = is_product and has_product_waits  # its sums are nobody's before a wait
+            sources = set(row["sources"]) - set(row["destinations"] if is_free else ())
+            waits = [written[reg] for reg in row["sources"] if reg in sources and reg in written]
+            step = phases.step_of(opcode)
+            last = opcode.rpartition(".")[2]
+            if opcode == "cp.async.wait_all":
+                waits += ends["cp"]
+            elif ".wait_group" in opcode and last.isdigit():
+                most = int(last)
+                in_groups = groups[kind][-1 - most] if most < len(groups[kind]) else 0
+                waits += ends[kind][:in_groups]
+            elif step is not None and step[1] is not None:
+                needed = passed.get(step[0], 0) + step[1]
+                made = sorted((known if is_all else own).get(step[0], ()))
+                if found is not None and len(made) < needed and active:
+                    return
+                if made[:needed]:
+                    waits.append(made[:needed][-1])
+                if active:
+                    passed[step[0]] = needed
             stall, producer = 0.0, None
             if k > 0:
                 issue += 1 / issue_rate
@@ -92,12 +138,23 @@ class WithCopies(list):
             yield k, stall, producer
             if not active:
                 continue
-            for reg in row["destinations"]:
+            for reg in () if is_free else row["destinations"]:
                 written[reg] = (issue + latency, k)
-            if row["kind"] == "async_copy":
-                copies.append((issue + latency, k))
-            elif row["opcode"] == "cp.async.commit_group":
-                groups.append(len(copies))
+            if row["kind"] == "async_copy" and step is None:
+                ends["cp"].append((issue + latency, k))
+            elif is_product:
+                ends["wgmma"].append((issue + latency, k))
+            elif ".commit_group" in opcode:
+                groups[kind].append(len(ends[kind]))
+            elif step is not None and step[1] is None:
+                completion = (issue + latency, ("row", row["number"]))
+                if opcode.startswith("cp.async.mbarrier.") and ends["cp"]:
+                    end, copy = max(ends["cp"], key=lambda end: end[0])
+                    if end > completion[0]:
+                        completion = (end, ("row", self[copy][0]["number"]))
+                for where in (own, found):
+                    if where is not None:
+                        where.setdefault(step[0], []).append(completion)
 
 
 def cycles(instructions, issue_rate):

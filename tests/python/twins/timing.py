@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 
-from twins import tensor
+from twins import phases, tensor
 from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
 from twins.timing_control import ControlledWarp, unit_of
 from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
@@ -89,6 +89,11 @@ class Machine:
             periods = (TICKS, self.l2_period, self.dram_period)
             now = min((now // period + 1) * period for period in periods)
         return self.result()
+
+    def is_product(self, row):
+        """Whether an instruction goes on without its warp, which waits for it by number."""
+        waits = (re.match(r"wgmma\.wait_group.*\.\d+$", one["opcode"]) for one in self.table)
+        return row["opcode"].startswith("wgmma.mma_async") and any(waits)
 
     def is_done(self):
         return (
@@ -236,7 +241,7 @@ class PlainSm:
     def launch(self, position, now):
         slot = self.free.pop(0)
         self.next_warp_start = max(self.next_warp_start, now * TICKS)
-        block = {"slot": slot, "warps": []}
+        block = {"slot": slot, "warps": [], "phases": phases.Block()}
         warp_slot = slot * self.warps_per_block
         for w in range(len(list(self.machine.kernel.blocks())[position][1])):
             program = instructions_of(self.machine.kernel, self.machine.table, position, w)
@@ -332,15 +337,19 @@ class PlainSm:
         ready, cause = -1, "dep"
         if self.machine.kernel.has_control_fields:
             ready, cause = warp["control"].wait(row)
-            row = {"sources": (), "destinations": ()}  # nobody looks them up
+            row = {"opcode": "", "sources": (), "destinations": ()}  # nobody looks them up
+        elif self.machine.is_product(row):
+            others = set(row["sources"]) - set(row["destinations"])
+            row = {**row, "sources": others, "destinations": ()}
         for register in [*row["sources"], *row["destinations"]]:
             time, why = warp["registers"].get(register, (warp["launched"], "dep"))
             if time > ready:
                 ready, cause = time, why
         if not self.machine.kernel.has_control_fields:
-            time, why = warp["control"].copy_wait(row)
-            if time > ready:
-                ready, cause = time, why
+            waits = (warp["control"].copy_wait(row), warp["block"]["phases"].wait(warp, row))
+            for time, why in waits:
+                if time > ready:
+                    ready, cause = time, why
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], "dep"
         return ready, cause
@@ -412,6 +421,8 @@ class PlainSm:
                     warp["loads"].append(load)
                     for register in instruction["destinations"]:
                         warp["registers"][register] = (NEVER, load)
+            if not self.machine.kernel.has_control_fields:
+                warp["block"]["phases"].step(warp, instruction, load if count else None, now + 1)
         elif mask:
             latency = self.config["latency"][op_class]
             if op_class == "tensor":
@@ -421,7 +432,12 @@ class PlainSm:
             if self.machine.kernel.has_control_fields:
                 warp["control"].operation(instruction, now, latency, interval)
             else:
-                warp["control"].copy_step(instruction, None, now)
+                warp["control"].copy_step(instruction, None, now, latency)
+                done = now + max(latency, 1)
+                warp["block"]["phases"].step(warp, instruction, None, done)
+            if self.machine.is_product(instruction):
+                warp["finish"] = max(warp["finish"], now + latency)
+                instruction = {**instruction, "destinations": ()}
             for register in instruction["destinations"]:
                 warp["registers"][register] = (now + latency, "dep")
                 warp["finish"] = max(warp["finish"], now + latency)

@@ -2,6 +2,8 @@
 
 import math
 
+from twins import phases
+
 NEVER = 2**62
 NO_BARRIER = 7
 
@@ -11,7 +13,7 @@ class ControlledWarp:
 
     def __init__(self, launched):
         self.holds = {barrier: [] for barrier in range(6)}
-        self.copies = []
+        self.copies, self.products = [], []
         self.stalls_until = launched
 
     def hold(self, barrier, end):
@@ -54,21 +56,29 @@ class ControlledWarp:
 
         return end
 
-    def copy_step(self, instruction, load, now):
-        """Note what an instruction without control fields does with groups of copies."""
-        if instruction["kind"] == "async_copy":
+    def copy_step(self, instruction, load, now, latency=0):
+        """Note what an instruction without control fields does with groups of copies and products."""
+        opcode = instruction["opcode"]
+        if instruction["kind"] == "async_copy" and phases.step_of(opcode) is None:
             self.copies.append(load)
-        elif instruction["opcode"] == "cp.async.commit_group":
+        elif opcode == "cp.async.commit_group":
             self.holds[0].append(self.end_of_copies(now))
+        elif opcode.startswith("wgmma.mma_async"):
+            self.products.append(now + latency)
+        elif opcode.startswith("wgmma.commit_group"):
+            end = max([now + 1, *self.products])
+            self.holds[1].append(lambda: (end, "dep"))
 
     def copy_wait(self, instruction):
         """Return until when such an instruction waits for groups, and for what."""
         opcode = instruction["opcode"]
         if opcode == "cp.async.wait_all":
             return self.end_of_copies(-2)() if self.copies else (-1, "dep")
-        if opcode.startswith("cp.async.wait_group."):
-            most = int(opcode.rpartition(".")[2])
-            groups = self.holds[0][: len(self.holds[0]) - most] if most else self.holds[0]
+        last = opcode.rpartition(".")[2]
+        if opcode.startswith(("cp.async.wait_group.", "wgmma.wait_group.")) and last.isdigit():
+            most = int(last)
+            groups = self.holds[opcode.startswith("wgmma")]
+            groups = groups[: max(len(groups) - most, 0)]
             # The first that is not there is named; a group contains those before it.
             return max((end() for end in groups), key=lambda end: end[0], default=(-1, "dep"))
         return -1, "dep"

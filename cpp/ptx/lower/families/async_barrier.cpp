@@ -91,13 +91,8 @@ void mbarrier(Emitter& e, Modifiers& modifiers) {
 void copies_arrive(Emitter& e, Modifiers& modifiers) {
   modifiers.take("arrive");
   const bool counts = modifiers.take("noinc");
-  AsyncBarrier barrier{.kind = AsyncBarrier::Kind::arrive};
-  if (counts) {
-    emit_barrier(e, modifiers, barrier, 0);
-    return;
-  }
-  // It raises the count of arrivals by its own: copies that have ended leave it as it was.
-  modifiers.take_all();
+  AsyncBarrier barrier{.kind = counts ? AsyncBarrier::Kind::arrive : AsyncBarrier::Kind::copies};
+  emit_barrier(e, modifiers, barrier, 0);
 }
 
 }  // namespace warpstack::ptx::families
