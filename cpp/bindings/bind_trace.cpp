@@ -1,6 +1,7 @@
 #include <string>
 
 #include "bindings/bindings.h"
+#include "common/demangle.h"
 #include "common/error.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
@@ -410,6 +411,7 @@ void bind_trace(py::module_& module) {
   module.def("read_trace_file", &trace::read_trace_file, py::arg("path"), py::arg("budget"),
              py::call_guard<py::gil_scoped_release>());
 
+  module.def("demangled", &demangled, py::arg("name"));
   module.def(
       "decode_opcode",
       [](const std::string& opcode, std::size_t num_sources) {

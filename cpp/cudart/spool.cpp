@@ -1,6 +1,5 @@
 #include "cudart/spool.h"
 
-#include <cxxabi.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <regex.h>
@@ -22,6 +21,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/demangle.h"
 #include "common/error.h"
 #include "trace/trace_file.h"
 
@@ -33,14 +33,6 @@ constexpr std::uint64_t max_waiting_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t default_budget = std::uint64_t{1} << 31;
 constexpr const char* folder_variable = "WARPSTACK_CUDART_SPOOL";
 constexpr std::string_view trace_ending = ".wstrace";
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? text : name;
-  std::free(text);
-  return result;
-}
 
 /// An open file with an exclusive lock, both given up at the end.
 class LockedFile {

@@ -61,11 +61,12 @@ def run(arguments: argparse.Namespace) -> None:
         return
     from warpstack.reporting.lines import lines_and_instructions
     from warpstack.reporting.listing import listing
+    from warpstack.traces.trace import distinct_names
 
     table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
-    width = max(terminal_width() or 120, 80)
-    for kernel in app:
+    width = terminal_width()
+    for kernel, name in zip(app, distinct_names(app.kernels), strict=True):
         own = table[table["kernel"] == kernel.launch_id]
         below = instructions[instructions["kernel"] == kernel.launch_id]
-        print(f"\nkernel {kernel.launch_id}, {printable(kernel.short_name)}, on {target.title}\n")
+        print(f"\nkernel {kernel.launch_id}, {printable(name)}, on {target.title}\n")
         print(listing(own, source, below if arguments.instructions else None, width=width))

@@ -121,7 +121,9 @@ def run(arguments: argparse.Namespace) -> None:
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
     rows = [
-        {"app": job.app.name, **row} if len(apps) > 1 else row for job in jobs for row in job.rows
+        {"app": job.app.name, **row} if len(apps) > 1 else row
+        for job in jobs
+        for row in (job.rows if is_data else _with_distinct_names(job))
     ]
     if arguments.json:
         print_json(as_records(rows))
@@ -144,6 +146,15 @@ class _Job:
     rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     simulated: list[SimulationResult] = dataclasses.field(default_factory=list)
     reasons: list[Difference] = dataclasses.field(default_factory=list)
+
+
+def _with_distinct_names(job: _Job) -> list[dict[str, Any]]:
+    """Return the rows of a job, in which instances of a template have different names."""
+    from warpstack.traces.trace import distinct_names
+
+    names = distinct_names(job.app.kernels)
+    models = len(job.rows) // max(len(names), 1)
+    return [{**row, "name": names[number // models]} for number, row in enumerate(job.rows)]
 
 
 def _is_cheap(apps: Sequence[App], targets: Sequence[Gpu]) -> bool:

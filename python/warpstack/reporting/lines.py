@@ -18,12 +18,14 @@ from warpstack.reporting.row_counts import SECTOR_BYTES, instruction_counts
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, distinct_names
 
-__all__ = ["NOBODY", "costliest", "lines", "lines_and_instructions"]
+__all__ = ["NOBODY", "WRITTEN_BACK", "costliest", "lines", "lines_and_instructions"]
 
 #: Line of the cycles in which no warp waited for anything.
 NOBODY = -1
+#: Line of the bytes that L2 writes to DRAM, mostly when it gives up dirty lines, whoever wrote them.
+WRITTEN_BACK = -2
 
 _PARTS = [f"cpi_{part}" for part in STACK_COMPONENTS]
 _FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
@@ -65,15 +67,17 @@ def lines(
     Returns
     -------
     pandas.DataFrame
-        One row per kernel and line, in order of lines: ``kernel``, ``name``, ``source_line`` (0:
-        unknown; -1: cycles in which no warp waited for anything); ``executions`` (warp instructions)
+        One row per kernel and line, in order of lines: ``kernel``, ``name`` (with template arguments
+        where kernels would else have the same), ``source_line`` (0: unknown; -1: cycles in which no
+        warp waited for anything; -2: what L2 writes to DRAM); ``executions`` (warp instructions)
         and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
         ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
-        ``dram_bytes``; ``bank_conflicts`` of shared memory; ``share`` of the cycles that the line
-        causes. The simulated cycles per instruction stand twice: ``cpi_base`` to ``cpi_queue`` at
-        the line that issued, or whose next instruction a warp could not issue yet, and ``for_base``
-        to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
-        ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch.
+        ``dram_bytes`` (fetched for the line); ``bank_conflicts`` of shared memory; ``share`` of the
+        cycles that the line causes. The simulated cycles per instruction stand twice: ``cpi_base`` to
+        ``cpi_queue`` at the line that issued, or whose next instruction a warp could not issue yet, and
+        ``for_base`` to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
+        ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch, and
+        ``dram_bytes`` to what `warpstack.simulate_caches` counts.
         ``advice`` says what would help, a line of text each, or is empty.
 
     Raises
@@ -117,6 +121,7 @@ def lines_and_instructions(
             )
         )
     tables, instructions = [], []
+    names = distinct_names(kernels)
     for number, memory in enumerate(pipeline.memory(target)):
         kernel = kernels[number]
         counts = instruction_counts(kernel, memory)
@@ -124,19 +129,22 @@ def lines_and_instructions(
         stack = evaluate(profile, target, model).cpi_stack
         for part, weight in _weights(counts, profile).items():
             counts[f"model_cpi_{part}"] = stack[part] * weight
+        moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
+        counts["fetched_sectors"] = _fetched(kernel, counts, memory.totals["dram_read_sectors"])
+        counts = _with_row(
+            counts, WRITTEN_BACK, fetched_sectors=moved - int(counts["fetched_sectors"].sum())
+        )
         simulated = results[number]
         if simulated is not None:
-            found = simulated.per_pc
-            nobody = {**dict.fromkeys(counts, 0), "source_line": NOBODY, "pc": -1, "opcode": ""}
-            counts = pd.concat([counts, pd.DataFrame([nobody], index=[-1])]).join(found)
-        tables.append(_table(kernel, counts, ["source_line"]))
-        instructions.append(_table(kernel, counts, ["source_line", "pc", "opcode"]))
+            counts = _with_row(counts, NOBODY).join(simulated.per_pc).fillna(0)
+        tables.append(_table(kernel, names[number], counts, ["source_line"]))
+        instructions.append(_table(kernel, names[number], counts, ["source_line", "pc", "opcode"]))
     return pd.concat(tables, ignore_index=True), pd.concat(instructions, ignore_index=True)
 
 
 def costliest(table: pd.DataFrame, count: int = 3) -> pd.DataFrame:
     """Return the lines of a kernel with the largest `share`, largest first."""
-    rows = table[(table["source_line"] != NOBODY) & (table["share"] > 0)]
+    rows = table[(table["source_line"] >= 0) & (table["share"] > 0)]
     return rows.sort_values("share", ascending=False, kind="stable").head(count)
 
 
@@ -165,11 +173,31 @@ def _weights(counts: pd.DataFrame, profile: IntervalProfile) -> dict[str, npt.ND
     }
 
 
+def _fetched(kernel: KernelTrace, counts: pd.DataFrame, total: int) -> npt.NDArray[np.int64]:
+    """Return the sectors that are fetched from DRAM for each instruction, of so many in total.
+
+    What the caches count for a store is fetched, or becomes dirty in L2. Where one launch has both,
+    each store has the same part of what is left for stores.
+    """
+    sectors = counts["dram_sectors"].to_numpy(dtype=np.int64)
+    is_store = (kernel.instructions["kind"] == "store").to_numpy()
+    stored = int(sectors[is_store].sum())
+    fetched = min(max(total - int(sectors[~is_store].sum()), 0), stored)
+    return np.where(is_store, sectors * fetched // max(stored, 1), sectors)
+
+
+def _with_row(counts: pd.DataFrame, line: int, **values: int) -> pd.DataFrame:
+    """Return counts with a row of what belongs to no instruction; its index is its line."""
+    added: dict[Any, Any] = dict.fromkeys(counts.columns, 0)
+    added |= {"source_line": line, "pc": -1, "opcode": "", **values}
+    return pd.concat([counts, pd.DataFrame([added], index=[line])])
+
+
 def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:
     return part / whole.where(whole > 0)
 
 
-def _table(kernel: KernelTrace, counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _table(kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the rows of one kernel."""
     numbers = [str(c) for c in counts.columns if c not in ("source_line", "pc", "opcode")]
     sums = counts.groupby(keys, sort=True)[numbers].sum().reset_index()
@@ -181,7 +209,7 @@ def _table(kernel: KernelTrace, counts: pd.DataFrame, keys: list[str]) -> pd.Dat
     table = pd.DataFrame(
         {
             "kernel": kernel.launch_id,
-            "name": kernel.short_name,
+            "name": name,
             **{key: sums[key] for key in keys},
             "executions": sums["executions"].astype(np.int64),
             "active_lanes": _ratio(sums["lanes"], sums["executions"]),
@@ -189,7 +217,7 @@ def _table(kernel: KernelTrace, counts: pd.DataFrame, keys: list[str]) -> pd.Dat
             "least_sectors_per_access": _ratio(sums["least_sectors"], sums["cached_accesses"]),
             "l1_hit_rate": 1 - _ratio(sums["load_misses"], sums["load_requests"]),
             "l2_hit_rate": 1 - _ratio(sums["dram_requests"], sums["l2_requests"]),
-            "dram_bytes": (sums["dram_sectors"] * SECTOR_BYTES).astype(np.int64),
+            "dram_bytes": (sums["fetched_sectors"] * SECTOR_BYTES).astype(np.int64),
             "bank_conflicts": sums["bank_conflicts"].astype(np.int64),
             "share": sums[cost].sum(axis=1) / total if total > 0 else 0.0,
         }

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.reporting.lines import NOBODY, costliest
+from warpstack.reporting.lines import NOBODY, WRITTEN_BACK, costliest
 from warpstack.tables import STACK_COMPONENTS
 
-__all__ = ["listing"]
+__all__ = ["ROWS_WITHOUT_LINE", "largest_cause", "listing", "short_bytes"]
 
+#: What rows are that no line of source has, in the order in which they are shown.
+ROWS_WITHOUT_LINE = {
+    0: "instructions without a line",
+    NOBODY: "no warp waits or issues",
+    WRITTEN_BACK: "L2 writes to DRAM",
+}
 _BAR = 10
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _GAP = "⋯"
+_INSTRUCTION_INDENT = 2
 
 
 def listing(
@@ -22,7 +30,7 @@ def listing(
     source: Sequence[str] | None = None,
     instructions: pd.DataFrame | None = None,
     *,
-    width: int = 100,
+    width: int | None = None,
     context: int = 3,
 ) -> str:
     """Return the annotated listing of one kernel, and the three lines that cost most.
@@ -36,7 +44,7 @@ def listing(
     instructions
         Rows of `warpstack.lines` per instruction, which then stand below their line.
     width
-        Columns of the terminal.
+        Columns of the terminal, to which code is cut and advice is wrapped; None: nothing is.
     context
         Lines of source before and after one with instructions.
     """
@@ -48,11 +56,13 @@ def listing(
         for near in range(line - context, line + context + 1)
         if near in rows or (source is not None and 1 <= near <= len(source))
     }
-    head = (
-        f"{'share':>6} {'':{_BAR}} {'issued':>9} {'lanes':>5} {'sectors':>7}  {'waits for':<9} "
-        f"{'line':>5}  source"
-    )
-    text = [head]
+    text = [
+        _clipped(
+            f"{'share':>6} {'':{_BAR}} {'issued':>7} {'lanes':>5} {'sectors':>7} {'DRAM (B)':>8} "
+            f"{'waits for':<9} {'line':>5}  source",
+            width,
+        )
+    ]
     before = 0
     for line in sorted(shown):
         if before and line > before + 1:
@@ -61,7 +71,7 @@ def listing(
         code = source[line - 1].expandtabs(4).rstrip() if source and line <= len(source) else ""
         text.append(_clipped(f"{_cells(rows.get(line))} {line:>5}  {code}", width))
         text.extend(_folded(instructions, line, width))
-    for line, what in ((0, "instructions without a line"), (NOBODY, "no warp waits or issues")):
+    for line, what in ROWS_WITHOUT_LINE.items():
         if line in rows:
             text.append(_clipped(f"{_cells(rows[line])} {'-':>5}  ({what})", width))
             if line == 0:
@@ -73,12 +83,13 @@ def listing(
 
 def _cells(row: dict[Any, Any] | None) -> str:
     if row is None:
-        return f"{'':6} {'':{_BAR}} {'':9} {'':5} {'':7}  {'':9}"
+        return f"{'':6} {'':{_BAR}} {'':7} {'':5} {'':7} {'':8} {'':9}"
     lanes, sectors = row["active_lanes"], row["sectors_per_access"]
+    moved = "" if math.isnan(sectors) and not row["dram_bytes"] else short_bytes(row["dram_bytes"])
     return (
-        f"{row['share']:>6.1%} {_bar(row['share'])} {_short(row['executions']):>9} "
+        f"{row['share']:>6.1%} {_bar(row['share'])} {_short(row['executions']):>7} "
         f"{'' if math.isnan(lanes) else f'{lanes:.3g}':>5} "
-        f"{'' if math.isnan(sectors) else f'{sectors:.3g}':>7}  {_largest(row):<9}"
+        f"{'' if math.isnan(sectors) else f'{sectors:.3g}':>7} {moved:>8} {largest_cause(row):<9}"
     )
 
 
@@ -95,36 +106,53 @@ def _short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def _largest(row: dict[Any, Any]) -> str:
+def short_bytes(count: float) -> str:
+    """Return a number of bytes in three digits, in powers of 1024: ``96``, ``1.5Ki``."""
+    for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if count >= size:
+            value = count / size
+            return f"{value:.0f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
+    return f"{count:.0f}"
+
+
+def largest_cause(row: dict[Any, Any]) -> str:
     """Return what the line's cycles are mostly lost to; empty where it mostly issues."""
     prefix = "for_" if "for_base" in row else "model_cpi_"
     part = max(STACK_COMPONENTS, key=lambda name: row[f"{prefix}{name}"])
     return "" if part == "base" or row["share"] <= 0 else part
 
 
-def _folded(instructions: pd.DataFrame | None, line: int, width: int) -> list[str]:
+def _folded(instructions: pd.DataFrame | None, line: int, width: int | None) -> list[str]:
     if instructions is None:
         return []
     rows = instructions[instructions["source_line"] == line].to_dict("records")
+    indent = " " * _INSTRUCTION_INDENT
     return [
-        _clipped(f"{_cells(row)} {'':>5}    {row['pc']:#06x} {row['opcode']}", width)
+        _clipped(f"{_cells(row)} {'':>5}  {indent}{row['pc']:#06x} {row['opcode']}", width)
         for row in rows
     ]
 
 
-def _clipped(text: str, width: int) -> str:
+def _clipped(text: str, width: int | None) -> str:
     text = text.rstrip()
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return text if width is None or len(text) <= width else text[: width - 1] + "…"
 
 
-def _summary(table: pd.DataFrame, source: Sequence[str] | None, width: int) -> list[str]:
+def _wrapped(text: str, width: int | None) -> list[str]:
+    if width is None:
+        return [f"    - {text}"]
+    return textwrap.wrap(text, width, initial_indent="    - ", subsequent_indent="      ")
+
+
+def _summary(table: pd.DataFrame, source: Sequence[str] | None, width: int | None) -> list[str]:
     text = ["The lines that cost most:"]
     for row in costliest(table).to_dict("records"):
         line = int(row["source_line"])
         code = source[line - 1].strip() if source and 0 < line <= len(source) else ""
-        name = f"line {line}" if line else "instructions without a line"
-        waits = _largest(row)
+        name = f"line {line}" if line else ROWS_WITHOUT_LINE[0]
+        waits = largest_cause(row)
         why = f", mostly {waits}" if waits else ""
         text.append(_clipped(f"  {name}: {row['share']:.1%} of the cycles{why}  {code}", width))
-        text.extend(f"    - {one}" for one in row["advice"].splitlines())
+        for one in row["advice"].splitlines():
+            text.extend(_wrapped(one, width))
     return text

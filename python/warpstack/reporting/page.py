@@ -21,12 +21,13 @@ from warpstack.memory.caches import simulate_caches
 from warpstack.models.prediction import predict
 from warpstack.models.roofline import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
-from warpstack.reporting.lines import NOBODY, costliest, lines
+from warpstack.reporting.lines import costliest, lines_and_instructions
+from warpstack.reporting.listing import ROWS_WITHOUT_LINE, largest_cause
 from warpstack.reporting.roofline_picture import roofline_picture
 from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult, simulate
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace, distinct_names, kernels_of
 
 __all__ = ["report"]
 
@@ -126,21 +127,24 @@ def _page(
     source: Sequence[str] | None,
 ) -> str:
     kernel, result = app[longest], results[longest]
-    table = lines(app, gpu, model=models[0])
-    own = table[table["kernel"] == kernel.launch_id]
+    names = distinct_names(app.kernels)
+    own, instructions = (
+        table[table["kernel"] == kernel.launch_id]
+        for table in lines_and_instructions(app, gpu, model=models[0])
+    )
     rows = predicted[predicted["kernel"] == kernel.launch_id]
     stacks = {"simulation": result.cpi_stack}
     for row in rows.to_dict("records"):
         stacks[row["model"]] = {part: row[f"cpi_{part}"] for part in STACK_COMPONENTS}
-    name = f"{kernel.short_name} on {gpu.title}"
+    name = f"{names[longest]} on {gpu.title}"
     sections = {
         "Summary": _summary(kernel, gpu, result, rows, own, source),
-        "Time and launch": _times(app, results, predicted, models),
+        "Time and launch": _times(app, names, results, predicted, models),
         "Where the cycles go": "<p>Cycles per warp instruction of an SM.</p>"
         + stacked_bars(stacks, "cycles per instruction")
         + legend(STACK_COMPONENTS),
         "Timeline": _timeline(result),
-        "Lines of source": _lines(own, source),
+        "Lines of source": _lines(own, instructions, source),
         "Roofline": _roofline(kernel, gpu, models),
         "Caches": _caches(app, gpu, longest),
         "Occupancy": _occupancy(kernel, result),
@@ -207,13 +211,17 @@ def _summary(
 
 
 def _times(
-    app: App, results: Sequence[SimulationResult], predicted: pd.DataFrame, models: Sequence[str]
+    app: App,
+    names: Sequence[str],
+    results: Sequence[SimulationResult],
+    predicted: pd.DataFrame,
+    models: Sequence[str],
 ) -> str:
     times = predicted.set_index(["kernel", "model"])["time_us"]
     table = [
         {
             "launch": kernel.launch_id,
-            "kernel": kernel.short_name,
+            "kernel": name,
             "grid": "x".join(map(str, kernel.grid)),
             "block": "x".join(map(str, kernel.block)),
             "simulation": _time(result.time_us),
@@ -221,7 +229,7 @@ def _times(
                 model: _time(times.get((kernel.launch_id, model), float("nan"))) for model in models
             },
         }
-        for kernel, result in zip(app, results, strict=True)
+        for kernel, name, result in zip(app, names, results, strict=True)
     ]
     return _html(table)
 
@@ -246,16 +254,22 @@ def _timeline(result: SimulationResult) -> str:
     )
 
 
-def _lines(own: pd.DataFrame, source: Sequence[str] | None) -> str:
-    table = []
-    for row in own[own["source_line"] != NOBODY].to_dict("records"):
+def _lines(own: pd.DataFrame, instructions: pd.DataFrame, source: Sequence[str] | None) -> str:
+    """Return a row per line, with its instructions folded below it; lines of no source come last."""
+    table, below = [], []
+    of_lines = dict(iter(instructions.groupby("source_line")))
+    rows = own.to_dict("records")
+    for row in [row for row in rows if row["source_line"] > 0] + [
+        row for line in ROWS_WITHOUT_LINE for row in rows if row["source_line"] == line
+    ]:
         line = int(row["source_line"])
         code = source[line - 1] if source and 0 < line <= len(source) else ""
         table.append(
             {
-                "line": line or "none",
-                "source": code.rstrip(),
+                "line": line if line > 0 else "-",
+                "source": ROWS_WITHOUT_LINE.get(line, code.rstrip()),
                 "cycles": f"{row['share']:.1%}",
+                "waits for": largest_cause(row) or "-",
                 "executions": f"{row['executions']:,}",
                 "lanes": _number(row["active_lanes"]),
                 "sectors": _number(row["sectors_per_access"]),
@@ -265,7 +279,18 @@ def _lines(own: pd.DataFrame, source: Sequence[str] | None) -> str:
                 "conflicts": f"{row['bank_conflicts']:,}",
             }
         )
-    return _html(table, code="source")
+        below.append(_folded(of_lines[line]) if line >= 0 else "")
+    return _html(table, code="source", below=below)
+
+
+def _folded(instructions: pd.DataFrame) -> str:
+    """Return the instructions of a line, which open on request."""
+    text = "\n".join(
+        f"{row['share']:>6.1%} {row['executions']:>12,}  {row['pc']:#06x} {row['opcode']}"
+        for row in instructions.to_dict("records")
+    )
+    count = f"{len(instructions)} instruction{'s' if len(instructions) > 1 else ''}"
+    return f"<details><summary>{count}</summary><pre>{escape(text)}</pre></details>"
 
 
 def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
@@ -292,7 +317,10 @@ def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
 def _caches(app: App, gpu: Gpu, longest: int) -> str:
     profile = simulate_caches(app, gpu)[longest]
     totals = profile.totals
-    rates = {name.replace("_", " "): _percent(rate) for name, rate in profile.hit_rates().items()}
+    rates = {
+        f"hits of {name.replace('_', ' ').replace('l', 'L', 1)}": _percent(rate)
+        for name, rate in profile.hit_rates().items()
+    }
     moved = {
         f"DRAM {way}": f"{totals[f'dram_{way}_sectors'] * 32:,} bytes" for way in ("read", "write")
     }
@@ -341,8 +369,10 @@ def _what_if(app: App, gpu: Gpu, model: str) -> str:
     )
 
 
-def _html(rows: Sequence[Mapping[str, Any]], code: str = "") -> str:
-    """Return a table; the column `code` is source."""
+def _html(
+    rows: Sequence[Mapping[str, Any]], code: str = "", below: Sequence[str] | None = None
+) -> str:
+    """Return a table; the column `code` is source, and `below` has what stands below each row."""
     if not rows:
         return "<p>There is nothing to show.</p>"
     texts = {
@@ -357,13 +387,15 @@ def _html(rows: Sequence[Mapping[str, Any]], code: str = "") -> str:
         for num in [' class="num"']
     )
     body = []
-    for row in rows:
+    for row, more in zip(rows, below or [""] * len(rows), strict=True):
         cells = []
         for column, value in row.items():
             text = escape(str(value))
             kind = "" if column in texts else ' class="num"'
             cells.append(f"<td{kind}>{f'<code>{text}</code>' if column == code else text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
+        if more:
+            body.append(f'<tr class="more"><td colspan="{len(rows[0])}">{more}</td></tr>')
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"

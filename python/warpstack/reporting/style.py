@@ -42,7 +42,10 @@ th,td{text-align:left;
   vertical-align:top}
 th{color:var(--faint);font-weight:600}
 .num{text-align:right;font-variant-numeric:tabular-nums}
-tbody tr:nth-child(even){background:var(--band)}
+tbody tr:nth-child(even):not(.more){background:var(--band)}
+.more td{padding-top:0}
+.more summary{color:var(--faint);cursor:pointer}
+pre{font:.85em ui-monospace,monospace;margin:0}
 code{font:.85em ui-monospace,monospace}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}
 dt{color:var(--faint)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, TraceWarning, not_a, shown, warn
@@ -423,6 +424,57 @@ class App:
         return str(self.info().drop(columns="digest").to_html(index=False))
 
 
+def ambiguous_names(kernels: Iterable[KernelTrace]) -> set[str]:
+    """Return the short names that different kernels have: instances of a template, overloads."""
+    full: dict[str, str] = {}
+    return {
+        kernel.short_name
+        for kernel in kernels
+        if full.setdefault(kernel.short_name, kernel.name) != kernel.name
+    }
+
+
+def distinct_names(
+    kernels: Sequence[KernelTrace], ambiguous: Collection[str] | None = None
+) -> list[str]:
+    """Return a readable name of each kernel, which no other kernel among them has.
+
+    Parameters
+    ----------
+    kernels
+        The launches; those of one kernel have one name.
+    ambiguous
+        Short names that do not tell kernels apart; None: `ambiguous_names` of these.
+
+    Returns
+    -------
+    list of str
+        The short name where it tells the kernel apart; else the demangled name with its template
+        arguments, and with its parameters where only these differ.
+    """
+    unclear = ambiguous_names(kernels) if ambiguous is None else ambiguous
+    whole = {k.name: _demangled(k.name) for k in kernels if k.short_name in unclear}
+    plain = {name: _without_parameters(text) for name, text in whole.items()}
+    shared = {text for text, count in Counter(plain.values()).items() if count > 1}
+    names = {name: whole[name] if text in shared else text for name, text in plain.items()}
+    return [names.get(kernel.name, kernel.short_name) for kernel in kernels]
+
+
+def _demangled(name: str) -> str:
+    # Kernels return nothing; the demangler says so of instances of templates.
+    return printable_text(_core.demangled(_mangled(name)).removeprefix("void "))
+
+
+def _without_parameters(text: str) -> str:
+    """Return a readable name without the last pair of parentheses and what is in it."""
+    depth = 0
+    for place in range(len(text) - 1, 0, -1):
+        depth += (text[place] == ")") - (text[place] == "(")
+        if depth == 0:
+            return text[:place] if text.endswith(")") else text
+    return text
+
+
 def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
     """Return the kernels of an application, or the kernel itself."""
     if isinstance(app_or_kernel, App):
@@ -478,11 +530,15 @@ def _warn(message: str) -> None:
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 
+def _mangled(name: str) -> str:
+    """Return a name without the file that nvcc puts before it in relocatable device code."""
+    static = name.startswith("__nv_static_") and "__Z" in name
+    return name[name.rindex("__Z") + 1 :] if static else name
+
+
 def short_name(name: str) -> str:
     """Return the function's own name from an Itanium-mangled or a plain name."""
-    # Relocatable device code: nvcc puts the file before the name of what only that file sees.
-    if name.startswith("__nv_static_") and "__Z" in name:
-        name = name[name.rindex("__Z") + 1 :]
+    name = _mangled(name)
     if not name.startswith("_Z"):
         return name.split("(")[0].strip() or name
     rest = name[2:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked
@@ -12,7 +12,13 @@ from warpstack.errors import InputError, not_a
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.models import prediction
 from warpstack.tables import STACK, STACK_COMPONENTS, TIME, add_up, checked_table, require
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import (
+    App,
+    KernelTrace,
+    ambiguous_names,
+    distinct_names,
+    kernels_of,
+)
 
 if TYPE_CHECKING:
     Rows = Sequence[Mapping[str, Any]]
@@ -69,7 +75,8 @@ def compare(
         name in the order of `first`), ``quantity``, ``unit``, ``first``, ``second``, ``ratio`` (second over
         first) and ``largest``: whether no other part of the time changes more. The quantities are
         ``time`` with its parts, ``launch`` and the components of the CPI stack as shares of the rest, all
-        in microseconds; and ``cycles``, ``instructions``, ``ipc``. Launches of a name are added up. A name
+        in microseconds; and ``cycles``, ``instructions``, ``ipc``. Launches of a name are added up; names
+        that several kernels of an application share have their template arguments. A name
         that only one has is compared with nothing (NaN), unless none is in both and both have as many:
         these are compared in order.
 
@@ -79,9 +86,12 @@ def compare(
         If the two are not of one kind, what they need is not given or is given in vain, or a table is
         not one of results of one model.
     """
+    values = _of_one_kind(first, second)
+    apps = [kernels_of(one) for one in (*values, app) if isinstance(one, (App, KernelTrace))]
+    unclear = {name for kernels in apps for name in ambiguous_names(kernels)}
     tables = [
-        _table(what, value, app, gpu, model, profiler)
-        for what, value in zip(("first", "second"), _of_one_kind(first, second), strict=True)
+        _table(what, value, app, gpu, model, profiler, unclear)
+        for what, value in zip(("first", "second"), values, strict=True)
     ]
     sums = [_sums(table) for table in tables]
     names = [(name, name) for name in sums[0] if name != ALL_KERNELS]
@@ -130,9 +140,18 @@ def _kind(value: Any) -> str:
 
 
 def _table(
-    what: str, value: Any, app: Any, gpu: GpuLike | None, model: str, profiler: Profiler
+    what: str,
+    value: Any,
+    app: Any,
+    gpu: GpuLike | None,
+    model: str,
+    profiler: Profiler,
+    unclear: Collection[str],
 ) -> Rows:
-    """Return the rows of one model that a value stands for."""
+    """Return the rows of one model that a value stands for.
+
+    Kernels whose names are `unclear` have longer ones.
+    """
     kind = _kind(value)
     of = {
         "a trace": (value, gpu, model),
@@ -158,7 +177,9 @@ def _table(
     if (kind == "a trace" and app is not None) or (kind == "a GPU" and gpu is not None):
         unused = "app" if kind == "a trace" else "gpu"
         raise InputError(f"compare: {kind} and {unused}= are given; leave {unused}= out")
-    return prediction.predicted_rows(of[0], of[1], [of[2]], profiler=profiler)
+    rows = prediction.predicted_rows(of[0], of[1], [of[2]], profiler=profiler)
+    names = distinct_names(kernels_of(of[0]), unclear)
+    return [{**row, "name": name} for row, name in zip(rows, names, strict=True)]
 
 
 def _sums(rows: Rows) -> dict[str, dict[str, float]]:

@@ -5,7 +5,9 @@ import pytest
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.reporting.lines import NOBODY, costliest
+from warpstack.reporting.lines import NOBODY, WRITTEN_BACK, costliest
+from warpstack.reporting.listing import listing
+from warpstack.traces.trace import distinct_names
 
 PARTS = ws._core.STACK_COMPONENTS
 
@@ -155,7 +157,7 @@ class TestCounts:
 def test_without_lines_all_is_one():
     kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
     table = ws.lines(kernel, "pascal-mdm")
-    assert list(table["source_line"]) == [NOBODY, 0]
+    assert list(table["source_line"]) == [WRITTEN_BACK, NOBODY, 0]
     assert table["executions"].sum() == kernel.num_instructions
     alone = ws.lines(kernel, "pascal-mdm", simulate=False)
     assert "cpi_base" not in alone
@@ -194,3 +196,56 @@ class TestCommand:
         assert capsys.readouterr().out.startswith("kernel,name,source_line,executions,")
         assert main([*arguments, "--source", str(saved / "none.cu")]) == 2
         assert "none.cu: cannot be read: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("gpu", ["pascal-mdm", "titan-v", "rtx3070"])
+def test_dram_bytes_sum_to_those_of_the_caches(gpu):
+    """Of launches that find dirty lines of others in L2, too; a line never has less than nothing."""
+    app = ws.App(
+        [
+            ws.patterns.strided(gs=gs, iterations=3, blocks=28, launch_id=number)
+            for number, gs in enumerate((1, 32, 8), 1)
+        ]
+    )
+    profiles = ws.simulate_caches(app, gpu)
+    for per_instruction in (False, True):
+        table = ws.lines(app, gpu, simulate=False, per_instruction=per_instruction)
+        assert (table["dram_bytes"] >= 0).all()
+        for kernel, profile in zip(app, profiles, strict=True):
+            totals = profile.totals
+            moved = 32 * (totals["dram_read_sectors"] + totals["dram_write_sectors"])
+            own = table[table["kernel"] == kernel.launch_id]
+            assert own["dram_bytes"].sum() == moved
+
+
+def named(name, launch_id):
+    """Return a launch of a kernel of that name."""
+    kernel = ws.patterns.KernelBuilder(name, grid=1, block=32, launch_id=launch_id)
+    kernel.emit("EXIT")
+    return kernel.build()
+
+
+def test_names_tell_instances_of_a_template_apart():
+    """Names of the Itanium ABI, decoded by hand: I, f in angle brackets are the template's arguments."""
+    short = [named("_Z4copyPf", 1), named("_Z4copyPf", 2), named("other", 3)]
+    assert distinct_names(short) == ["copy", "copy", "other"]
+    instances = [named("_Z3addIiEvPT_", 1), named("_Z3addIfEvPT_", 2)]
+    assert distinct_names(instances) == ["add<int>", "add<float>"]
+    overloads = [named("_Z3addPi", 1), named("_Z3addPf", 2)]
+    assert distinct_names(overloads) == ["add(int*)", "add(float*)"]
+    table = ws.lines(ws.App(instances), "pascal-mdm", simulate=False)
+    assert list(table["name"].unique()) == ["add<int>", "add<float>"]
+    both = ws.compare(ws.App(instances), ws.App(instances[:1]), gpu="pascal-mdm")
+    assert {"add<int>", "add<float>"} <= set(both["name"])
+
+
+def test_listing_wraps_advice_and_cuts_code_at_the_width_only():
+    kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    table = ws.lines(kernel, "pascal-mdm", simulate=False)
+    table["advice"] = "many words " * 20
+    whole = listing(table, ["x" * 300])
+    assert max(map(len, whole.splitlines())) > 200
+    narrow = listing(table, ["x" * 300], width=60)
+    assert max(map(len, narrow.splitlines())) <= 60
+    # Advice is wrapped, not cut: all of its words are there.
+    assert narrow.count("many") == whole.count("many") > 0

@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,8 @@ def source_of(arguments: argparse.Namespace) -> str | None:
 def load_traces(arguments: argparse.Namespace, gpu: Gpu | None = None) -> list[App]:
     """Return the applications that the arguments name: read, or run without a GPU for their traces.
 
+    With a `gpu`, on which they are to run, a note says that chosen launches begin with an empty L2.
+
     Raises
     ------
     InputError
@@ -120,6 +122,31 @@ def load_traces(arguments: argparse.Namespace, gpu: Gpu | None = None) -> list[A
     if isinstance(arguments.trace, str):
         return [_read(arguments, arguments.trace)]
     _check(arguments)
+    apps = _made_or_read(arguments, gpu)
+    if gpu is not None and arguments.kernels and not getattr(arguments, "flush_l2", False):
+        _say_what_is_cold(apps)
+    return apps
+
+
+def _say_what_is_cold(apps: Sequence[App]) -> None:
+    """Say which launches do not meet in L2 what those before them leave there."""
+    cold = []
+    for app in apps:
+        before = 0
+        for kernel in app:
+            if kernel.launch_id > before + 1:
+                cold.append(kernel.launch_id)
+            before = kernel.launch_id
+    if cold:
+        more = f" and before {len(cold) - 1} more" if len(cold) > 1 else ""
+        say(
+            "note",
+            f"--kernels leaves out launches before kernel {cold[0]}{more}, whose data is not in L2 "
+            f"then; --kernels 1-{cold[-1]} runs them, too",
+        )
+
+
+def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None) -> list[App]:
     if arguments.workload is not None:
         with _output_aside(), working_on(f"running the workload {arguments.workload}"):
             return [
