@@ -458,7 +458,13 @@ def _process(
         process = subprocess.Popen(command, env=environment)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{printable(command[0])}: cannot be started: {reason}") from None
+        remedy = (
+            "; it is a source: build it with nvcc -cudart shared -o PROGRAM, or predict it as it is: "
+            f"warpstack predict {printable(command[0])}"
+            if command[0].endswith(".cu")
+            else ""
+        )
+        raise InputError(f"{printable(command[0])}: cannot be started: {reason}{remedy}") from None
     try:
         yield process
     except BaseException:

@@ -353,7 +353,9 @@ def check_field_names(names: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
             remedy = "`warpstack gpus --fields` lists the fields"
-            raise unknown("field", name, known, remedy, where=where)
+            # A file, which adds its own place, may also name the description that it changes.
+            near = known if where else ["based_on", *known]
+            raise unknown("field", name, near, remedy, where=where)
 
 
 def check_value_fields(names: Iterable[str], where: str) -> None:

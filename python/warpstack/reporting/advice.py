@@ -64,8 +64,9 @@ def advice_for(line: pd.Series[Any], threads_per_warp: float) -> list[str]:
             f"bank conflicts: {more:.3g} more passes through shared memory per access than needed; "
             "pad the rows of the array by one element, or exchange the indices"
         )
-    if line["executions"]:
-        active = line["lanes"] / line["executions"]
+    if line["busy"]:
+        # Without the branches that no lane takes: `if (i < n)` is not diverged where all lanes enter.
+        active = line["lanes"] / line["busy"]
         if active < _FEW_LANES * threads_per_warp and not line["atomics"]:
             advice.append(
                 f"{active:.3g} of {threads_per_warp:.3g} lanes are active: branch by warp rather than by "

@@ -26,7 +26,8 @@ _OF_CACHES = ["requests", "l2_requests", "dram_requests", "dram_sectors"]
 def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFrame:
     """Return one row per row of `KernelTrace.instructions`, with sums over all traced warps.
 
-    Columns ``source_line``, ``pc``, ``opcode``, ``executions``; ``lanes`` (active lanes), ``accesses``
+    Columns ``source_line``, ``pc``, ``opcode``, ``executions``; ``lanes`` (active lanes), ``busy``
+    (executions with an active lane: a branch that no lane takes has none), ``accesses``
     (executions that access memory with an active lane), ``sectors``, ``least_sectors`` (those that
     hold as many bytes as the lanes ask for); of loads through the caches ``load_requests`` and
     ``load_misses`` of L1; ``l2_requests``, ``l2_misses``; ``dram_bytes``; ``bank_conflicts`` (passes
@@ -36,6 +37,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
     table = kernel.instructions
     rows = len(table)
     lanes = np.zeros(rows, dtype=np.int64)
+    busy = np.zeros(rows, dtype=np.int64)
     least = np.zeros(rows, dtype=np.int64)
     passes = np.zeros(rows, dtype=np.int64)
     width = table["width"].to_numpy(dtype=np.int64)
@@ -51,6 +53,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
         row, mask = batch["instruction"], batch["active_mask"]
         active = _BITS[mask.view(np.uint8).reshape(-1, 4)].sum(axis=1, dtype=np.int64)
         lanes += np.bincount(row, active, rows).astype(np.int64)
+        busy += np.bincount(row[active > 0], minlength=rows)
         size = active * width[row]
         least += np.bincount(row, -(-size // SECTOR_BYTES), rows).astype(np.int64)
         passes += np.bincount(row, -(-size // _SHARED_BYTES), rows).astype(np.int64)
@@ -84,6 +87,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
             "opcode": table["opcode"],
             "executions": table["executions"].astype(np.int64),
             "lanes": lanes,
+            "busy": busy,
             "accesses": np.where(is_memory, accesses, 0),
             "cached_accesses": np.where(cached, accesses, 0),
             "sectors": np.where(cached, sectors, 0),

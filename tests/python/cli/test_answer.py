@@ -317,6 +317,22 @@ def test_lines_show_the_source_that_was_given(tmp_path, capsys):
     assert "a[32 * threadIdx.x] += 1" in capsys.readouterr().out
 
 
+def test_one_launch_of_two_versions_is_compared(tmp_path, capsys):
+    """Without a main: the launch is made of either source, and twice the additions take longer."""
+    if not ws.cuda.compilers():
+        pytest.skip("no CUDA compiler is there")
+    for name, additions in (("one", 4), ("two", 64)):
+        (tmp_path / f"{name}.cu").write_text(
+            "__global__ void add(float* a) { float x = a[threadIdx.x];\n#pragma unroll 1\n"
+            f"for (int i = 0; i < {additions}; i++) x += 1.5f; a[threadIdx.x] = x; }}\n"
+        )
+    sources = [str(tmp_path / f"{name}.cu") for name in ("one", "two")]
+    assert main(["compare", *sources, "--launch", "add<<<2, 64>>>(float[64])", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    instructions = next(row for row in rows if row["quantity"] == "instructions")
+    assert instructions["ratio"] > 4
+
+
 def test_two_launches_of_one_trace_are_compared(tmp_path, capsys):
     kernels = [ws.patterns.strided(gs, blocks=8, launch_id=i) for i, gs in ((1, 1), (2, 32))]
     ws.save(ws.App(kernels), tmp_path / "two")

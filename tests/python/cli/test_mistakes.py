@@ -9,6 +9,7 @@ BASED = "based_on: pascal-mdm\n"
 DESIGN = "kernels: {small: {trace: small}}\ngpu: pascal-mdm\n"
 FILES = {
     "field.yaml": BASED + "num_sm: 3\n",
+    "on.yaml": "base: pascal-mdm\nnum_sms: 3\n",
     "word.yaml": BASED + "num_sms: many\n",
     "list.yaml": BASED + "num_sms: [1, 2]\n",
     "minus.yaml": BASED + "num_sms: -4\n",
@@ -64,6 +65,8 @@ MISTAKES = {
     "predict lost": ["lost: no such file or folder"],
     "predict small --kernels 7": ["small has no kernel 7; its kernels are 1, 2"],
     "predict notes.txt": ["notes.txt: not a trace that warpstack knows; expected a kernelslist.g"],
+    "predict small --gpu on.yaml": ["on.yaml:1: there is no field 'base'; did you mean based_on?"],
+    "predict -- kernel.cu": ["it is a source: build it with nvcc -cudart shared"],
     "predict field.yaml": ["is not a trace; a description of a GPU goes to --gpu"],
     "predict program": ["is a program, not a trace; run it: -- ./program ARGUMENT..."],
     "predict small --workload bfs": ["the trace small and --workload bfs are given; leave one"],
@@ -79,6 +82,10 @@ MISTAKES = {
         "'scale<<<4096, 256>>>(float[1048576], 1048576)'"
     ],
     "predict small --launch a<<<1,1>>>()": ["--launch: there is no source to compile"],
+    "predict kernel.cu --launch scale<<<1,1>>>() --launch scale<<<2,1>>>()": [
+        "--launch: is given twice; give one, or a program whose main"
+    ],
+    "predict kernel.cu --launch scale<int><<<1,1>>>()": ["template arguments are not read"],
     "predict kernel.cu --launch scale(1)": ["expected a launch such as 'add<<<4096, 256>>>("],
     "predict kernel.cu --launch scale<<<4>>>(1)": ["expected the grid, the block"],
     "predict kernel.cu --launch scale<<<4,0>>>(1)": ["block = '0': expected a whole number of at"],

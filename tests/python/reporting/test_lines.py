@@ -36,6 +36,12 @@ __global__ void diverged(float* out, const float* in) {
     for (int j = 0; j < 20; j++) a = a * 1.5f + __sinf(a);
   out[i] = a;
 }
+__global__ void guarded(float* out, const float* in) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < int(gridDim.x * blockDim.x))
+#pragma unroll 1
+    for (int j = 0; j < 20; j++) out[i] = in[i];
+}
 __global__ void crowd(float* out, const float* in) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
   atomicAdd(out + i % 2, in[i]);
@@ -105,6 +111,12 @@ class TestAdvice:
     def test_is_absent_where_nothing_stands_out(self, launch):
         table = ws.lines(trace_of(launch("straight")), "pascal-mdm", simulate=False)
         assert list(table["advice"]) == [""] * len(table)
+
+    def test_a_guard_that_all_lanes_pass_is_not_diverged(self, launch):
+        """The branch past the guarded lines is executed with no lane; without it, all 32 are active."""
+        table = ws.lines(trace_of(launch("guarded")), "pascal-mdm", simulate=False)
+        assert table["active_lanes"].min() < 32
+        assert not table["advice"].str.contains("lanes are active").any()
 
     def test_small_blocks_are_not_diverged(self, launch):
         table = ws.lines(trace_of(launch("straight", threads=8)), "pascal-mdm", simulate=False)

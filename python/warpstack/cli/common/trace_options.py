@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.arguments import printable
@@ -30,6 +30,24 @@ _NOTHING = (
     "there is nothing to work on; give a trace, a CUDA source (kernel.cu), --workload NAME or "
     "-- ./program"
 )
+
+
+class _Once(argparse.Action):
+    """An option that is refused a second time, where the last one would silently win."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value of the first time."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(
+                self, "is given twice; give one, or a program whose main makes several launches"
+            )
+        setattr(namespace, self.dest, values)
 
 
 def add_trace(parser: argparse.ArgumentParser, *, only: bool = False) -> None:
@@ -77,8 +95,9 @@ def _add_made(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--launch",
         metavar="LAUNCH",
-        help="launch a kernel of SOURCE.cu: 'name<<<grid, block>>>(float[1048576], 1048576)' with arrays "
-        "to allocate; they hold zeros, or what stands after =: a number, range or random",
+        action=_Once,
+        help="launch a kernel of SOURCE.cu, or of each: 'name<<<grid, block>>>(float[1048576], 1048576)' "
+        "with arrays to allocate; they hold zeros, or what stands after =: a number, range or random",
     )
     group.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
     group.add_argument("--size", help="of the workload: small (default) or paper")
@@ -188,8 +207,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ws.InputError(
             f"-- {printable(program[0])}: {what} cannot have arguments of a program"
         )
-    if arguments.launch is not None and len(traces) > 1:
-        raise ws.InputError(f"--launch: {len(traces)} sources are given; give one")
     if arguments.size is not None and workload is None:
         raise ws.InputError("--size is of a workload; give --workload NAME, too")
 
