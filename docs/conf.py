@@ -20,7 +20,7 @@ GENERATED = HERE / "reference" / "generated"
 sys.path.insert(0, str(HERE / "_extensions"))
 
 project = "warpstack"
-author = "the warpstack authors"
+author = copyright = "the warpstack authors"
 version = release = ws.__version__
 
 extensions = [

@@ -20,7 +20,7 @@ from warpstack.exploration import search
 ALIASES = {
     "GpuLike": "~warpstack.Gpu | str | ~os.PathLike[str]",
     **{
-        name: f"~typing.Literal[{', '.join(repr(one) for one in get_args(kind))}]"
+        name: f"Literal[{', '.join(repr(one) for one in get_args(kind))}]"
         for module in (choices, search)
         for name, kind in vars(module).items()
         if str(get_origin(kind)) == "typing.Literal"
