@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +17,10 @@ from warpstack.hardware.stages import Stage, fields_of
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "reference" / "generated"
+sys.path.insert(0, str(HERE / "_extensions"))
 
 project = "warpstack"
-author = "the warpstack authors"
+author = copyright = "the warpstack authors"
 version = release = ws.__version__
 
 extensions = [
@@ -25,6 +28,8 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_nb",  # Markdown, and the notebooks with what they show
+    "signatures",  # of docs/_extensions, as is the next
+    "tables",
 ]
 templates_path = ["_templates"]
 # Each notebook is there twice; the Markdown of the pair is built.
@@ -33,17 +38,35 @@ exclude_patterns = ["notebooks/*.ipynb", "notebooks/.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = f"warpstack {version}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 # Names in single backticks become links where they can be found.
 default_role = "autolink"
 autosummary_generate = True
-autodoc_typehints = "none"  # signatures have them; numpydoc sections say the rest
+autodoc_typehints = "signature"  # numpydoc sections say the rest
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+# A parameter has a line of its own where a signature is long; choices are their values.
+maximum_signature_line_length = 88
+python_display_short_literal_types = True
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "substitution"]
+#: Where the published repository is, as OWNER/NAME on GitHub: the explorer gets a link to run it.
+REPOSITORY = os.environ.get("WARPSTACK_REPOSITORY", "")
+BINDER = f"https://mybinder.org/v2/gh/{REPOSITORY}/HEAD?labpath=notebooks/explore.ipynb"
+HERE_TO_RUN = (
+    "To run it: {download}`the notebook </../notebooks/explore.ipynb>`, in JupyterLab with "
+    "`pip install 'warpstack[explore]' jupyterlab`"
+)
+myst_substitutions = {
+    "run_explorer": HERE_TO_RUN
+    + (f", or [in the browser, on Binder]({BINDER})." if REPOSITORY else "."),
+}
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebook-cache")

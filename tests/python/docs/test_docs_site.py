@@ -1,5 +1,6 @@
 """The documentation says everything that the package has, and its links lead somewhere."""
 
+import os
 import re
 from pathlib import Path
 
@@ -12,14 +13,17 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 KINDS = ("tutorial", "how-to", "explanation", "reference", "quality")
 OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob(f"{kind}/*.md"))])
+#: What has a capital within a title.
+NAMES = {"Accel-Sim", "Numba", "H100"}
 PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
-def entries(text):
-    """Return the pages that the toctrees of a MyST page name."""
-    trees = re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.DOTALL)
+def entries(page):
+    """Return the pages that the toctrees of a MyST page name, as paths from ``docs``."""
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.DOTALL)
     lines = [line for tree in trees for line in tree.splitlines()]
-    return [line for line in lines if line and not line.startswith(":")]
+    named = [line for line in lines if line and not line.startswith(":")]
+    return [os.path.normpath(page.parent.relative_to(DOCS) / line) for line in named]
 
 
 def test_every_public_name_is_in_the_reference():
@@ -31,7 +35,7 @@ def test_every_public_name_is_in_the_reference():
 
 def test_every_page_has_its_place():
     """Pages and notebooks are in the table of contents, once."""
-    listed = entries((DOCS / "index.md").read_text())
+    listed = [entry for page in OWN for entry in entries(page)]
     assert len(listed) == len(set(listed))
     pages = {str(page.relative_to(DOCS).with_suffix("")) for page in OWN} - {"index"}
     pages |= {"reference/api"}
@@ -40,6 +44,37 @@ def test_every_page_has_its_place():
         f"reference/generated/{name}" for name in ("command-line", "gpu-fields")
     }
     assert set(listed) == pages | notebooks | generated
+
+
+def test_four_kinds_of_pages():
+    """The front page leads to the kinds, and each of them to its pages, with a line for each."""
+    assert entries(DOCS / "index.md") == [
+        f"{kind}/index" for kind in ("tutorial", "how-to", "explanation", "reference")
+    ]
+    for kind in KINDS:
+        page = DOCS / kind / "index.md"
+        linked = re.findall(
+            r"^- (?:\[.*?\]\(|\{doc\}`.*?<)([^)>#]+)", page.read_text(), re.MULTILINE
+        )
+        paths = [os.path.normpath(Path(kind) / link).removesuffix(".md") for link in linked]
+        assert paths == entries(page), kind
+
+
+@pytest.mark.parametrize("page", OWN, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_titles_are_in_sentence_case(page):
+    """Words after the first are small unless they are names, which have a capital elsewhere, too."""
+    found = re.match(r"# (.*)", page.read_text())
+    if found is None:
+        return  # what it includes has one
+    words = re.findall(r"[A-Za-z][\w'-]*", re.sub(r"`[^`]*`|: \w+", "", found[1]))
+    assert not {word for word in words[1:] if word.istitle() and len(word) > 1} - NAMES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pictures_are_there_and_described(page):
+    for words, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text()):
+        assert len(words) > 15, (page.name, target)
+        assert (page.parent / target).stat().st_size < 300_000, target
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
