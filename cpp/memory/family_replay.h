@@ -78,10 +78,6 @@ struct FilteredLaunch {
 FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace& trace,
                       const MemoryConfig& config, const SetSample& sets, const WaitSample& waits);
 
-/// What an L2 makes of it, which keeps its contents for the next launch.
-MemoryProfile serve(const FilteredLaunch& launch, const OrderRecording& recording,
-                    const WaitSample& waits, Cache& l2);
-
 /// A launch and the order in which it accesses memory.
 struct RecordedLaunch {
   const trace::KernelTrace* trace;
