@@ -22,8 +22,8 @@ CacheBundle::CacheBundle(std::span<const CacheConfig> caches)
       all_(all_members(caches.size())),
       sectors_(config_.line_bytes / trace::sector_bytes),
       unit_sectors_(config_.sector_bytes / trace::sector_bytes),
-      lines_(1),
-      last_use_(1, std::numeric_limits<std::int64_t>::min()),
+      lines_(1, {std::numeric_limits<std::int64_t>::min()}),
+      sectors_of_(1),
       first_slots_(caches.size()) {
   std::size_t slots = 0;
   for (const CacheConfig& cache : caches) {
@@ -40,7 +40,7 @@ std::uint32_t CacheBundle::number_of(std::uint64_t line) {
       numbers_.try_emplace(line, static_cast<std::uint32_t>(lines_.size()));
   if (is_new) {
     lines_.emplace_back();
-    last_use_.push_back(0);
+    sectors_of_.emplace_back();
     for (std::size_t m = 0; m < num_members_; ++m) {
       first_slots_.push_back(
           static_cast<std::uint32_t>(first_slot_of_[m] + maps_[m].set_of(line) * ways_[m]));
@@ -55,56 +55,60 @@ void CacheBundle::clear() {
   dirty_ = {};
 }
 
-void CacheBundle::insert(std::uint32_t number, Line& line, Members where) {
+void CacheBundle::insert(std::uint32_t number, Members where) {
   for (std::size_t s = 0; s < sectors_; ++s) {
-    Sector& sector = line.sectors[s];
+    Sector& sector = sectors_of_[number][s];
     sector.valid &= ~where;
     sector.dirty &= ~where;
     sector.partial &= ~where;
   }
-  line.resident |= where;
+  lines_[number].resident |= where;
+  lines_[number].dirty &= ~where;
   const std::uint32_t* first_slots = &first_slots_[std::size_t{number} * num_members_];
   for_each_member(where, [&](std::size_t member) {
     std::uint32_t* ways = &slots_[first_slots[member]];
     std::uint32_t way = 0;
-    std::int64_t first_use = last_use_[ways[0]];
+    std::int64_t first_use = lines_[ways[0]].last_use;
     for (std::uint32_t w = 1; w < ways_[member]; ++w) {
-      const std::int64_t used = last_use_[ways[w]];
+      const std::int64_t used = lines_[ways[w]].last_use;
       way = used < first_use ? w : way;
       first_use = used < first_use ? used : first_use;
     }
-    Line& evicted = lines_[ways[way]];
+    const std::uint32_t evicted = ways[way];
     ways[way] = number;
     const Members bit = Members{1} << member;
-    evicted.resident &= ~bit;
-    std::int64_t dirty = 0;
-    for (std::size_t s = 0; s < sectors_; ++s) dirty += evicted.sectors[s].dirty >> member & 1;
-    if (dirty == 0) return;
-    // No line is nothing of what a cache has: its sectors are never dirty.
-    dirty_.add(bit, all_, -dirty);
-    dram_writes_.add(bit, all_, dirty);
+    lines_[evicted].resident &= ~bit;
+    if ((lines_[evicted].dirty & bit) != 0) write_back(evicted, member);
   });
 }
 
-void CacheBundle::use(std::uint32_t number, Members where, bool evict_first) {
-  Line& line = lines_[number];
-  const Members absent = where & ~line.resident;
-  if (absent != 0) insert(number, line, absent);
-  ++clock_;
-  // Of several that are to make room next, the one that was said last is the first.
-  last_use_[number] = evict_first ? -clock_ : clock_;
+void CacheBundle::write_back(std::uint32_t number, std::size_t member) {
+  std::int64_t dirty = 0;
+  for (std::size_t s = 0; s < sectors_; ++s) {
+    dirty += sectors_of_[number][s].dirty >> member & 1;
+  }
+  dirty_.add(Members{1} << member, all_, -dirty);
+  dram_writes_.add(Members{1} << member, all_, dirty);
 }
 
-CacheBundle::Planes CacheBundle::fetch(Line& line, SectorMask mask) {
+void CacheBundle::use(std::uint32_t number, Members where, bool evict_first) {
+  const Members absent = where & ~lines_[number].resident;
+  if (absent != 0) insert(number, absent);
+  ++clock_;
+  // Of several that are to make room next, the one that was said last is the first.
+  lines_[number].last_use = evict_first ? -clock_ : clock_;
+}
+
+CacheBundle::Planes CacheBundle::fetch(Sectors& sectors, SectorMask mask) {
   Planes fetched{};
   for (std::size_t first = 0; first < sectors_; first += unit_sectors_) {
     Members missing = 0;
     for (std::size_t s = first; s < first + unit_sectors_; ++s) {
-      if (mask >> s & 1) missing |= all_ & ~line.sectors[s].valid;
+      if (mask >> s & 1) missing |= all_ & ~sectors[s].valid;
     }
     if (missing == 0) continue;
     for (std::size_t s = first; s < first + unit_sectors_; ++s) {
-      Sector& sector = line.sectors[s];
+      Sector& sector = sectors[s];
       fetched[s] = missing & ~sector.valid;
       sector.valid |= fetched[s];
       sector.partial &= ~fetched[s];
@@ -113,9 +117,9 @@ CacheBundle::Planes CacheBundle::fetch(Line& line, SectorMask mask) {
   return fetched;
 }
 
-CacheBundle::Planes CacheBundle::fetch_partly_written(Line& line, SectorMask mask,
+CacheBundle::Planes CacheBundle::fetch_partly_written(Sectors& sectors, SectorMask mask,
                                                       const ByteMasks& bytes) {
-  Planes absent = fetch(line, mask);
+  Planes absent = fetch(sectors, mask);
   for (std::size_t first = 0; first < sectors_; first += unit_sectors_) {
     Members unfilled = 0;
     for (std::size_t s = first; s < first + unit_sectors_; ++s) {
@@ -126,10 +130,9 @@ CacheBundle::Planes CacheBundle::fetch_partly_written(Line& line, SectorMask mas
   return absent;
 }
 
-void CacheBundle::write_bytes(std::uint32_t number, Line& line, SectorMask mask,
-                              const ByteMasks& bytes) {
+void CacheBundle::write_bytes(std::uint32_t number, SectorMask mask, const ByteMasks& bytes) {
   for_each_sector(mask, [&](std::size_t s) {
-    Sector& sector = line.sectors[s];
+    Sector& sector = sectors_of_[number][s];
     const Members written = all_ & ~sector.valid;
     if (written == 0) return;
     if (bytes[s] == all_bytes) {
@@ -165,7 +168,8 @@ void CacheBundle::write_bytes(std::uint32_t number, Line& line, SectorMask mask,
   });
 }
 
-void CacheBundle::make_dirty(Line& line, SectorMask mask, const Planes& written, Members where) {
+void CacheBundle::make_dirty(std::uint32_t number, SectorMask mask, const Planes& written,
+                             Members where) {
   Planes added{};
   for (std::size_t first = 0; first < sectors_; first += unit_sectors_) {
     Members any = 0;
@@ -174,9 +178,10 @@ void CacheBundle::make_dirty(Line& line, SectorMask mask, const Planes& written,
     }
     if (any == 0) continue;
     for (std::size_t s = first; s < first + unit_sectors_; ++s) {
-      Sector& sector = line.sectors[s];
+      Sector& sector = sectors_of_[number][s];
       added[s] = any & (sector.valid | sector.partial) & ~sector.dirty;
       sector.dirty |= added[s];
+      lines_[number].dirty |= added[s];
     }
   }
   dirty_.add_each({added.data(), sectors_}, all_);
@@ -190,14 +195,14 @@ Members CacheBundle::missed_of(const Planes& hit, SectorMask mask) const {
 
 BundleOutcome CacheBundle::read(std::uint32_t number, SectorMask mask, bool evict_first) {
   use(number, all_, evict_first);
-  Line& line = lines_[number];
+  Sectors& sectors = sectors_of_[number];
   BundleOutcome outcome;
   for_each_sector(mask, [&](std::size_t s) {
-    outcome.hit[outcome.num_hit++] = line.sectors[s].valid;
-    outcome.missed |= all_ & ~line.sectors[s].valid;
+    outcome.hit[outcome.num_hit++] = sectors[s].valid;
+    outcome.missed |= all_ & ~sectors[s].valid;
   });
   if (outcome.missed == 0) return outcome;
-  outcome.moved = fetch(line, mask);
+  outcome.moved = fetch(sectors, mask);
   outcome.asks_dram = outcome.missed;  // what misses is fetched
   dram_reads_.add_each({outcome.moved.data(), sectors_}, all_);
   return outcome;
@@ -208,13 +213,12 @@ BundleOutcome CacheBundle::write(const Request& request, std::uint32_t number,
   const SectorMask mask = request.mask;
   const bool is_through = config_.write_policy == WritePolicy::write_through;
   const WriteMiss policy = config_.write_miss;
-  Line& line = lines_[number];
-  const Members where = policy == WriteMiss::no_allocate ? line.resident & all_ : all_;
+  Sectors& sectors = sectors_of_[number];
+  const Members where = policy == WriteMiss::no_allocate ? lines_[number].resident : all_;
   if (where != 0) use(number, where, request.evict_first);
   Planes hit{};
-  for_each_sector(mask, [&](std::size_t s) {
-    hit[s] = (line.sectors[s].valid | line.sectors[s].partial) & where;
-  });
+  for_each_sector(mask,
+                  [&](std::size_t s) { hit[s] = (sectors[s].valid | sectors[s].partial) & where; });
   const bool forwards_misses =
       policy == WriteMiss::no_allocate || policy == WriteMiss::write_and_fetch;
   const Members missed = missed_of(hit, mask);
@@ -226,13 +230,13 @@ BundleOutcome CacheBundle::write(const Request& request, std::uint32_t number,
       break;
     case WriteMiss::fetch_on_write:
     case WriteMiss::write_and_fetch:
-      fetched = fetch(line, mask);
+      fetched = fetch(sectors, mask);
       break;
     case WriteMiss::fetch_on_partial_write:
-      fetched = fetch_partly_written(line, mask, bytes);
+      fetched = fetch_partly_written(sectors, mask, bytes);
       break;
     case WriteMiss::write_validate:
-      write_bytes(number, line, mask, bytes);
+      write_bytes(number, mask, bytes);
       break;
   }
   Members fetches = 0;
@@ -252,7 +256,7 @@ BundleOutcome CacheBundle::write(const Request& request, std::uint32_t number,
   }
   dram_reads_.add_each({fetched.data(), sectors_}, all_);
   dram_writes_.add_each({forwarded.data(), sectors_}, all_);
-  if (!is_through) make_dirty(line, mask, written, where);
+  if (!is_through) make_dirty(number, mask, written, where);
   return outcome;
 }
 

@@ -39,6 +39,7 @@ class CacheBundle {
   std::uint32_t number_of(std::uint64_t line);
   void prefetch(std::uint32_t number) const {
     __builtin_prefetch(&lines_[number]);
+    __builtin_prefetch(&sectors_of_[number]);
     __builtin_prefetch(&first_slots_[std::size_t{number} * num_members_]);
   }
   /// Serves a request for sectors of the line with a number, as L2Port does.
@@ -63,10 +64,14 @@ class CacheBundle {
     Members dirty = 0;
     Members partial = 0;  ///< some bytes are valid
   };
-  struct alignas(64) Line {
+  /// What the search for a line that makes room reads, close together.
+  struct Line {
+    std::int64_t last_use = 0;  ///< negative: it is to make room next
     Members resident = 0;
-    std::array<Sector, max_sectors_per_line> sectors{};  ///< no meaning where it is not resident
+    Members dirty = 0;  ///< with a dirty sector; others may remain where it is not resident
   };
+  /// No meaning where the line is not resident.
+  using Sectors = std::array<Sector, max_sectors_per_line>;
   /// Caches in which the same bytes of a sector are valid.
   struct SameBytes {
     Members members;
@@ -77,13 +82,15 @@ class CacheBundle {
   static constexpr std::uint32_t no_line = 0;  ///< the number of what is in an empty way
 
   void use(std::uint32_t number, Members where, bool evict_first);
-  void insert(std::uint32_t number, Line& line, Members where);
+  void insert(std::uint32_t number, Members where);
+  /// A cache writes what is dirty of a line that makes room.
+  void write_back(std::uint32_t number, std::size_t member);
   /// What is missing of the fill units that a mask touches; they are there then.
-  Planes fetch(Line& line, SectorMask mask);
-  Planes fetch_partly_written(Line& line, SectorMask mask, const ByteMasks& bytes);
-  void write_bytes(std::uint32_t number, Line& line, SectorMask mask, const ByteMasks& bytes);
+  Planes fetch(Sectors& sectors, SectorMask mask);
+  Planes fetch_partly_written(Sectors& sectors, SectorMask mask, const ByteMasks& bytes);
+  void write_bytes(std::uint32_t number, SectorMask mask, const ByteMasks& bytes);
   /// Marks the written sectors of each unit, or all of a unit that is one.
-  void make_dirty(Line& line, SectorMask mask, const Planes& written, Members where);
+  void make_dirty(std::uint32_t number, SectorMask mask, const Planes& written, Members where);
   BundleOutcome read(std::uint32_t number, SectorMask mask, bool evict_first);
   BundleOutcome write(const Request& request, std::uint32_t number, const ByteMasks& bytes);
   [[nodiscard]] Members missed_of(const Planes& hit, SectorMask mask) const;
@@ -99,7 +106,7 @@ class CacheBundle {
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
   // By number of the line:
   std::vector<Line> lines_;
-  std::vector<std::int64_t> last_use_;      ///< negative: it is to make room next
+  std::vector<Sectors> sectors_of_;
   std::vector<std::uint32_t> first_slots_;  ///< and by member: of its set
   std::vector<std::uint32_t> slots_;        ///< numbers of the lines in all ways of all sets
   std::int64_t clock_ = 0;
