@@ -29,6 +29,7 @@ from pages import DOCS, machine, markdown_of_texts, write_between_marks
 
 import warpstack as ws
 from warpstack.exploration.sweep import Design
+from warpstack.models.pipeline import Options
 from warpstack.models.prediction import evaluate_all
 
 #: Recurring cost of 17 benchmarks (MDM, Table II); its one-time cost is 3.6 hours.
@@ -129,7 +130,7 @@ def recurring(apps: dict[str, ws.App], axes: Any, workers: int | None) -> list[s
     """Return points, runs of the caches, rows, wall and processor time of a sweep."""
     gpu = ws.gpu("pascal-mdm")
     design = Design.of(apps, gpu, axes, ["mdm"])
-    caches = len(design.tasks()) // len(apps)
+    caches = len(design.tasks(Options())) // len(apps)
     start, cpu = time.perf_counter(), cpu_seconds()
     table = ws.sweep(apps, gpu, axes, ["mdm"], workers=workers, cache=False)
     wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu

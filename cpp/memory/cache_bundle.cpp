@@ -52,6 +52,7 @@ std::uint32_t CacheBundle::number_of(std::uint64_t line) {
 void CacheBundle::clear() {
   for (Line& line : lines_) line.resident = 0;
   std::ranges::fill(slots_, no_line);
+  valid_bytes_.clear();
   dirty_ = {};
 }
 

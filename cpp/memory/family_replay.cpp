@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "common/digest.h"
 #include "common/error.h"
 #include "gpu/reference_machine.h"
 #include "memory/family_serve.h"
 #include "memory/line_parts.h"
+#include "memory/profile_words.h"
 #include "memory/reuse_profile.h"
 #include "memory/sm_requests.h"
 
@@ -422,37 +427,101 @@ FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace&
   return Filter(recording, trace, config, sets, waits).run();
 }
 
-std::vector<std::vector<MemoryProfile>> replay(std::span<const RecordedLaunch> launches,
-                                               std::span<const MemoryConfig> configs, double share,
-                                               bool flush_l2, const InterruptCheck& interrupt) {
-  std::vector<std::vector<MemoryProfile>> profiles(configs.size());
-  std::vector<CacheConfig> l2_configs;
-  for (const MemoryConfig& config : configs) {
-    config.validate();
-    l2_configs.push_back(config.l2);
+namespace {
+
+/// Positions of the configurations of each L1, in the order of the first ones.
+std::vector<std::vector<std::size_t>> by_l1(std::span<const MemoryConfig> configs) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> known;
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const CacheConfig& l1 = configs[i].l1;
+    const auto [entry, is_new] = known.try_emplace({l1.size_bytes, l1.ways}, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[entry->second].push_back(i);
   }
-  if (configs.empty()) return profiles;
-  const SetSample sets(l2_configs, share);
-  const std::vector<std::unique_ptr<FamilyL2>> l2s = family_l2s(l2_configs);
+  return groups;
+}
+
+/// L2 caches, which are made anew only where they differ from those before.
+class L2Caches {
+ public:
+  std::span<const std::unique_ptr<FamilyL2>> empty_ones(std::span<const CacheConfig> configs) {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> geometry;
+    for (const CacheConfig& config : configs) {
+      geometry.emplace_back(config.size_bytes, config.ways);
+    }
+    if (geometry != geometry_) {
+      caches_ = family_l2s(configs);
+      geometry_ = std::move(geometry);
+    } else {
+      for (const std::unique_ptr<FamilyL2>& cache : caches_) cache->clear();
+    }
+    return caches_;
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> geometry_;
+  std::vector<std::unique_ptr<FamilyL2>> caches_;
+};
+
+/// Keeps one of equal profiles.
+class DistinctProfiles {
+ public:
+  std::uint32_t number_of(MemoryProfile profile) {
+    const std::vector<std::uint64_t> words = words_of(profile);
+    Digest digest;
+    digest.add_bytes(words.data(), words.size() * sizeof(words.front()));
+    const auto [entry, is_new] =
+        numbers_.try_emplace(digest.hex(), static_cast<std::uint32_t>(profiles_.size()));
+    if (is_new) profiles_.push_back(std::move(profile));
+    return entry->second;
+  }
+  std::vector<MemoryProfile> take() { return std::move(profiles_); }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<MemoryProfile> profiles_;
+};
+
+}  // namespace
+
+ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
+                        std::span<const MemoryConfig> configs, double share, bool flush_l2,
+                        const InterruptCheck& interrupt) {
+  for (const MemoryConfig& config : configs) config.validate();
+  std::vector<WaitSample> waits;
   for (const RecordedLaunch& launch : launches) {
-    if (interrupt) interrupt();
     // Of a short launch more: waits of few accesses scatter.
     const auto accesses = static_cast<double>(launch.recording->accesses.size());
-    const WaitSample waits(*launch.recording,
-                           std::max(share, most_accesses / std::max(accesses, 1.0)));
-    const FilteredLaunch filtered =
-        filter(*launch.recording, *launch.trace, configs.front(), sets, waits);
-    auto of_config = profiles.begin();
-    for (const std::unique_ptr<FamilyL2>& l2 : l2s) {
+    waits.emplace_back(*launch.recording, std::max(share, most_accesses / std::max(accesses, 1.0)));
+  }
+  ReplayedLaunches result;
+  result.of_configs.resize(configs.size());
+  std::vector<DistinctProfiles> profiles(launches.size());
+  L2Caches caches;
+  for (const std::vector<std::size_t>& group : by_l1(configs)) {
+    std::vector<CacheConfig> l2_configs;
+    for (const std::size_t position : group) l2_configs.push_back(configs[position].l2);
+    const SetSample sets(l2_configs, share);
+    const auto l2s = caches.empty_ones(l2_configs);
+    for (std::size_t number = 0; number < launches.size(); ++number) {
       if (interrupt) interrupt();
-      if (flush_l2) l2->clear();
-      for (MemoryProfile& profile :
-           profiles_of(filtered, waits, launch.recording->is_timed, *l2, sets.is_whole())) {
-        (of_config++)->push_back(std::move(profile));
+      const RecordedLaunch& launch = launches[number];
+      const FilteredLaunch filtered =
+          filter(*launch.recording, *launch.trace, configs[group.front()], sets, waits[number]);
+      auto position = group.begin();
+      for (const std::unique_ptr<FamilyL2>& l2 : l2s) {
+        if (interrupt) interrupt();
+        if (flush_l2) l2->clear();
+        for (MemoryProfile& profile : profiles_of(
+                 filtered, waits[number], launch.recording->is_timed, *l2, sets.is_whole())) {
+          result.of_configs[*position++].push_back(profiles[number].number_of(std::move(profile)));
+        }
       }
     }
   }
-  return profiles;
+  for (DistinctProfiles& of_launch : profiles) result.distinct.push_back(of_launch.take());
+  return result;
 }
 
 }  // namespace warpstack::memory

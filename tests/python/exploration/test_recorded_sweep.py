@@ -5,7 +5,7 @@ import pytest
 
 import warpstack as ws
 from warpstack.errors import InputError
-from warpstack.exploration import recorded, sweep
+from warpstack.exploration import recorded, runner
 from warpstack.models.pipeline import Options
 
 AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
@@ -49,7 +49,7 @@ def test_results_are_kept(app, gpu, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError
 
-    monkeypatch.setattr(sweep, "recorded_profiles", fail)
+    monkeypatch.setattr(runner, "recorded_profiles", fail)
     assert ws.sweep(app, gpu, AXES, caches="recorded", cache=tmp_path).equals(first)
 
 

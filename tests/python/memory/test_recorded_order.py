@@ -18,9 +18,18 @@ def record(kernel, gpu, order):
 
 
 def replay(kernel, recording, gpu, order, share=1.0):
-    configs = [memory_config(gpu, access_order=order)]
-    ((profile,),) = _core.replay_order([kernel._core], [recording], configs, share, False)
-    return profile
+    return replay_all([kernel], [recording], [gpu], order, share)[0][0]
+
+
+def replay_all(kernels, recordings, gpus, order, share=1.0, flush_l2=False):
+    """Return the profiles of each GPU and kernel."""
+    configs = [memory_config(gpu, access_order=order) for gpu in gpus]
+    traces = [kernel._core for kernel in kernels]
+    distinct, of_configs = _core.replay_order(traces, recordings, configs, share, flush_l2)
+    return [
+        [profiles[number] for profiles, number in zip(distinct, numbers, strict=True)]
+        for numbers in of_configs
+    ]
 
 
 def assert_same(profile, exact):
