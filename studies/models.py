@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import error_points
 import pages
 import pandas as pd
 from matplotlib.figure import Figure
@@ -32,7 +33,6 @@ AXES = {
     "l1_mshrs": (32, 64, 128, 256),
     "num_sms": (15, 28, 56, 80),
 }
-CLASSES = {"NMD": "not memory-divergent (NMD)", "MD": "memory-divergent (MD)"}
 TITLES = {
     "noc_bandwidth_gbs": "NoC bandwidth (GB/s)",
     "dram_bandwidth_gbs": "DRAM bandwidth (GB/s)",
@@ -228,48 +228,9 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
     """Draw the error of each application at the baseline (MDM, Figure 5), a row each."""
     errors = errors_of(results[results["point"] == "baseline"])
     percent = 100 * errors.pivot_table("error", ["class", "app"], "model").loc[:, list(DRAWN)]
-    figure = Figure(figsize=(8, 5.6), layout="constrained")
+    figure = Figure(figsize=(8, 6.4), layout="constrained")
     ax = figure.subplots()
-    looks = styles(DRAWN)
-    places: list[float] = []
-    labels: list[str] = []
-    top = 0.0
-    for kind, group in percent.groupby("class", sort=False):
-        ax.annotate(
-            CLASSES[str(kind)], (0, top), (4, 0), ("axes fraction", "data"), "offset points",
-            fontsize=sheet.TEXT, va="center", fontstyle="italic",
-        )  # fmt: skip
-        rows = [top + 1 + i for i in range(len(group))]
-        for y in rows:
-            ax.axhline(y, zorder=0, color="0.88", linewidth=0.6)
-        for model in DRAWN:
-            ax.plot(
-                group[model],
-                rows,
-                linestyle="",
-                marker=looks[model].marker,
-                color=looks[model].colour,
-                markeredgecolor=sheet.EDGE,
-                markeredgewidth=0.4,
-                markersize=6,
-                label=model if not places else None,
-            )
-        places += rows
-        labels += [str(app) for _, app in group.index]
-        top = rows[-1] + 1
-    ax.set_yticks(places, labels, fontsize=sheet.TEXT)
-    ax.set_ylim(top - 0.4, -0.6)
-    # Equal steps up to 20 %, equal ratios beyond: errors reach from a percent to a factor of twenty.
-    ax.set_xscale("symlog", linthresh=20, linscale=0.8)
-    ticks = [-50, -20, -10, 0, 10, 20, 50, 100, 200, 500, 2000]
-    shown = [t for t in ticks if percent.min().min() - 15 <= t <= percent.max().max() * 1.1]
-    ax.set_xticks(shown, [f"{t:+d}" if t else "0" for t in shown], fontsize=sheet.TEXT)
-    ax.minorticks_off()
-    ax.set_xlim(right=percent.max().max() * 1.3)
-    ax.set_xlabel("error of the IPC (%); logarithmic beyond 20 %", fontsize=sheet.TEXT)
-    ax.axvline(0, **sheet.ZERO)
-    ax.tick_params(axis="y", length=0)
-    sheet.open_frame(ax)
+    error_points.draw(ax, percent, DRAWN)
     sheet.legend_outside(ax)
     return figure
 

@@ -5,6 +5,7 @@
     python studies/originals.py SUITES --only bfs cfd        # of some
     python studies/originals.py SUITES --scale small         # smaller inputs, to see whether they build
     python studies/originals.py SUITES --write               # into docs/quality/originals.md
+    python studies/originals.py --redraw                     # its pictures, of what was measured
 
 SUITES is a folder with clones of the suites; the page says of which. Programs are built from copies
 in the cache folder, which keeps their traces: a second run only simulates and predicts. Errors are
@@ -19,6 +20,7 @@ import sys
 import time
 from pathlib import Path
 
+import error_points
 import numpy as np
 import pages
 import pandas as pd
@@ -28,7 +30,7 @@ from original_programs.building import BuildError, cache_folder, traced
 
 import warpstack as ws
 from warpstack.plot import sheet
-from warpstack.plot.style import styles
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
 
 PAGE = pages.DOCS / "quality" / "originals.md"
 #: What is kept of a run with ``--write``: a row per program, kernel, order and model.
@@ -43,9 +45,10 @@ MODELS = (
     "closed_network",
 )
 SHOWN = ("gpumech", "mdm", "closed_network")
-#: The models in the picture; bars above this error are cut and labelled.
+#: The models in the picture.
 DRAWN = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
-LIMIT = 2.0
+#: Cycles at which the bars of the misses' latency are cut.
+LATENCY_LIMIT = 2000
 LATENCY = ("l1", "mshr", "noc", "l2", "queue", "dram")
 #: GPUMech's evaluation: its configuration, models (Table II), and the suites of its kernels.
 GPUMECH_GPU = "gpumech-baseline"
@@ -313,39 +316,22 @@ def kernel_table(results: pd.DataFrame) -> str:
 
 
 def draw_errors(results: pd.DataFrame) -> Figure:
-    """Draw the error of each program's IPC (MDM, Figure 5), and below it our own kernel's."""
+    """Draw the error of each program's IPC (MDM, Figure 5), and beside it our own kernel's."""
     found = errors(results, ["program"])
     found = found[found["order"] == ORDERS[0]].pivot_table("error", "program", "model")
     classes = described(results)["class"]
     names = sorted(found.index, key=lambda each: (classes[each], each))
+    index = pd.MultiIndex.from_arrays([[classes[name] for name in names], names])
     panels = {"the original": found.loc[names], "our kernel": our_errors().reindex(names)}
-    figure = Figure(figsize=(9, 5.4), layout="constrained")
-    looks = styles(DRAWN)
-    for ax, (title, table) in zip(figure.subplots(2, 1, sharex=True), panels.items(), strict=True):
-        step = 0.84 / len(DRAWN)
-        for number, model in enumerate(DRAWN):
-            shift = (number - (len(DRAWN) - 1) / 2) * step
-            ax.bar(
-                [place + shift for place in range(len(names))],
-                100 * table[model].clip(upper=LIMIT),
-                width=0.92 * step,
-                color=looks[model].colour,
-                hatch=looks[model].hatch,
-                edgecolor=sheet.EDGE,
-                linewidth=0.3,
-                label=model,
-            )
-        for place, (_, row) in enumerate(table.iterrows()):
-            if cut := [f"{100 * row[model]:.0f}" for model in DRAWN if row[model] > LIMIT]:
-                ax.annotate(", ".join(cut), (place, 102 * LIMIT), fontsize=sheet.TINY, ha="center")
-        ax.set_ylabel("error of the IPC (%)")
+    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True)
+    for ax, (title, table) in zip(axes, panels.items(), strict=True):
+        percents = (100 * table[list(DRAWN)]).set_axis(index)
+        error_points.draw(ax, percents, DRAWN, names=ax is axes[0])
         ax.set_title(title, fontsize=sheet.LABEL)
-        ax.axhline(0, **sheet.ZERO)
-        ax.margins(x=0.01, y=0.12)
-        sheet.open_frame(ax)
-    labels = [f"{name} ({classes[name]})" for name in names]
-    ax.set_xticks(range(len(names)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
-    sheet.legend_outside(figure.axes[0])
+    both = 100 * pd.concat([table[list(DRAWN)] for table in panels.values()])
+    axes[0].set_xlim(1.3 * both.min().min(), 1.3 * both.max().max())
+    sheet.legend_outside(axes[-1])
     return figure
 
 
@@ -354,29 +340,45 @@ def draw_latency(results: pd.DataFrame) -> Figure:
     table = described(results)
     parts = table[list(LATENCY)].div(table["misses"], axis=0).astype(float)
     ours = pd.read_csv(pages.DOCS / "figures" / OURS["latency"]).set_index("app")
-    names = sorted(parts.index, key=lambda each: (table.loc[each, "class"], each))
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    names = sorted(parts.index, key=lambda each: (table.loc[each, "class"] != "NMD", each))
+    first_divergent = int((table["class"] == "NMD").sum())
+    places = np.arange(len(names)) + 0.6 * (np.arange(len(names)) >= first_divergent)
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
     ax = figure.subplots()
-    colours = [f"C{number}" for number in range(len(LATENCY))]
     for shift, values, alpha in ((-0.2, parts.loc[names], 1.0), (0.2, ours.reindex(names), 0.45)):
         below = pd.Series(0.0, index=names)
-        for part, colour in zip(LATENCY, colours, strict=True):
+        for part in LATENCY:
+            # What lies above the end of the axis is not drawn, and the sum is written there.
+            top = (below + values[part]).clip(upper=LATENCY_LIMIT)
             ax.bar(
-                [place + shift for place in range(len(names))],
-                values[part],
-                bottom=below,
+                places + shift,
+                top - below.clip(upper=LATENCY_LIMIT),
+                bottom=below.clip(upper=LATENCY_LIMIT),
                 width=0.36,
-                color=colour,
+                color=COLOURS[part],
+                hatch=HATCHES[part],
+                edgecolor=sheet.EDGE,
+                linewidth=0.3,
                 alpha=alpha,
-                label=part if alpha == 1.0 else None,
+                label=LABELS[part] if alpha == 1.0 else None,
             )
             below = below + values[part]
-    labels = [f"{name} ({table.loc[name, 'class']})" for name in names]
-    ax.set_xticks(range(len(names)), labels, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
-    ax.set_ylabel("cycles of an L1 miss")
-    ax.margins(x=0.01)
+        for place, whole in zip(places + shift, below, strict=True):
+            if whole > LATENCY_LIMIT:
+                ax.annotate(
+                    f"{whole:.0f}", (place, LATENCY_LIMIT), (0, 2), textcoords="offset points",
+                    fontsize=sheet.TINY, ha="center",
+                )  # fmt: skip
+    ax.set_xticks(places, names, fontsize=sheet.SMALL, **sheet.HALF_TURNED)
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylim(0, 1.05 * LATENCY_LIMIT)
+    ax.set_ylabel(f"cycles of an L1 miss, cut at {LATENCY_LIMIT}", fontsize=sheet.LABEL)
+    ax.set_xlim(places[0] - 0.6, places[-1] + 0.6)
     sheet.open_frame(ax)
-    sheet.legend_outside(ax)
+    ends = {"NMD": (0, first_divergent - 1), "MD": (first_divergent, len(names) - 1)}
+    sheet.name_groups(ax, {kind: (places[a], places[b]) for kind, (a, b) in ends.items()})
+    handles, labels = ax.get_legend_handles_labels()
+    sheet.legend_outside(ax, handles[::-1], labels[::-1])
     return figure
 
 
@@ -441,10 +443,16 @@ def measured(arguments: argparse.Namespace) -> tuple[pd.DataFrame, dict[str, str
     return results, absent
 
 
+def save(results: pd.DataFrame) -> None:
+    """Write the pictures of the page."""
+    for name, figure in (("errors", draw_errors(results)), ("latency", draw_latency(results))):
+        figure.savefig(pages.IMAGES / f"originals-{name}.png", dpi=110)
+
+
 def main() -> None:
     """Measure the programs asked for and print or write the tables."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("suites", type=Path, help="folder with clones of the suites")
+    parser.add_argument("suites", type=Path, nargs="?", help="folder with clones of the suites")
     names = [program.name for program in PROGRAMS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
     parser.add_argument("--scale", choices=SIZES, default="paper", help="of the inputs")
@@ -455,8 +463,16 @@ def main() -> None:
         metavar="CSV",
         help="what was measured; read from there, without measuring, when the file exists",
     )
+    parser.add_argument(
+        "--redraw", action="store_true", help="only the pictures, of what --write has kept"
+    )
     pages.add_processes(parser)
     arguments = parser.parse_args()
+    if arguments.redraw:
+        save(pd.read_csv(MEASURED, keep_default_na=False).assign(seconds=0.0))
+        return
+    if arguments.suites is None and not (arguments.keep and arguments.keep.exists()):
+        parser.error("SUITES: give the folder with clones of the suites")
     if arguments.write and (arguments.scale != "paper" or arguments.only != names):
         parser.error("--write is of all programs at the scale paper")
     results, absent = measured(arguments)
@@ -471,11 +487,7 @@ def main() -> None:
     }
     pages.publish(PAGE, texts, arguments.write)
     if arguments.write:
-        for name, figure in (
-            ("errors", draw_errors(results)),
-            ("latency", draw_latency(results)),
-        ):
-            figure.savefig(pages.IMAGES / f"originals-{name}.png", dpi=110)
+        save(results)
         MEASURED.parent.mkdir(parents=True, exist_ok=True)
         results.drop(columns="seconds").to_csv(MEASURED, index=False, float_format="%.9g")
 

@@ -2,8 +2,11 @@
 
 #include <bit>
 #include <cstring>
+#include <optional>
 
+#include "common/error.h"
 #include "common/text.h"
+#include "simt/cluster.h"
 #include "simt/load_store.h"
 #include "simt/registers.h"
 
@@ -15,6 +18,8 @@ constexpr std::uint64_t count_mask = BarrierWord::max_count;
 constexpr std::int32_t byte_bias = 1 << 20;
 /// Two bits that zeros and most other contents of memory do not have.
 constexpr std::uint64_t valid_mark = 2;
+constexpr const char* too_many =
+    "bytes more than it expects (mbarrier.arrive.expect_tx says how many, before the phase ends)";
 
 }  // namespace
 
@@ -84,12 +89,16 @@ void AsyncBarriers::give_up(Warp& warp, const Step& step, std::byte* registers,
 }
 
 void AsyncBarriers::complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
-                             std::uint64_t address, std::uint64_t bytes) {
+                             std::uint64_t address, std::uint64_t bytes, std::uint32_t actor) {
   std::byte* const at = place(warp, step, lane, space, address, false);
   BarrierWord word = load(warp, step, lane, at, address);
-  order(warp, step, lane, space, address, true);
+  if (races_.is_on()) {
+    const std::optional<std::uint64_t> own = races_.own_offset(address);
+    if (own) races_.actors().complete_copy(actor, shared_window + *own, barrier_bytes);
+  }
   expect(warp, step, lane, word, -static_cast<std::int64_t>(bytes));
   word.end_phase();
+  if (word.bytes < 0) note_unexpected(warp, step, lane, address);
   const std::uint64_t packed = word.pack();
   std::memcpy(at, &packed, barrier_bytes);
   ++execution_.async_events;
@@ -103,8 +112,45 @@ std::string AsyncBarriers::text(Warp& warp, const Step& step, std::uint32_t mask
   std::byte* const at = place(warp, step, lane, barrier.address.space, address, false);
   const BarrierWord word = load(warp, step, lane, at, address);
   return "mbarrier at " + hexadecimal(address) + ", whose phase waits for " +
-         std::to_string(word.pending) + (word.pending == 1 ? " arrival" : " arrivals") + " and " +
-         std::to_string(word.bytes) + " bytes";
+         std::to_string(word.pending) + (word.pending == 1 ? " arrival" : " arrivals") +
+         (word.bytes >= 0
+              ? " and " + std::to_string(word.bytes) + " bytes"
+              : "; copies have brought it " + std::to_string(-word.bytes) + " " + too_many);
+}
+
+void AsyncBarriers::note_unexpected(const Warp& warp, const Step& step, std::uint32_t lane,
+                                    std::uint64_t address) {
+  Block* const block =
+      in_cluster(address) ? block_of_rank(execution_, rank_of_address(address)) : &execution_.block;
+  if (block == nullptr) return;
+  const std::uint64_t offset = offset_in_block(address);
+  for (const UnexpectedBytes& one : block->unexpected) {
+    if (one.barrier == offset) return;
+  }
+  block->unexpected.push_back({.barrier = offset,
+                               .copy = &warp.text_of(step),
+                               .place = faults_.place_of(warp, step, lane)});
+}
+
+void AsyncBarriers::check_bytes() {
+  const std::vector<std::byte>& shared = execution_.block.shared;
+  for (const UnexpectedBytes& one : execution_.block.unexpected) {
+    if (one.barrier + barrier_bytes > shared.size()) continue;
+    const BarrierWord word =
+        BarrierWord::unpack(read_value(shared.data() + one.barrier, barrier_bytes));
+    // Memory that holds something else by now has been checked when it was invalidated.
+    if (!word.valid || word.bytes >= 0) continue;
+    const std::string what = "the block ends, and copies have brought the mbarrier at " +
+                             hexadecimal(one.barrier) + " " + std::to_string(-word.bytes) + " " +
+                             too_many + ": nobody waits for them";
+    if (execution_.options.on_fault == OnFault::stop) throw InputError(one.place + ": " + what);
+    execution_.need_turn();  // the text is that of the first occurrence
+    Note& note =
+        faults_.book().note("mbarrier", one.copy, [&] { return Faults::line_of(*one.copy); });
+    if (note.count++ > 0) continue;
+    note.place = one.place;
+    note.what = what;
+  }
 }
 
 void AsyncBarriers::change(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane,
@@ -137,6 +183,13 @@ void AsyncBarriers::change(Warp& warp, const Step& step, std::byte* registers, s
   BarrierWord word = load(warp, step, lane, at, address);
   std::uint64_t packed = word.pack();
   if (barrier.kind == AsyncBarrier::Kind::invalidate) {
+    if (word.bytes < 0) {
+      faults_.diagnose(warp, step, lane, "mbarrier", [&] {
+        return "the mbarrier at " + hexadecimal(address) +
+               " is invalidated, and copies have brought it " + std::to_string(-word.bytes) + " " +
+               too_many;
+      });
+    }
     std::memset(at, 0, barrier_bytes);
     return;
   }

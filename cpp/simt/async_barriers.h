@@ -43,8 +43,11 @@ class AsyncBarriers {
   /// Ends a wait with what is true now.
   void give_up(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   /// A copy by a lane has moved bytes that the barrier at an address of shared memory waits for.
+  /// `actor`: who made it, for the check for races.
   void complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
-                std::uint64_t address, std::uint64_t bytes);
+                std::uint64_t address, std::uint64_t bytes, std::uint32_t actor);
+  /// The block has ended: finds mbarriers that got bytes which no phase expected.
+  void check_bytes();
   /// "mbarrier at 0x80, whose phase waits for 1 arrival and 512 bytes"
   std::string text(Warp& warp, const Step& step, std::uint32_t mask);
 
@@ -61,6 +64,9 @@ class AsyncBarriers {
               std::int64_t bytes);
   void arrive(Warp& warp, const Step& step, std::uint32_t lane, BarrierWord& word,
               std::uint32_t count, bool drops);
+  /// Remembers a copy whose bytes the barrier does not expect, or not yet.
+  void note_unexpected(const Warp& warp, const Step& step, std::uint32_t lane,
+                       std::uint64_t address);
   /// Tells the check for races that what came before happened before what waits for the barrier.
   void order(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
              std::uint64_t address, bool releases);

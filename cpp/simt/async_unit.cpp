@@ -69,7 +69,7 @@ bool AsyncUnit::is_over(Warp& warp, const Step& step, std::byte* registers, std:
     case Action::async_barrier:
       return barriers_.execute(warp, step, registers, mask);
     case Action::warpgroup_wait:
-      return products_.is_over(warp, step);
+      return products_.wait(warp, step);
     default:
       return cluster_has_come(execution_, warp, mask);
   }

@@ -20,7 +20,7 @@ class AsyncUnit {
         barriers_(execution, faults, spaces, races),
         copies_(execution, faults, recorder, spaces, races, barriers_),
         tensors_(execution, faults, recorder, spaces, copies_),
-        products_(execution, faults, recorder, spaces) {}
+        products_(execution, faults, recorder, spaces, races) {}
 
   /// Returns false for a wait that is not over: nothing has happened then, and the warp is held.
   bool execute(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
@@ -30,6 +30,8 @@ class AsyncUnit {
   /// No warp can go on: lets a held one go on if that is possible, with other lanes of it or, at a
   /// test of an mbarrier, with a negative answer. `fruitless`: how often that has led to nothing.
   bool give_up(Warp& warp, std::uint64_t fruitless);
+  /// The block has ended.
+  void check_end() { barriers_.check_bytes(); }
   /// What a held warp waits for, for messages.
   std::string text(Warp& warp);
 

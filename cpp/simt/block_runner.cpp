@@ -80,6 +80,7 @@ void BlockRunner::start(std::uint64_t number) {
                        std::byte{0});
   start_checks();
   block_.barriers = {};
+  block_.unexpected.clear();
   fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
   for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);
@@ -127,7 +128,10 @@ void BlockRunner::start_checks() {
   if (block_.races != nullptr) {
     block_.races->begin_block();
   } else {
-    block_.races = std::make_unique<RaceCheck>(execution_.num_warps, execution_.race_budget);
+    const bool has_async = !program_.bulk_copies.empty() || !program_.tensor_copies.empty() ||
+                           !program_.warpgroup_multiplications.empty();
+    block_.races =
+        std::make_unique<RaceCheck>(execution_.num_warps, has_async, execution_.race_budget);
   }
 }
 
@@ -162,6 +166,7 @@ bool BlockRunner::run(std::uint32_t rounds) {
   }
   block_.done = std::ranges::all_of(
       block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
+  if (block_.done) warps_.held().check_end();
   const std::uint64_t wake = first_wake(block_);
   // Where blocks take turns, others may do what a held warp waits for.
   if (!has_run && !block_.done && wake == ~std::uint64_t{0} && !(execution_.in_turns && holds())) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "common/text.h"
@@ -41,6 +42,7 @@ void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, s
   // A view counts the bytes between those of the mask as written, too.
   if (byte_mask != 0xffff) execution_.need_turn();
   if (copy.to.space == AddressSpace::global) {
+    actor_ = warp.number;
     const std::uint64_t to = address_in(registers, copy.to, lane);
     require_multiple(warp, step, lane, "the target's address", to);
     for (std::uint32_t at = 0; at < bytes; at += piece_bytes) {
@@ -51,6 +53,7 @@ void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, s
   }
   const CopyTargets targets =
       targets_of(warp, step, registers, lane, copy.to, copy.barrier, copy.blocks);
+  begin(warp, copy.barrier, targets);
   for (std::uint32_t t = 0; t < targets.count; ++t) {
     require_multiple(warp, step, lane, "the target's address", targets.address[t]);
     for (std::uint32_t at = 0; at < bytes; at += piece_bytes) {
@@ -120,22 +123,36 @@ CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte
   return targets;
 }
 
+void BulkCopies::begin(const Warp& warp, const AddressOperand& barrier,
+                       const CopyTargets& targets) {
+  actor_ = warp.number;
+  if (!races_.is_on() || barrier.space == AddressSpace::local) return;
+  for (std::uint32_t t = 0; t < targets.count; ++t) {
+    // The block's own warps can wait for the copy.
+    const std::optional<std::uint64_t> own = races_.own_offset(targets.barrier[t]);
+    if (own) actor_ = races_.actors().begin_copy(warp.number, *own);
+  }
+}
+
 void BulkCopies::signal(Warp& warp, const Step& step, std::uint32_t lane,
                         const AddressOperand& barrier, const CopyTargets& targets,
                         std::uint64_t bytes) {
   if (barrier.space == AddressSpace::local) return;
   for (std::uint32_t t = 0; t < targets.count; ++t) {
-    barriers_.complete(warp, step, lane, AddressSpace::shared, targets.barrier[t], bytes);
+    barriers_.complete(warp, step, lane, AddressSpace::shared, targets.barrier[t], bytes, actor_);
   }
 }
 
 void BulkCopies::note(const Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
                       std::uint64_t address, std::uint32_t bytes, bool writes) {
   if (!races_.is_on()) return;
-  LaneAddresses one;
-  one.mask = 1u << lane;
-  one.address[lane] = address;
-  races_.check(warp, step, space, one, bytes, writes ? RaceKind::store : RaceKind::load);
+  const RaceKind kind = writes ? RaceKind::store : RaceKind::load;
+  if (space == AddressSpace::shared) {
+    const std::optional<std::uint64_t> own = races_.own_offset(address);
+    if (!own) return;
+    address = *own;
+  }
+  races_.check_async(warp, step, space, lane, address, bytes, kind, actor_);
 }
 
 void BulkCopies::require_multiple(Warp& warp, const Step& step, std::uint32_t lane,

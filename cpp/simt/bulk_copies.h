@@ -40,6 +40,8 @@ class BulkCopies {
   CopyTargets targets_of(Warp& warp, const Step& step, const std::byte* registers,
                          std::uint32_t lane, const AddressOperand& to,
                          const AddressOperand& barrier, std::uint32_t blocks);
+  /// A lane's copy begins, as the check for races sees it.
+  void begin(const Warp& warp, const AddressOperand& barrier, const CopyTargets& targets);
   /// The bytes are there: the barriers of the targets learn it.
   void signal(Warp& warp, const Step& step, std::uint32_t lane, const AddressOperand& barrier,
               const CopyTargets& targets, std::uint64_t bytes);
@@ -63,6 +65,7 @@ class BulkCopies {
   AddressSpaces& spaces_;
   RaceMonitor& races_;
   AsyncBarriers& barriers_;
+  std::uint32_t actor_ = 0;        ///< who makes the lane's copy, for the check for races
   std::vector<MovedBytes> moved_;  ///< in global memory, by the instruction at hand
 };
 

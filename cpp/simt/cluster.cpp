@@ -1,5 +1,6 @@
 #include "simt/cluster.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/error.h"
@@ -16,15 +17,20 @@ std::uint64_t consecutive_blocks(const Dim3& grid, const Dim3& cluster) {
 
 void check_cluster(const Dim3& grid, const Dim3& cluster) {
   static constexpr const char* names[] = {"x", "y", "z"};
+  const bool is_long =
+      std::ranges::any_of(cluster, [](std::uint64_t size) { return size > max_cluster_blocks; });
+  if (is_long || cluster_blocks(cluster) > max_cluster_blocks) {
+    throw InputError("a cluster of " + std::to_string(cluster[0]) + " x " +
+                     std::to_string(cluster[1]) + " x " + std::to_string(cluster[2]) +
+                     " blocks is too large: at most 8 run on every GPU that has clusters, and " +
+                     std::to_string(max_cluster_blocks) +
+                     " where a program allows it (cudaFuncAttributeNonPortableClusterSizeAllowed)");
+  }
   for (std::size_t d = 0; d < 3; ++d) {
-    if (cluster[d] == 0 || cluster[d] > max_cluster_blocks || grid[d] % cluster[d] != 0) {
+    if (cluster[d] == 0 || grid[d] % cluster[d] != 0) {
       throw InputError("the grid has " + std::to_string(grid[d]) + " blocks along " + names[d] +
                        ", which is not a multiple of the cluster's " + std::to_string(cluster[d]));
     }
-  }
-  if (cluster_blocks(cluster) > max_cluster_blocks) {
-    throw InputError("a cluster of " + std::to_string(cluster_blocks(cluster)) +
-                     " blocks is too large: at most " + std::to_string(max_cluster_blocks));
   }
 }
 

@@ -25,6 +25,11 @@ inline constexpr std::uint64_t cluster_offset = 2 * trace::window_bytes;
 [[nodiscard]] constexpr std::uint32_t rank_of_address(std::uint64_t shared_address) {
   return static_cast<std::uint32_t>((shared_address - cluster_offset) / trace::window_bytes);
 }
+/// Where an address lies in the shared memory of its block, whichever that is.
+[[nodiscard]] constexpr std::uint64_t offset_in_block(std::uint64_t shared_address) {
+  return in_cluster(shared_address) ? (shared_address - cluster_offset) % trace::window_bytes
+                                    : shared_address;
+}
 
 /// Blocks of the launch's clusters; 1 without clusters.
 [[nodiscard]] std::uint64_t cluster_blocks(const Dim3& cluster);

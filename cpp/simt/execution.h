@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "simt/launch.h"
@@ -35,6 +36,13 @@ struct BarrierState {
   }
 };
 
+/// A copy that has moved bytes which no phase of its mbarrier expected yet.
+struct UnexpectedBytes {
+  std::uint64_t barrier = 0;  ///< offset in shared memory
+  const SourceInstruction* copy = nullptr;
+  std::string place;
+};
+
 /// A thread block with all that is its own.
 struct Block {
   std::uint64_t number = 0;
@@ -44,6 +52,7 @@ struct Block {
   WrittenBytes shared_written;
   std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BarrierState, num_barriers> barriers{};
+  std::vector<UnexpectedBytes> unexpected;  ///< the first for each mbarrier
   bool done = false;
 
   /// "(0, 1, 0)"

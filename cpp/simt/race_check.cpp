@@ -8,7 +8,20 @@
 namespace warpstack::simt {
 namespace {
 
-constexpr std::uint32_t warp_of(std::uint32_t where) { return where & 31; }
+// Where an access was: site, lane and actor in one number.
+constexpr std::uint32_t actor_bits = 6;
+constexpr std::uint32_t lane_bits = 5;
+
+constexpr std::uint32_t actor_of(std::uint32_t where) { return where & ((1u << actor_bits) - 1); }
+constexpr std::uint32_t lane_of(std::uint32_t where) {
+  return where >> actor_bits & ((1u << lane_bits) - 1);
+}
+constexpr std::uint32_t site_of(std::uint32_t where) { return where >> (actor_bits + lane_bits); }
+constexpr std::uint32_t where_of(const RaceAccess& access) {
+  return access.site << (actor_bits + lane_bits) | access.lane << actor_bits | access.warp;
+}
+static_assert(where_of({.site = max_race_sites - 1}) >> (actor_bits + lane_bits) ==
+              max_race_sites - 1);
 
 constexpr std::size_t index_of(RaceKind kind) { return static_cast<std::size_t>(kind); }
 
@@ -28,8 +41,12 @@ bool conflict(RaceKind earlier, RaceKind later, bool changes) {
 
 }  // namespace
 
-RaceCheck::RaceCheck(std::uint32_t num_warps, RaceBudget& budget)
-    : num_warps_(num_warps), budget_(budget) {
+RaceCheck::RaceCheck(std::uint32_t num_warps, bool has_async, RaceBudget& budget)
+    : num_warps_(num_warps),
+      first_copier_(num_warps + (num_warps + warps_of_product - 1) / warps_of_product),
+      num_actors_(has_async ? first_copier_ + num_copiers : num_warps),
+      budget_(budget) {
+  static_assert(max_actors <= 1u << actor_bits);
   begin_block();
 }
 
@@ -37,11 +54,13 @@ RaceCheck::~RaceCheck() { budget_.used -= taken_; }
 
 void RaceCheck::begin_block() {
   clocks_ = {};
-  for (std::uint32_t warp = 0; warp < max_warps; ++warp) clocks_[warp][warp] = 1;
+  for (std::uint32_t actor = 0; actor < num_actors_; ++actor) clocks_[actor][actor] = 1;
   fenced_ = {};
   observed_ = {};
   barriers_ = {};
   ended_ = {};
+  for (std::vector<std::uint32_t>& times : commits_) times.clear();
+  copiers_.clear();
   releases_.clear();
   pages_.clear();
   recent_ = {};
@@ -65,7 +84,9 @@ void RaceCheck::take(std::uint64_t bytes) {
 }
 
 void RaceCheck::join(Clock& to, const Clock& from) {
-  for (std::uint32_t warp = 0; warp < max_warps; ++warp) to[warp] = std::max(to[warp], from[warp]);
+  for (std::uint32_t actor = 0; actor < max_actors; ++actor) {
+    to[actor] = std::max(to[actor], from[actor]);
+  }
 }
 
 void RaceCheck::tick(std::uint32_t warp) {
@@ -95,6 +116,53 @@ void RaceCheck::pass(std::uint32_t warp, std::uint32_t barrier, bool all) {
 void RaceCheck::reset(std::uint32_t barrier) { barriers_[barrier] = {}; }
 
 void RaceCheck::end_warp(std::uint32_t warp) { join(ended_, clocks_[warp]); }
+
+void RaceCheck::follow(std::uint32_t actor, std::uint32_t warp) {
+  // What it did for other warps is told by its own time alone.
+  const std::uint32_t own = clocks_[actor][actor];
+  clocks_[actor] = clocks_[warp];
+  clocks_[actor][actor] = own;
+}
+
+std::uint32_t RaceCheck::begin_copy(std::uint32_t warp, std::uint64_t barrier) {
+  const auto number = static_cast<std::uint32_t>(copiers_.size() % num_copiers);
+  const std::uint32_t actor = copiers_.try_emplace(barrier, first_copier_ + number).first->second;
+  follow(actor, warp);
+  return actor;
+}
+
+void RaceCheck::complete_copy(std::uint32_t actor, std::uint64_t barrier, std::uint32_t bytes) {
+  const auto [entry, is_new] = releases_.try_emplace(barrier);
+  if (is_new) take(sizeof(Release) + 32);
+  entry->second.bytes = bytes;
+  entry->second.clock[actor] = clocks_[actor][actor];
+  tick(actor);
+}
+
+std::uint32_t RaceCheck::begin_product(std::uint32_t warp) {
+  const std::uint32_t actor = num_warps_ + warp / warps_of_product;
+  follow(actor, warp);
+  return actor;
+}
+
+void RaceCheck::commit_products(std::uint32_t warp) {
+  const std::uint32_t actor = num_warps_ + warp / warps_of_product;
+  commits_[warp].push_back(clocks_[actor][actor]);
+  tick(actor);
+}
+
+void RaceCheck::wait_for_products(std::uint32_t warp, std::uint64_t pending) {
+  const std::size_t committed = commits_[warp].size();
+  if (committed <= pending) return;
+  const std::size_t last = committed - pending - 1;
+  const std::uint32_t actor = num_warps_ + warp / warps_of_product;
+  const std::uint32_t first = warp - warp % warps_of_product;
+  for (std::uint32_t other = first; other < first + warps_of_product; ++other) {
+    // One that has ended may have committed fewer.
+    if (other >= num_warps_ || commits_[other].size() <= last) continue;
+    clocks_[warp][actor] = std::max(clocks_[warp][actor], commits_[other][last]);
+  }
+}
 
 void RaceCheck::acquire(const RaceAccess& access) {
   const auto found = releases_.find(access.address);
@@ -155,11 +223,11 @@ void RaceCheck::split(Cell& cell) {
   for (Cell& byte : bytes) {
     for (Record& record : byte) {
       if (record.time != by_warp) continue;
-      take(num_warps_ * sizeof(Record));
-      const std::size_t from = std::size_t{record.where} * num_warps_;
-      record.where = static_cast<std::uint32_t>(vectors_.size() / num_warps_);
-      for (std::size_t warp = 0; warp < num_warps_; ++warp) {
-        vectors_.push_back(Record(vectors_[from + warp]));
+      take(num_actors_ * sizeof(Record));
+      const std::size_t from = std::size_t{record.where} * num_actors_;
+      record.where = static_cast<std::uint32_t>(vectors_.size() / num_actors_);
+      for (std::size_t actor = 0; actor < num_actors_; ++actor) {
+        vectors_.push_back(Record(vectors_[from + actor]));
       }
     }
   }
@@ -168,14 +236,14 @@ void RaceCheck::split(Cell& cell) {
 }
 
 bool RaceCheck::is_ordered(const Record& record, std::uint32_t warp) const {
-  return record.time <= clocks_[warp][warp_of(record.where)];
+  return record.time <= clocks_[warp][actor_of(record.where)];
 }
 
 const RaceCheck::Record* RaceCheck::unordered(const Record& record, std::uint32_t warp) const {
   if (record.time == 0) return nullptr;
   if (record.time != by_warp) return is_ordered(record, warp) ? nullptr : &record;
-  const Record* const first = vectors_.data() + std::size_t{record.where} * num_warps_;
-  const Record* const last = first + num_warps_;
+  const Record* const first = vectors_.data() + std::size_t{record.where} * num_actors_;
+  const Record* const last = first + num_actors_;
   const Record* const found = std::find_if(
       first, last, [&](const Record& one) { return one.time != 0 && !is_ordered(one, warp); });
   return found == last ? nullptr : found;
@@ -188,13 +256,13 @@ void RaceCheck::put(Record& record, Record last, std::uint32_t warp) {
       record = last;
       return;
     }
-    take(num_warps_ * sizeof(Record));
+    take(num_actors_ * sizeof(Record));
     const Record other = record;
-    record = {by_warp, static_cast<std::uint32_t>(vectors_.size() / num_warps_)};
-    vectors_.resize(vectors_.size() + num_warps_);
-    vectors_[std::size_t{record.where} * num_warps_ + warp_of(other.where)] = other;
+    record = {by_warp, static_cast<std::uint32_t>(vectors_.size() / num_actors_)};
+    vectors_.resize(vectors_.size() + num_actors_);
+    vectors_[std::size_t{record.where} * num_actors_ + actor_of(other.where)] = other;
   }
-  vectors_[std::size_t{record.where} * num_warps_ + warp] = last;
+  vectors_[std::size_t{record.where} * num_actors_ + warp] = last;
 }
 
 void RaceCheck::touch(Cell& cell, const RaceAccess& access, std::uint64_t address, bool changes) {
@@ -206,18 +274,17 @@ void RaceCheck::touch(Cell& cell, const RaceAccess& access, std::uint64_t addres
     const Record* const other = unordered(cell[k], access.warp);
     if (other == nullptr) continue;
     alone = false;
-    const std::uint32_t site = other->where >> 10;
+    const std::uint32_t site = site_of(other->where);
     if (!conflicts || std::ranges::count(races_, site, &Race::site) > 0) continue;
     races_.push_back({.address = address,
                       .kind = kind,
-                      .warp = warp_of(other->where),
-                      .lane = other->where >> 5 & 31,
+                      .warp = actor_of(other->where),
+                      .lane = lane_of(other->where),
                       .site = site});
   }
   // All before a plain store in order: whatever races with one of them races with the store, too.
   if (alone) cell = {};
-  const Record last{clocks_[access.warp][access.warp],
-                    access.site << 10 | access.lane << 5 | access.warp};
+  const Record last{clocks_[access.warp][access.warp], where_of(access)};
   put(cell[index_of(access.kind)], last, access.warp);
 }
 

@@ -27,17 +27,17 @@ struct RaceAccess {
   bool atomic = false;  ///< reads and writes
   bool acquires = false;
   bool releases = false;
-  std::uint32_t warp = 0;
+  std::uint32_t warp = 0;  ///< or another actor: see RaceCheck
   std::uint32_t lane = 0;
   std::uint32_t site = 0;  ///< the instruction, below max_race_sites
 };
-inline constexpr std::uint32_t max_race_sites = std::uint32_t{1} << 22;
+inline constexpr std::uint32_t max_race_sites = std::uint32_t{1} << 21;
 
 /// Two accesses without an order between them; this is the earlier one.
 struct Race {
   std::uint64_t address = 0;  ///< of the first byte that both touch
   RaceKind kind = RaceKind::load;
-  std::uint32_t warp = 0;
+  std::uint32_t warp = 0;  ///< or another actor
   std::uint32_t lane = 0;
   std::uint32_t site = 0;
 };
@@ -55,9 +55,16 @@ struct RaceBudget {
 /// What orders: barriers (all that happened before a warp arrived comes before what a warp does
 /// that waited there), and release and acquire patterns: a strong write that releases, or that
 /// follows a fence, and a strong read of its value that acquires, or that a fence follows.
+///
+/// What goes on without the warp that has begun it is done by actors of its own, whose numbers
+/// follow those of the warps: one for the products of each four warps, and one for the copies that
+/// an mbarrier announces (barriers share actors where there are many). An operation begins after
+/// what its warp has done before; a warp comes after it by wait_for_products(), or by acquiring the
+/// barrier at which complete_copy() has been.
 class RaceCheck {
  public:
-  RaceCheck(std::uint32_t num_warps, RaceBudget& budget);
+  /// `has_async`: there are products of four warps, or copies that an mbarrier announces.
+  RaceCheck(std::uint32_t num_warps, bool has_async, RaceBudget& budget);
   ~RaceCheck();
   RaceCheck(const RaceCheck&) = delete;
   RaceCheck& operator=(const RaceCheck&) = delete;
@@ -81,13 +88,30 @@ class RaceCheck {
   void reset(std::uint32_t barrier);
   void end_warp(std::uint32_t warp);
 
+  /// A warp begins a copy that the mbarrier at an offset in shared memory announces. Returns the
+  /// actor.
+  std::uint32_t begin_copy(std::uint32_t warp, std::uint64_t barrier);
+  /// The copies of an actor have arrived: who acquires the barrier comes after them.
+  void complete_copy(std::uint32_t actor, std::uint64_t barrier, std::uint32_t bytes);
+  /// A warp begins its part of a product. Returns the actor that reads.
+  std::uint32_t begin_product(std::uint32_t warp);
+  [[nodiscard]] bool is_copier(std::uint32_t actor) const { return actor >= first_copier_; }
+  void commit_products(std::uint32_t warp);
+  /// All groups that the warp has committed but the last `pending` ones are done, in all warps that
+  /// multiply with it.
+  void wait_for_products(std::uint32_t warp, std::uint64_t pending);
+
  private:
   static constexpr std::uint32_t max_warps = 32;
+  static constexpr std::uint32_t warps_of_product = 4;
+  static constexpr std::uint32_t num_copiers = 16;
+  static constexpr std::uint32_t max_actors =
+      max_warps + max_warps / warps_of_product + num_copiers;
   static constexpr std::uint32_t num_barriers = 16;
-  using Clock = std::array<std::uint32_t, max_warps>;
+  using Clock = std::array<std::uint32_t, max_actors>;
 
-  /// The last access of one kind: its warp's time, and site, lane and warp in one number. Two times
-  /// are marks: the number is an index then.
+  /// The last access of one kind: its actor's time, and site, lane and actor in one number. Two
+  /// times are marks: the number is an index then.
   struct Record {
     std::uint32_t time = 0;  ///< 0: none
     std::uint32_t where = 0;
@@ -103,6 +127,8 @@ class RaceCheck {
 
   static void join(Clock& to, const Clock& from);
   void tick(std::uint32_t warp);
+  /// An actor begins something for a warp: it comes after what the warp has done.
+  void follow(std::uint32_t actor, std::uint32_t warp);
   void acquire(const RaceAccess& access);
   void release(const RaceAccess& access);
   /// A plain store takes away what the values under it carry.
@@ -118,14 +144,19 @@ class RaceCheck {
   void take(std::uint64_t bytes);
 
   std::uint32_t num_warps_;
+  std::uint32_t first_copier_;
+  std::uint32_t num_actors_;
   RaceBudget& budget_;
   std::uint64_t taken_ = 0;
 
-  std::array<Clock, max_warps> clocks_{};
+  std::array<Clock, max_actors> clocks_{};
   std::array<Clock, max_warps> fenced_{};    ///< at a warp's last fence
   std::array<Clock, max_warps> observed_{};  ///< releases that a warp read without acquiring
   std::array<Clock, num_barriers> barriers_{};
   Clock ended_{};  ///< of warps that have ended
+  /// Times of a warp's products at its commits.
+  std::array<std::vector<std::uint32_t>, max_warps> commits_;
+  std::unordered_map<std::uint64_t, std::uint32_t> copiers_;  ///< by offset of the mbarrier
   /// What the value at an address carries to those who acquire it.
   struct Release {
     std::uint32_t bytes = 0;
@@ -141,7 +172,7 @@ class RaceCheck {
     Page* page = nullptr;
   };
   std::array<Recent, 64> recent_{};
-  std::vector<Record> vectors_;  ///< `num_warps_` each
+  std::vector<Record> vectors_;  ///< `num_actors_` each
   std::deque<std::array<Cell, 4>> splits_;
   std::vector<Race> races_;  ///< of the last access
 };

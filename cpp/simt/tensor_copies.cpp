@@ -54,12 +54,20 @@ void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
                  "a copy of a tile of " + std::to_string(copy.dimensions) +
                      " dimensions through a tensor map of rank " + std::to_string(map.rank));
   }
+  if (execution_.device.memory.find(map.address) == nullptr) {
+    faults_.diagnose(warp, step, lane, "out-of-bounds", [&] {
+      return "the tensor map at " + hexadecimal(map_address) + " describes a tensor at " +
+             hexadecimal(map.address) + ", " + execution_.device.memory.describe(map.address) +
+             ": no array is there (one that was freed since the map was made?)";
+    });
+  }
   for (std::uint32_t d = 0; d < map.rank; ++d) {
     tile.first[d] =
         static_cast<std::int32_t>(lane_u32(registers, copy.coordinates[d], static_cast<int>(lane)));
   }
   tile.targets =
       copies_.targets_of(warp, step, registers, lane, copy.tile, copy.barrier, copy.blocks);
+  copies_.begin(warp, copy.barrier, tile.targets);
   for (std::uint32_t t = 0; t < tile.targets.count; ++t) {
     if (tile.targets.address[t] % tile_alignment != 0) {
       faults_.stop(warp, step, lane,

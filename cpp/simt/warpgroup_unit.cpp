@@ -57,8 +57,17 @@ void WarpgroupUnit::multiply(Warp& warp, const Step& step, std::byte* registers,
 }
 
 void WarpgroupUnit::commit(Warp& warp) {
+  if (races_.is_on()) races_.actors().commit_products(warp.number);
   ++warp.async.committed_groups;
   ++execution_.async_events;
+}
+
+bool WarpgroupUnit::wait(const Warp& warp, const Step& step) {
+  if (!is_over(warp, step)) return false;
+  if (races_.is_on()) {
+    races_.actors().wait_for_products(warp.number, program_.warpgroup_waits[step.detail].pending);
+  }
+  return true;
 }
 
 bool WarpgroupUnit::is_over(const Warp& warp, const Step& step) const {
@@ -92,8 +101,15 @@ std::span<const Warp> WarpgroupUnit::group_of(const Warp& warp) const {
 void WarpgroupUnit::read_factor(Warp& warp, const Step& step, const MatrixDescriptor& descriptor,
                                 bool by_columns, std::uint32_t first_row,
                                 std::span<FactorRow> rows) {
+  const std::uint32_t actor = races_.is_on() ? races_.actors().begin_product(warp.number) : 0;
   const auto piece = [&](std::uint64_t address) {
-    return spaces_.shared(warp, step, 0, address, factor_piece, {.reads = true});
+    const std::byte* const found =
+        spaces_.shared(warp, step, 0, address, factor_piece, {.reads = true});
+    if (races_.is_on()) {
+      races_.check_async(warp, step, AddressSpace::shared, 0, address, factor_piece, RaceKind::load,
+                         actor);
+    }
+    return found;
   };
   for (std::uint32_t row = 0; row < rows.size() && !by_columns; ++row) {
     for (std::uint32_t k = 0; k < factor_bytes; k += factor_piece) {

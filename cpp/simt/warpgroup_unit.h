@@ -9,6 +9,7 @@
 #include "simt/address_spaces.h"
 #include "simt/execution.h"
 #include "simt/faults.h"
+#include "simt/race_monitor.h"
 #include "simt/recorder.h"
 #include "simt/warpgroup.h"
 
@@ -21,23 +22,26 @@ inline constexpr std::uint32_t warpgroup_warps = 4;
 /// read yet must not change: a wait holds the warp until they have come as far.
 class WarpgroupUnit {
  public:
-  WarpgroupUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces)
+  WarpgroupUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
+                RaceMonitor& races)
       : execution_(execution),
         program_(execution.program),
         faults_(faults),
         recorder_(recorder),
-        spaces_(spaces) {}
+        spaces_(spaces),
+        races_(races) {}
 
   void multiply(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   /// wgmma.commit_group
   void commit(Warp& warp);
   /// wgmma.wait_group: whether the other warps of the group have multiplied what this one waits
   /// for.
-  [[nodiscard]] bool is_over(const Warp& warp, const Step& step) const;
+  [[nodiscard]] bool wait(const Warp& warp, const Step& step);
   /// "the products of warps 1 and 2 of its group", for messages.
   [[nodiscard]] std::string text(const Warp& warp, const Step& step) const;
 
  private:
+  [[nodiscard]] bool is_over(const Warp& warp, const Step& step) const;
   /// The first warp of a warp's group, and the one behind its last.
   [[nodiscard]] std::span<const Warp> group_of(const Warp& warp) const;
   void read_factor(Warp& warp, const Step& step, const MatrixDescriptor& descriptor,
@@ -50,6 +54,7 @@ class WarpgroupUnit {
   Faults& faults_;
   Recorder& recorder_;
   AddressSpaces& spaces_;
+  RaceMonitor& races_;
   std::vector<FactorRow> a_ = std::vector<FactorRow>(warp_rows);
   std::vector<FactorRow> b_ = std::vector<FactorRow>(max_warpgroup_columns);
 };

@@ -259,6 +259,8 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.cuda.Device.next_launch, self=g.device)
     add(ws.cuda.DeviceArray, device=g.device, shape=(2,), dtype=np.dtype("f4"))
     add(ws.cuda.DeviceArray.to_host, self=g.array)
+    add(ws.cuda.DeviceArray.data_ptr, self=g.array)
+    add(ws.cuda.DeviceArray.stride, self=g.array)
     add(ws.cuda.Kernel, module=g.module, name="k")
     add(
         ws.cuda.Kernel.launch,
@@ -302,7 +304,7 @@ def calls(given: Given) -> dict[str, Call]:
         layered=False,
         cube=False,
     )
-    made = Compiled("k", BARE_PTX, b"", "sm_80", 1, 1, 0, 0, 8, False, (), {})
+    made = Compiled("k", BARE_PTX, b"", "sm_80", 1, 1, 1, 0, 0, 8, False, (), {})
     add(ws.triton.TritonKernel, compiled=made, device=g.device)
     add(
         ws.triton.TritonKernel.launch,

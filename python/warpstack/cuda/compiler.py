@@ -46,7 +46,9 @@ def compile(
         More options of the compiler, such as ``-DN=4`` or ``-I<folder>``.
     compiler
         ``"nvrtc"`` (NVIDIA's run-time compiler; the extra ``warpstack[cuda]`` installs it), ``"nvcc"``
-        (of an installed CUDA toolkit), or None: the first of them that is there.
+        (of an installed CUDA toolkit), or None: the first of them that is there; nvcc for sources
+        with code of the host (a ``main``, launches, headers such as ``<vector>``), which NVRTC does
+        not take.
     device
         Where the module's variables live; the default device by default.
     machine_code

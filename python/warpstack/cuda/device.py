@@ -169,6 +169,17 @@ class DeviceArray(Handle):
         """Number of dimensions."""
         return len(self.shape)
 
+    def data_ptr(self) -> int:
+        """Return `address`, by the name that tensors of PyTorch have for it.
+
+        With `stride` it lets Triton's ``TensorDescriptor`` describe an array.
+        """
+        return self.address
+
+    def stride(self) -> tuple[int, ...]:
+        """Return the elements from one index to the next along each dimension, as PyTorch does."""
+        return tuple(int(np.prod(self.shape[d + 1 :], dtype=object)) for d in range(self.ndim))
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-dimensional array")

@@ -65,13 +65,52 @@ def compile_text(
     if compiler != "nvcc":
         library = find_nvrtc()
         if library is not None:
-            return _compile_with_nvrtc(library, text, file, arch, options)[0]
-        if compiler == "nvrtc":
+            try:
+                return _compile_with_nvrtc(library, text, file, arch, options)[0]
+            except InputError as error:
+                if compiler is not None or (host := host_code(text)) is None:
+                    raise
+                if find_nvcc() is None:
+                    raise _of_the_host(file, host, error) from None
+        elif compiler == "nvrtc":
             raise InputError(_NO_COMPILER.format(what="NVRTC is not"))
     nvcc = find_nvcc()
     if nvcc is None:
         raise InputError(_NO_COMPILER.format(what="no CUDA compiler is"))
     return _compile_with_nvcc(nvcc, text, file, arch, options)
+
+
+#: What only code of the host has: a main function, launches, and headers of C and C++ that have
+#: classes and functions of the host.
+_OF_HOST = re.compile(
+    r"\bmain\s*\(|<<<|^[ \t]*#[ \t]*include[ \t]*<([a-z_]+(?:\.h)?)>", re.MULTILINE
+)
+#: Headers that are CUDA's own although they are named like those of C and C++.
+_CUDA_HEADER = re.compile(r"cu|nv|device_|vector_|mma|texture_|surface_|cooperative_|math_|host_")
+
+
+def host_code(text: str) -> str | None:
+    """Return the first line of a source that only a compiler of host code takes, or None."""
+    bare = re.sub(
+        r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"",
+        lambda found: "\n" * found[0].count("\n"),
+        text,
+        flags=re.DOTALL,
+    )
+    for found in _OF_HOST.finditer(bare):
+        header = found[1]
+        if header is None or not (header in HEADERS or _CUDA_HEADER.match(header)):
+            number = bare.count("\n", 0, found.start())
+            line = text.split("\n")[number].strip()
+            return f"line {number + 1}, {shown(line)}"
+    return None
+
+
+def _of_the_host(file: str, host: str, error: InputError) -> InputError:
+    return InputError(
+        f"{file}, {host}: NVIDIA's run-time compiler does not take code of the host; put nvcc on the "
+        f"PATH, or pass the kernels without it\n{error}"
+    )
 
 
 _NO_COMPILER = (
@@ -163,7 +202,14 @@ def compile_both(
         return text, assemble(text, file, arch)
     library = find_nvrtc() if compiler != "nvcc" else None
     if library is not None:
-        return _compile_with_nvrtc(library, text, file, arch, options)
+        try:
+            return _compile_with_nvrtc(library, text, file, arch, options)
+        except InputError as error:
+            if compiler is not None or (host := host_code(text)) is None:
+                raise
+            if find_nvcc() is None:
+                raise _of_the_host(file, host, error) from None
+            compiler = "nvcc"
     ptx = compile_text(text, file, arch, options, compiler)
     return ptx, assemble(ptx, file, arch)
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
 from warpstack._util.handle import Handle
 from warpstack.cuda.device import Device, DeviceArray, device_of
 from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
+from warpstack.cuda.triton_descriptors import TENSOR_MAP, arrays_of
 from warpstack.cuda.triton_front_end import Compiled, compile_function
 from warpstack.errors import InputError, shown
 from warpstack.traces.trace import KernelTrace
@@ -42,8 +44,8 @@ class TritonKernel(Handle):
         self._kernel: Kernel = Module(compiled.ptx, compiled.name, device).kernel(compiled.name)
         values = [_as_parameter(compiled.name, *one) for one in compiled.arguments]
         for number, parameter in enumerate(self._kernel._parameters[: len(values)]):
-            if parameter["is_array"]:  # a half is a structure of two bytes
-                values[number] = values[number].tobytes()
+            if parameter["is_array"] and isinstance(values[number], np.generic):
+                values[number] = values[number].tobytes()  # a half is a structure of two bytes
         self._values = values
 
     @property
@@ -77,6 +79,11 @@ class TritonKernel(Handle):
         return self._compiled.num_stages
 
     @property
+    def num_ctas(self) -> int:
+        """Blocks of a cluster, which work on one program of the grid together."""
+        return self._compiled.num_ctas
+
+    @property
     def registers_per_thread(self) -> int:
         """Registers of a thread in the machine code."""
         return self._compiled.registers_per_thread
@@ -103,8 +110,9 @@ class TritonKernel(Handle):
         Parameters
         ----------
         grid
-            Thread blocks: a number, up to three, or a function of the arguments by name, as in
-            ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``.
+            Programs: a number, up to three, or a function of the arguments by name, as in
+            ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``. Each is a thread block, or, with
+            ``num_ctas``, as many of them as a cluster has, side by side along x.
         trace, step_limit, check_uninitialized, on_fault, check_races, progress
             As for `warpstack.cuda.Kernel.launch`.
 
@@ -116,6 +124,8 @@ class TritonKernel(Handle):
         made = self._compiled
         blocks = grid(dict(made.meta)) if callable(grid) else grid
         sizes = _grid_sizes(blocks)
+        if made.num_ctas > 1:
+            sizes = (as_integer("grid dim x", sizes[0], 1, 2**31 - 1) * made.num_ctas, *sizes[1:])
         return self._kernel.launch(
             sizes,
             32 * made.num_warps,
@@ -165,6 +175,8 @@ def _as_parameter(name: str, kind: str, value: Any) -> Any:
                 "device: warpstack.cuda.array(x)"
             )
         return value
+    if kind == TENSOR_MAP:
+        return value
     if kind == "bf16":  # the upper half of an f32, rounded to even
         bits = int(np.float32(value).view(np.uint32))
         return np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
@@ -193,15 +205,16 @@ def compile(
         A function decorated with ``triton.jit``, perhaps with ``triton.heuristics``.
     *args
         Its arguments, in order: `DeviceArray` for pointers, numbers of Python or NumPy, ``None``,
-        tuples of these. As in Triton, integers equal to 1 become constants, and the code knows which
-        integers and addresses are divisible by 16.
+        Triton's ``TensorDescriptor`` of a `DeviceArray`, tuples of these. As in Triton, integers
+        equal to 1 become constants, and the code knows which integers and addresses are divisible
+        by 16.
     target
         The GPU's architecture, ``sm_75`` or later.
     num_warps, num_stages
         Warps of a block, and stages of the software pipeline.
     **constexprs
         Arguments by name, above all ``tl.constexpr`` ones, and other options of Triton, such as
-        ``maxnreg``.
+        ``maxnreg`` and, from ``sm_90`` on, ``num_ctas``.
 
     Raises
     ------
@@ -216,7 +229,7 @@ def compile(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.compile", kernel, args, options, target)
-    return TritonKernel(compiled, device_of([*args, *constexprs.values()]))
+    return TritonKernel(compiled, device_of(arrays_of([*args, *constexprs.values()])))
 
 
 @strictly_checked
@@ -257,5 +270,5 @@ def launch(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.launch", kernel, args, options, target)
-    made = TritonKernel(compiled, device_of([*args, *constexprs.values()]))
+    made = TritonKernel(compiled, device_of(arrays_of([*args, *constexprs.values()])))
     return made.launch(grid, trace=trace)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import functools
+import itertools
 import os
 import shutil
 import tempfile
@@ -24,6 +26,7 @@ from warpstack.cuda.cubin import Cubin
 from warpstack.cuda.device import DeviceArray
 from warpstack.cuda.extras import load_extra
 from warpstack.cuda.toolchain import target_number
+from warpstack.cuda.triton_descriptors import descriptor_parameters, is_descriptor, with_base
 from warpstack.errors import InputError, not_a
 
 #: The environment variable of Triton that says where it keeps what it compiled.
@@ -48,6 +51,8 @@ class Compiled:
         What it was compiled for, for example ``sm_80``.
     num_warps, num_stages
         Warps of a block, and stages of the software pipeline.
+    num_ctas
+        Blocks of a cluster, which work on one program together.
     shared_memory_bytes, scratch_bytes
         Dynamic shared memory of a block, and its scratch in global memory.
     registers_per_thread
@@ -67,6 +72,7 @@ class Compiled:
     target: str
     num_warps: int
     num_stages: int
+    num_ctas: int
     shared_memory_bytes: int
     scratch_bytes: int
     registers_per_thread: int
@@ -158,11 +164,8 @@ def compile_function(
     except Exception as error:  # Triton has many kinds, those of its parts among them
         raise InputError(f"{what}: {_name(function)} does not compile: {_reason(error)}") from None
     facts = made.metadata
-    if facts.num_ctas != 1:
-        raise InputError(
-            f"{what}: num_ctas = {facts.num_ctas}: Triton kernels with clusters of blocks are not "
-            "supported; leave num_ctas at 1"
-        )
+    # Without a tensor map for its descriptors, the code has none at all.
+    maps = iter(getattr(facts, "tensordesc_meta", None) or itertools.repeat(None))
     return Compiled(
         name=facts.name,
         ptx=made.asm["ptx"],
@@ -170,11 +173,12 @@ def compile_function(
         target=f"sm_{number}",
         num_warps=facts.num_warps,
         num_stages=facts.num_stages,
+        num_ctas=facts.num_ctas,
         shared_memory_bytes=facts.shared,
         scratch_bytes=getattr(facts, "global_scratch_size", 0),
         registers_per_thread=_registers(made.asm["cubin"], facts.name),
         cooperative=facts.launch_cooperative_grid,
-        arguments=tuple(_parameters(what, signature.values(), bound.values())),
+        arguments=tuple(_parameters(what, signature.values(), bound.values(), maps)),
         meta={name: _given(value) for name, value in bound.items()},
     )
 
@@ -211,24 +215,32 @@ def _taken(what: str, value: Any) -> Any:
         )
     if isinstance(value, np.generic):
         return value.item()
-    if type(value).__name__ == "TensorDescriptor":
-        raise InputError(
-            f"{what}: tensor descriptors made on the host are not taken; make them in the kernel: "
-            "tl.make_tensor_descriptor"
-        )
+    if is_descriptor(value):
+        return with_base(what, value, _Pointer)
     return value
 
 
 def _given(value: Any) -> Any:
     """Return an argument as it was given."""
+    if is_descriptor(value):
+        result = copy.copy(value)
+        result.base = _given(value.base)
+        return result
     return value.array if isinstance(value, _Pointer) else value
 
 
-def _parameters(what: str, types: Any, values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield type and value of each parameter of the PTX: tuples one by one, no constants."""
+def _parameters(
+    what: str, types: Any, values: Any, maps: Iterator[Mapping[str, Any] | None]
+) -> Iterator[tuple[str, Any]]:
+    """Yield type and value of each parameter of the PTX: tuples one by one, no constants.
+
+    `maps` gives what the compiler says of each descriptor's tensor map, in order.
+    """
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, (tuple, list)):
-            yield from _parameters(what, kind, value)
+            yield from _parameters(what, kind, value, maps)
+        elif kind.startswith("tensordesc"):
+            yield from descriptor_parameters(what, kind, _given(value), next(maps))
         elif kind != "constexpr":
             yield kind, _given(value)
 

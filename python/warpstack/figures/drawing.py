@@ -66,6 +66,7 @@ def grouped_bars(
     ylabel: str,
     limit: float | None = None,
     gaps: Sequence[int] = (),
+    groups: Sequence[str] = (),
     width: float = 9.6,
     ax: Axes | None = None,
     legend: str | None = "outside",
@@ -82,6 +83,8 @@ def grouped_bars(
         Longer bars end here, with their value written above.
     gaps
         Rows before which a gap separates the groups.
+    groups
+        Names of the groups from the first on, written above them.
     width
         Width of the figure, in inches.
     ax
@@ -123,7 +126,23 @@ def grouped_bars(
         ax.margins(y=0.15)  # room for the numbers
     ax.set_ylabel(ylabel + said, fontsize=sheet.LABEL)
     tidy(ax, legend)
+    _name_groups(ax, centres, gaps, groups)
     return _figure_of(ax)
+
+
+def _name_groups(
+    ax: Axes, centres: np.ndarray[Any, Any], gaps: Sequence[int], groups: Sequence[str]
+) -> None:
+    starts = [0, *gaps]
+    ends = [*gaps, len(centres)]
+    sheet.name_groups(
+        ax,
+        {
+            name: (centres[start], centres[end - 1])
+            for name, start, end in zip(groups, starts, ends, strict=False)
+            if end > start
+        },
+    )
 
 
 def stacked_bars(
@@ -133,6 +152,7 @@ def stacked_bars(
     hatches: Mapping[str, str] | None = None,
     ylabel: str,
     gaps: Sequence[int] = (),
+    groups: Sequence[str] = (),
     ax: Axes | None = None,
     width: float = 9.6,
     legend: str | None = "outside",
@@ -153,7 +173,7 @@ def stacked_bars(
             width=0.8,
             color=colours[name],
             hatch=(hatches or {}).get(name, ""),
-            edgecolor="white",
+            edgecolor=sheet.EDGE,
             linewidth=0.4,
             label=name,
         )
@@ -162,6 +182,7 @@ def stacked_bars(
     ax.tick_params(axis="x", length=0)
     ax.set_ylabel(ylabel, fontsize=sheet.LABEL)
     tidy(ax, None)
+    _name_groups(ax, centres, gaps, groups)
     if legend == "outside":
         handles, labels = ax.get_legend_handles_labels()
         sheet.legend_outside(ax, handles[::-1], labels[::-1])
@@ -219,6 +240,41 @@ def lines(
     return _figure_of(ax)
 
 
+def grouped_points(
+    values: pd.DataFrame,
+    *,
+    ylabel: str,
+    gaps: Sequence[int] = (),
+    groups: Sequence[str] = (),
+    width: float = 9.6,
+) -> Figure:
+    """Draw a point per row and column on a logarithmic axis, where bars would have no foot to stand on."""
+    ax = new_figure(width, 3.4).subplots()
+    rows = np.arange(len(values))
+    centres = rows + 0.6 * np.searchsorted(np.sort(gaps), rows, "right")
+    looks = styles(values.columns)
+    step = 0.5 / max(len(values.columns), 1)
+    for i, name in enumerate(values.columns):
+        look = looks[str(name)]
+        ax.plot(
+            centres + (i - (len(values.columns) - 1) / 2) * step,
+            values[name].to_numpy(dtype=float),
+            linestyle="",
+            marker=look.marker,
+            color=look.colour,
+            markersize=6,
+            label=name,
+        )
+    ax.set_yscale("log")
+    ax.set_xticks(centres, [str(name) for name in values.index], **sheet.HALF_TURNED)
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(centres[0] - 0.6, centres[-1] + 0.6)
+    ax.set_ylabel(ylabel, fontsize=sheet.LABEL)
+    tidy(ax)
+    _name_groups(ax, centres, gaps, groups)
+    return _figure_of(ax)
+
+
 def text_table(table: pd.DataFrame, *, width: float, note: str = "") -> Figure:
     """Draw a table of texts."""
     figure = new_figure(width, 0.5 + 0.26 * (len(table) + 1))
@@ -255,7 +311,14 @@ def heat_map(
     labels: Sequence[str],
 ) -> None:
     """Draw values with rows upwards, columns to the right, and the numbers written in."""
-    ax.imshow(values.to_numpy(), origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+    ax.imshow(
+        values.to_numpy(),
+        origin="lower",
+        aspect="auto",
+        cmap=sheet.MAP,
+        vmin=limits[0],
+        vmax=limits[1],
+    )
     for (row, column), value in np.ndenumerate(values.to_numpy()):
         light = value > limits[0] + 0.6 * (limits[1] - limits[0])
         colour = "black" if light else "white"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from operator import attrgetter
 from typing import Any
 
@@ -11,9 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack.hardware.description import Gpu
-from warpstack.interval.profile import IntervalProfile
+from warpstack.interval.profile import IntervalProfile, Launch
 
-__all__ = ["UNIT_FIELDS", "unit_cycles", "with_block_starts"]
+__all__ = [
+    "UNIT_FIELDS",
+    "unit_cycles",
+    "unit_cycles_on",
+    "with_block_starts",
+    "with_block_starts_on",
+]
 
 #: Field of the interval between two instructions of a scheduler, by class of operations.
 _INTERVALS = {
@@ -41,32 +48,42 @@ def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np
     launch = profile.launch
     if launch is None:
         return np.zeros(len(gpus))
-    counts = dict(launch.unit_instructions)
-    counts["integer"] = counts.get("integer", 0) + counts.pop("unknown", 0)
     # Most of many GPUs are alike in what counts here.
     found: dict[tuple[Any, ...], float] = {}
     result = np.empty(len(gpus))
     for number, values in enumerate(map(_read_units, gpus)):
         cycles = found.get(values)
         if cycles is None:
-            num_sms, schedulers, *of_units = values
-            blocks = math.ceil(launch.num_blocks / num_sms)
-            intervals = dict(zip(_INTERVALS, of_units, strict=False))
-            rates = dict(zip(_TENSOR_RATES, of_units[len(_INTERVALS) :], strict=True))
-            busy = {name: counts.get(name, 0) * interval for name, interval in intervals.items()}
-            for tensor_type, multiply_adds, count in launch.tensor_operations:
-                if rate := rates[tensor_type]:
-                    each = max(math.ceil(multiply_adds / rate), 1)
-                    busy["tensor"] += count * (each - intervals["tensor"])
-            slowest = max(busy.values())
-            warps = launch.warps_per_block
-            full, rest = divmod(blocks, launch.blocks_per_sm)
-            of_one_scheduler = full * math.ceil(launch.blocks_per_sm * warps / schedulers)
-            of_one_scheduler += math.ceil(rest * warps / schedulers)
-            cycles = slowest / warps * of_one_scheduler if warps > 0 else 0.0
-            found[values] = cycles
+            cycles = found[values] = _unit_cycles(launch, values)
         result[number] = cycles
     return result
+
+
+def unit_cycles_on(profile: IntervalProfile, gpu: Gpu) -> float:
+    """Return `unit_cycles` of one GPU, without arrays, which take longer than a model."""
+    return _unit_cycles(profile.launch, _read_units(gpu)) if profile.launch else 0.0
+
+
+def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
+    num_sms, schedulers, *of_units = values
+    counts = launch.unit_instructions
+    intervals = dict(zip(_INTERVALS, of_units, strict=False))
+    busy = {name: counts.get(name, 0) * interval for name, interval in intervals.items()}
+    busy["integer"] = (counts.get("integer", 0) + counts.get("unknown", 0)) * intervals["integer"]
+    if launch.tensor_operations:
+        rates = dict(zip(_TENSOR_RATES, of_units[len(_INTERVALS) :], strict=True))
+        for tensor_type, multiply_adds, count in launch.tensor_operations:
+            if rate := rates[tensor_type]:
+                each = max(math.ceil(multiply_adds / rate), 1)
+                busy["tensor"] += count * (each - intervals["tensor"])
+    warps = launch.warps_per_block
+    if not warps > 0:
+        return 0.0
+    blocks = math.ceil(launch.num_blocks / num_sms)
+    full, rest = divmod(blocks, launch.blocks_per_sm)
+    of_one_scheduler = full * math.ceil(launch.blocks_per_sm * warps / schedulers)
+    of_one_scheduler += math.ceil(rest * warps / schedulers)
+    return float(max(busy.values()) / warps * of_one_scheduler)
 
 
 def with_block_starts(
@@ -89,27 +106,74 @@ def with_block_starts(
     gpus
         The GPUs.
     """
-    launch = profile.launch
     starts = np.array(list(map(_read_starts, gpus)), dtype=float)
-    if launch is None or not starts.any():
+    if profile.launch is None or not starts.any():
         return cycles
-    interval, replacement, warp_start = starts.T
-    replacement = np.ceil(replacement)
-    instructions, stalled = profile.issued_and_stalled
+    sms = np.array([gpu.num_sms for gpu in gpus])
     width = np.array([gpu.issue_width for gpu in gpus])
-    alone = instructions / width + stalled
-    blocks = launch.num_blocks
-    sms = np.minimum([gpu.num_sms for gpu in gpus], blocks)
-    places = np.minimum(sms * launch.blocks_per_sm, blocks)
-    warps = launch.warps_per_block
-    of_block = np.maximum(alone + (warps - 1) * warp_start, warps * instructions / width)
-    in_one_place = np.ceil(blocks / places)
-    of_one_sm = np.ceil(blocks / sms) * warps
-    chains = (
-        (sms - 1) * interval + cycles,
-        (blocks - 1) * interval + of_block,
-        (places - 1) * interval + in_one_place * (of_block + replacement) - replacement,
-        (of_one_sm - 1) * warp_start + alone,
+    latest = _longest_chain(
+        profile,
+        profile.launch,
+        cycles,
+        list(starts.T),
+        sms,
+        width,
+        least=np.minimum,
+        most=np.maximum,
     )
-    waits = (interval > 0) | (replacement > 0) | (warp_start > 0)
-    return np.where(waits, np.max(chains, axis=0), cycles)
+    return np.where(starts.any(axis=1), latest, cycles)
+
+
+def with_block_starts_on(cycles: float, profile: IntervalProfile, gpu: Gpu) -> float:
+    """Return `with_block_starts` of one GPU, without arrays, which take longer than a model."""
+    starts = _read_starts(gpu)
+    if profile.launch is None or not any(starts):
+        return cycles
+    return float(
+        _longest_chain(
+            profile,
+            profile.launch,
+            cycles,
+            starts,
+            gpu.num_sms,
+            gpu.issue_width,
+            least=min,
+            most=max,
+        )
+    )
+
+
+def _longest_chain(
+    profile: IntervalProfile,
+    launch: Launch,
+    cycles: Any,
+    starts: Sequence[Any],
+    num_sms: Any,
+    issue_width: Any,
+    *,
+    least: Callable[[Any, Any], Any],
+    most: Callable[[Any, Any], Any],
+) -> Any:
+    """Return the cycles of the longest chain of `with_block_starts`.
+
+    What depends on the GPU is a number with Python's `min` and `max`, or an array with NumPy's.
+    """
+    interval, replacement, warp_start = starts
+    replacement = -(-replacement // 1)  # a block is replaced at the end of a cycle
+    instructions, stalled = profile.issued_and_stalled
+    alone = instructions / issue_width + stalled
+    blocks, warps = launch.num_blocks, launch.warps_per_block
+    sms = least(num_sms, blocks)
+    places = least(sms * launch.blocks_per_sm, blocks)
+    of_block = most(alone + (warps - 1) * warp_start, warps * instructions / issue_width)
+    in_one_place = -(-blocks // places)
+    of_one_sm = -(-blocks // sms) * warps
+    return reduce(
+        most,
+        (
+            (sms - 1) * interval + cycles,
+            (blocks - 1) * interval + of_block,
+            (places - 1) * interval + in_one_place * (of_block + replacement) - replacement,
+            (of_one_sm - 1) * warp_start + alone,
+        ),
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,13 @@ from warpstack.hardware.stages import Stage, fields_of, to_core_columns
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
-from warpstack.models.limits import UNIT_FIELDS, unit_cycles, with_block_starts
+from warpstack.models.limits import (
+    UNIT_FIELDS,
+    unit_cycles,
+    unit_cycles_on,
+    with_block_starts,
+    with_block_starts_on,
+)
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.sampled import Sampling, as_sampling, sampled_predictions
 from warpstack.tables import (
@@ -106,14 +112,21 @@ class _Registered:
 
 _registered: dict[str, _Registered] = {}
 
+#: A number of one GPU, or those of several.
+_Numbers = TypeVar("_Numbers", float, npt.NDArray[np.float64])
 
 #: Former names of models, which still answer to them; their rows have the name that was asked for.
 _FORMER = {"warpstack": "closed_network"}
 
 
+@cache
+def _core_names() -> tuple[str, ...]:
+    return tuple(_core.model_names())
+
+
 def names() -> list[str]:
     """Return the names of the models, simplest first; then those that were registered."""
-    return [*_core.model_names(), *_registered]
+    return [*_core_names(), *_registered]
 
 
 @strictly_checked
@@ -227,7 +240,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
     """
     gpu = as_gpu(gpu)
     own = _present_name(model)
-    if own not in names():
+    if own not in _registered and own not in _core_names():
         raise unknown("model", model, names())
     if own in _registered:
         result = _evaluate_registered(own, profile, gpu)
@@ -241,33 +254,52 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
         if profile.num_instructions is None
         else profile.num_instructions
     )
-    stack = {f"cpi_{part}": np.array([value]) for part, value in result["cpi_stack"].items()}
-    columns = {"cycles": np.array([instructions / ipc]), "cpi": np.array([result["cpi"]]), **stack}
-    found = {name: float(column[0]) for name, column in _limited(columns, profile, [gpu]).items()}
+    cycles = instructions / ipc
+    busy = max(cycles, unit_cycles_on(profile, gpu))
+    ended = with_block_starts_on(busy, profile, gpu)
+    cpi_stack: dict[str, float] = result["cpi_stack"]
+    cpi, dep = result["cpi"], cpi_stack["dep"]
+    waits, slower = _limits(cpi, cycles, busy, ended)
+    stack = {part: value * slower for part, value in cpi_stack.items()}
+    stack["dep"] = (dep + waits) * slower
+    cycles = busy * slower
     return Prediction._computed(
         model=model,
         kernel=profile.kernel,
         name=profile.name,
         instructions=instructions,
-        cycles=found["cycles"],
-        ipc=instructions / found["cycles"],
-        cpi=found["cpi"],
-        cpi_stack={part: found[f"cpi_{part}"] for part in result["cpi_stack"]},
+        cycles=cycles,
+        ipc=instructions / cycles,
+        cpi=(cpi + waits) * slower,
+        cpi_stack=stack,
     )
+
+
+def _limits(
+    cpi: _Numbers, cycles: _Numbers, busy: _Numbers, ended: _Numbers
+) -> tuple[_Numbers, _Numbers]:
+    """Return what the limits of all models add to the CPI of one, and by what they stretch it.
+
+    Waiting for a unit is a dependence, as in the simulation. Where blocks start late, slots are
+    lost to nobody: the stack keeps its proportions.
+
+    Parameters
+    ----------
+    cpi, cycles
+        What the model says.
+    busy, ended
+        Cycles until the units are done, and with the starts of blocks.
+    """
+    return cpi * (busy / cycles - 1), ended / busy
 
 
 def _limited(
     columns: dict[str, npt.NDArray[np.float64]], profile: IntervalProfile, gpus: Sequence[Gpu]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return what a model says of a kernel on several GPUs, within the limits of all models.
-
-    Waiting for a unit is a dependence, as in the simulation. Where blocks start late, slots are
-    lost to nobody: the stack keeps its proportions.
-    """
-    cycles = columns["cycles"]
-    busy = np.maximum(cycles, unit_cycles(profile, gpus))
-    waits = columns["cpi"] * (busy / cycles - 1)
-    slower = with_block_starts(busy, profile, gpus) / busy
+    """Return what a model says of a kernel on several GPUs, within the limits of all models."""
+    busy = np.maximum(columns["cycles"], unit_cycles(profile, gpus))
+    ended = with_block_starts(busy, profile, gpus)
+    waits, slower = _limits(columns["cpi"], columns["cycles"], busy, ended)
     found = {name: column * slower for name, column in columns.items()}
     found["cycles"] = busy * slower
     for name in ("cpi", "cpi_dep"):
@@ -353,8 +385,9 @@ def _evaluate_all_registered(
     return results
 
 
+@lru_cache(maxsize=64)
 def _parameters(gpu: Gpu) -> dict[str, Any]:
-    """Return what the models read of a GPU by the names that the core uses."""
+    """Return what the models read of a GPU by the names that the core uses; not to be changed."""
     return {name: values[0] for name, values in _parameter_columns([gpu]).items()}
 
 

@@ -29,9 +29,10 @@ from warpstack._util.checked import strictly_checked
 from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
-from warpstack.cuda.device import DeviceArray, restore
+from warpstack.cuda.device import restore
 from warpstack.cuda.extras import load_extra
 from warpstack.cuda.triton import Grid, TritonKernel, compile, launch
+from warpstack.cuda.triton_descriptors import arrays_of
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
@@ -71,7 +72,7 @@ def tune(
     configs
         The configurations: ``triton.Config`` or dictionaries of constants, ``num_warps`` and
         ``num_stages``; by default those of ``triton.autotune``, of which functions that prune them
-        are not called.
+        are not called. A ``pre_hook`` is, before the kernel is compiled.
     gpu
         The GPU: a description, its name, or the path of one.
     model
@@ -108,16 +109,18 @@ def tune(
     if isinstance(kernel, triton.runtime.Autotuner):
         configs = kernel.configs if configs is None else configs
         kernel = kernel.fn
-    settings = [_settings(what, config) for config in (() if configs is None else configs)]
+    configs = [] if configs is None else list(configs)
+    settings = [_settings(what, config) for config in configs]
     if not settings:
         raise InputError(f"{what}: there is no configuration; give configs=[triton.Config(...)]")
     constants = list(dict.fromkeys(n for one in settings for n in one if n not in _OPTIONS))
     target = target or _target_of(what, described)
-    arrays = _flat([*args, *constexprs.values()])
+    arrays = arrays_of([*args, *constexprs.values()])
     kept = [copy.copy(array) for array in arrays]
     rows = []
     with progress_bar(progress, len(settings), "tuning", "configuration") as bar:
-        for setting in settings:
+        for config, setting in zip(configs, settings, strict=True):
+            _call_hook(what, kernel, config, args, {**constexprs, **setting})
             made = compile(kernel, *args, target=target, **{**constexprs, **setting})
             columns = {name: setting.get(name) for name in constants}
             columns |= {"num_warps": made.num_warps, "num_stages": made.num_stages}
@@ -126,7 +129,7 @@ def tune(
             finally:
                 for array, values in zip(arrays, kept, strict=True):
                     restore(array, values)
-            rows.append({**columns, **found, "config": _text(setting)})
+            rows.append({**columns, **found, "config": _text(setting, config)})
             bar.update(1)
     order = "simulated_time_us" if simulator else "time_us"
     table = pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True)
@@ -161,34 +164,42 @@ def _times(
     return {**row, **facts, "warps_per_sm": resident}
 
 
-def _flat(values: Sequence[Any]) -> list[DeviceArray]:
-    """Return the arrays among arguments, each once."""
-    found: list[DeviceArray] = []
-    for value in values:
-        inner = _flat(value) if isinstance(value, (tuple, list)) else [value]
-        found += [one for one in inner if isinstance(one, DeviceArray) and one not in found]
-    return found
-
-
 def _settings(what: str, config: Any) -> dict[str, Any]:
     """Return constants and options of a configuration, of a `triton.Config` or a dictionary."""
     if isinstance(config, Mapping):
         return {str(name): value for name, value in config.items()}
     if not hasattr(config, "all_kwargs"):
         raise not_a(f"{what}: a configuration", "a triton.Config or a dictionary", config)
-    if config.pre_hook is not None:
-        raise InputError(
-            f"{what}: the configuration {shown(str(config))} has a pre_hook, which needs a GPU"
-        )
     return {name: value for name, value in config.all_kwargs().items() if value is not None}
 
 
-def _text(setting: Mapping[str, Any]) -> str:
+def _call_hook(
+    what: str, kernel: Any, config: Any, args: Sequence[Any], named: Mapping[str, Any]
+) -> None:
+    """Call a configuration's ``pre_hook``, which sets the tiles of tensor descriptors, say.
+
+    As in Triton, it gets the arguments by name.
+    """
+    hook = getattr(config, "pre_hook", None)
+    if hook is None:
+        return
+    try:
+        hook({**dict(zip(kernel.arg_names, args, strict=False)), **named})
+    except Exception as error:
+        raise InputError(
+            f"{what}: the pre_hook of {shown(str(config))} fails: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _text(setting: Mapping[str, Any], config: Any) -> str:
     """Return a configuration as it stands in a program."""
     constants = {name: value for name, value in setting.items() if name not in _OPTIONS}
     options = [f"{name}={setting[name]!r}" for name in _OPTIONS if name in setting]
     if setting.get("num_ctas") == 1:  # the default
         options.remove("num_ctas=1")
+    hook = getattr(config, "pre_hook", None)
+    if hook is not None:
+        options.append(f"pre_hook={getattr(hook, '__name__', hook)}")
     return f"triton.Config({', '.join([repr(constants), *options])})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,44 +12,12 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-#: Colours that stay apart for colour-blind readers and in grey print (after Okabe and Ito).
-COLOURS = {
-    "base": "#999999",
-    "dep": "#F0E442",
-    "l1": "#56B4E9",
-    "l2": "#0072B2",
-    "dram": "#003a5c",
-    "mshr": "#D55E00",
-    "noc": "#E69F00",
-    "queue": "#CC79A7",
-}
-#: For grey print, where neighbours in a stack must differ.
-HATCHES = {
-    "base": "",
-    "dep": "..",
-    "l1": "",
-    "l2": "//",
-    "dram": "",
-    "mshr": "xx",
-    "noc": "",
-    "queue": "\\\\",
-}
-LABELS = {
-    "base": "BASE: issue",
-    "dep": "DEP: arithmetic",
-    "l1": "L1 latency",
-    "l2": "L2 latency",
-    "dram": "DRAM latency",
-    "mshr": "MSHR: waiting for MSHRs",
-    "noc": "NOC: queueing",
-    "queue": "QUEUE: DRAM queueing",
-}
 
 
 @checked
@@ -98,7 +67,8 @@ def cpi_stack(
             width=0.84,
             bottom=bottom,
             color=COLOURS[component],
-            edgecolor="white",
+            hatch=HATCHES[component],
+            edgecolor=sheet.EDGE,
             linewidth=0.4,
             label=LABELS[component],
         )
@@ -115,29 +85,22 @@ def cpi_stack(
 
     gpus = gpu_titles(rows)
     labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
-    ax.set_xticks(position, labels, **sheet.TURNED)
+    ax.set_xticks(position, [sheet.short(label) for label in labels], **sheet.TURNED)
     ax.tick_params(axis="x", length=0)
-    if group.max() > 1:
-        for _, members in rows.groupby(group):
-            ax.annotate(
-                _kernel_label(members),
-                (position[members.index].mean(), 1),
-                xycoords=("data", "axes fraction"),
-                xytext=(0, 4),
-                textcoords="offset points",
-                ha="center",
-                fontsize=sheet.TEXT,
-            )
     ax.set_ylabel("cycles per warp instruction of an SM")
     ax.set_ylim(0, float(bottom.max()) * 1.08)
     ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
+    if group.max() > 1:
+        for _, members in rows.groupby(group):
+            places = position[members.index]
+            sheet.name_groups(ax, {_kernel_label(members): (places[0], places[-1])})
     sheet.open_frame(ax)
     if legend:
         handles, names = ax.get_legend_handles_labels()
         sheet.legend_outside(ax, handles[::-1], names[::-1])
     if title is None:
         title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
-    ax.set_title(title, fontsize=sheet.TITLE, pad=20 if group.max() > 1 else 6)
+    sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
     return ax
 
 
@@ -191,7 +154,10 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     )
     if title is None:
         title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
-    figure.suptitle(title, fontsize=sheet.TITLE)
+    figure.suptitle(
+        textwrap.fill(title, int(figure.get_figwidth() * 72 / (0.6 * sheet.TITLE))),
+        fontsize=sheet.TITLE,
+    )
     return figure
 
 

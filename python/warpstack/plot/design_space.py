@@ -15,9 +15,9 @@ from warpstack.exploration.point_totals import axes_of, in_step, slice_of, speed
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.plot import sheet, style
-from warpstack.plot.cpi_stack import COLOURS as STACK_COLOURS
-from warpstack.plot.cpi_stack import HATCHES as STACK_HATCHES
-from warpstack.plot.cpi_stack import LABELS as STACK_LABELS
+from warpstack.plot.components import COLOURS as STACK_COLOURS
+from warpstack.plot.components import HATCHES as STACK_HATCHES
+from warpstack.plot.components import LABELS as STACK_LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def axis_stacks(
     handles, names = ax.get_legend_handles_labels()
     sheet.legend_outside(ax, handles[::-1], names[::-1])
     heading = f"above the groups: {_axis_name(totals, axis)}"
-    ax.set_title(f"{title}\n{heading}" if title else heading, fontsize=sheet.TITLE, pad=20)
+    sheet.set_title(ax, f"{title}\n{heading}" if title else heading, pad=20)
     return ax
 
 
@@ -170,7 +170,7 @@ def curves(
         ax.plot(
             x.to_numpy(),
             group["metric"].to_numpy(),
-            color=look.colour,
+            color=sheet.seen(look.colour, ax),
             marker=look.marker,
             linestyle=look.line,
             linewidth=2.2 if model == "simulation" else 1.5,
@@ -188,7 +188,7 @@ def curves(
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=sheet.TITLE)
+        sheet.set_title(ax, title)
     return ax
 
 
@@ -296,12 +296,13 @@ def heat_map(
         size = (2.4 + 0.75 * cells.shape[1], 1.8 + 0.5 * cells.shape[0])
         ax = sheet.new_axes(max(size[0], 4.8), max(size[1], 3.4))
     low, high = limits or (float(np.nanmin(cells)), float(np.nanmax(cells)))
+    sheet.make_room(ax)
     ax.set_facecolor(sheet.EMPTY)
     image = ax.imshow(
         np.ma.masked_invalid(cells),
         origin="lower",
         aspect="auto",
-        cmap="cividis",
+        cmap=sheet.MAP,
         vmin=low,
         vmax=high if high > low else low + 1,
     )
@@ -320,7 +321,7 @@ def heat_map(
     _grid_axes(ax, grid, x, y)
     figure = ax.figure
     figure.colorbar(image, ax=ax, label=style.metric_label(metric))
-    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=sheet.TITLE)
+    sheet.set_title(ax, str(totals["model"].iloc[0]) if title is None else title)
     return ax
 
 
@@ -388,6 +389,7 @@ def bottlenecks(
             f"{component}\n{100 * shares[row, column]:.0f} %",
             ha="center",
             va="center",
+            color="black",
             fontsize=sheet.TEXT,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         )
@@ -400,7 +402,7 @@ def bottlenecks(
         for c in found
     ]
     sheet.legend_outside(ax, handles, [STACK_LABELS[component] for component in found])
-    ax.set_title(str(totals["model"].iloc[0]) if title is None else title, fontsize=sheet.TITLE)
+    sheet.set_title(ax, str(totals["model"].iloc[0]) if title is None else title)
     return ax
 
 
@@ -472,7 +474,7 @@ def pareto(
             s=26,
             marker=look.marker,
             facecolor="none",
-            edgecolor=look.colour,
+            edgecolor=sheet.seen(look.colour, ax),
             linewidth=0.8,
             alpha=0.6,
             label=f"{model}, all points",
@@ -482,7 +484,7 @@ def pareto(
         ax.plot(
             front["cost"].to_numpy(),
             front["metric"].to_numpy(),
-            color=look.colour,
+            color=sheet.seen(look.colour, ax),
             marker=look.marker,
             linestyle=look.line,
             drawstyle="steps-post",
@@ -495,7 +497,7 @@ def pareto(
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=sheet.TITLE)
+        sheet.set_title(ax, title)
     return ax
 
 
@@ -587,7 +589,7 @@ def sensitivity(
         )
         shared: dict[str, Any] = {
             "height": 0.9 * step,
-            "color": look.colour,
+            "color": sheet.seen(look.colour, ax),
             "edgecolor": "white" if look.colour == "#000000" else sheet.EDGE,
             "linewidth": 0.5,
             "hatch": look.hatch,
@@ -598,7 +600,7 @@ def sensitivity(
                 places,
                 group["total"].to_numpy(),
                 xerr=2 * group["total_error"].to_numpy(),
-                error_kw={"ecolor": sheet.REMARK, "elinewidth": 1, "capsize": 2},
+                error_kw={"ecolor": sheet.ink(ax), "elinewidth": 1, "capsize": 2},
                 **shared,
             )
             continue
@@ -606,7 +608,7 @@ def sensitivity(
         left = np.minimum(np.minimum(low, high), start)
         right = np.maximum(np.maximum(low, high), start)
         ax.barh(places, right - left, left=left, **shared)
-        ax.axvline(start[0], color=look.colour, linewidth=0.9, linestyle="--")
+        ax.axvline(start[0], color=sheet.seen(look.colour, ax), linewidth=0.9, linestyle="--")
         # Written once per end and axis: the values are the same for all models.
         for place, (_, row) in zip(places, group.iterrows(), strict=True):
             for end in ("low", "high"):
@@ -620,6 +622,7 @@ def sensitivity(
                     textcoords="offset points",
                     ha="left" if outward else "right",
                     va="center",
+                    color="black",
                     fontsize=sheet.SMALL,
                     bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
                 )
@@ -643,7 +646,7 @@ def sensitivity(
     sheet.grid(ax, "x")
     sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=sheet.TITLE)
+        sheet.set_title(ax, title)
     return ax
 
 
@@ -682,10 +685,14 @@ def _grid(totals: pd.DataFrame, x: str, y: str, column: str) -> pd.DataFrame:
 
 def _grid_axes(ax: Axes, grid: pd.DataFrame, x: str, y: str) -> None:
     ax.set_xticks(
-        range(grid.shape[1]), [style.value_text(v) for v in grid.columns], fontsize=sheet.TEXT
+        range(grid.shape[1]),
+        [sheet.short(style.value_text(v)) for v in grid.columns],
+        fontsize=sheet.TEXT,
     )
     ax.set_yticks(
-        range(grid.shape[0]), [style.value_text(v) for v in grid.index], fontsize=sheet.TEXT
+        range(grid.shape[0]),
+        [sheet.short(style.value_text(v)) for v in grid.index],
+        fontsize=sheet.TEXT,
     )
     ax.tick_params(length=0)
     ax.set_xlabel(style.axis_label(x))
@@ -706,5 +713,5 @@ def _value_axis(ax: Axes, values: list[Any], numeric: bool) -> None:
 
 
 def _model_ticks(ax: Axes, positions: np.ndarray[Any, Any], names: list[str]) -> None:
-    ax.set_xticks(positions, names, **sheet.TURNED)
+    ax.set_xticks(positions, [sheet.short(name) for name in names], **sheet.TURNED)
     ax.tick_params(axis="x", length=0)

@@ -12,13 +12,11 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
-from warpstack.plot.style import CURVES
+from warpstack.plot.style import styles
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_MARKERS = "osD^vP*"
 
 
 @checked
@@ -71,14 +69,17 @@ def dvfs(
         ax = sheet.new_axes(6, 4)
     times = table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum()
     powers: dict[float, float] = {}
-    for i, (model, whole) in enumerate(times.groupby(level="model", sort=False)):
+    looks = styles(table["model"])
+    for model, whole in times.groupby(level="model", sort=False):
+        look = looks[str(model)]
         nominal = whole.iloc[0]
         part = whole.droplevel("model").sort_index()
         clocks = part.index.to_numpy(dtype=float)
         style: dict[str, Any] = {
-            "color": CURVES[i % len(CURVES)],
-            "marker": _MARKERS[i % 7],
-            "ms": 5,
+            "color": sheet.seen(look.colour, ax),
+            "marker": look.marker,
+            "linestyle": look.line,
+            "markersize": 5,
             "label": str(model),
         }
         if power_watts is None:
@@ -101,9 +102,9 @@ def dvfs(
         )
     first = table.iloc[0]
     gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
-    ax.set_title(title or gpu)
+    sheet.set_title(ax, title or gpu)
+    sheet.grid(ax)
     sheet.legend_outside(ax)
-    ax.grid(alpha=0.3)
     return ax
 
 

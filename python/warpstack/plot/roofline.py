@@ -11,14 +11,13 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of
 from warpstack.plot import sheet
+from warpstack.plot.components import LEVELS
+from warpstack.plot.style import styles
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours that stay apart for colour-blind readers (after Okabe and Ito).
-_COLOURS = {"L1": "#009E73", "L2": "#0072B2", "DRAM": "#D55E00"}
-_MARKERS = "osD^vP*Xhp<>"
 _COLUMNS = (
     "kernel",
     "name",
@@ -66,8 +65,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     positive = ("gips", "bandwidth_gbs", "issue_gips")
     table = checked_table("roofline", table, positive=positive, perhaps=("intensity",), texts=texts)
     for level in table["level"].unique():
-        if level not in _COLOURS:
-            raise not_one_of("roofline: level", level, _COLOURS)
+        if level not in LEVELS:
+            raise not_one_of("roofline: level", level, LEVELS)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("roofline: the rows are of several GPUs, which have different roofs")
     if ax is None:
@@ -80,12 +79,14 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     high = max([*knees, *drawn["intensity"]]) * 4
     x = np.geomspace(low, high, 400)
     for level, bandwidth in roofs.items():
-        ax.plot(x, np.minimum(issue, bandwidth * x), color=_COLOURS[str(level)], lw=1.5)
+        ax.plot(
+            x, np.minimum(issue, bandwidth * x), color=sheet.seen(LEVELS[str(level)], ax), lw=1.8
+        )
         ax.text(
             low * 1.6,
             bandwidth * low * 1.6 * 1.12,
             f"{level} {bandwidth:,.0f} GB/s",
-            color=_COLOURS[str(level)],
+            color=sheet.ink(ax),
             fontsize=sheet.TEXT,
             rotation=math.degrees(math.atan(bandwidth)),  # in the coordinates of the data
             transform_rotates_text=True,
@@ -99,28 +100,28 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
         ha="right",
         fontsize=sheet.TEXT,
     )
-    models = list(dict.fromkeys(drawn["model"]))
+    looks = styles(drawn["model"])
     many = len(set(drawn["kernel"])) > 1
-    for i, (model, part) in enumerate(drawn.groupby("model", sort=False)):
-        marker = _MARKERS[models.index(str(model)) % len(_MARKERS)]
-        colours = [_COLOURS[level] for level in part["level"]]
-        filled = i % 2 == 0
+    for model, part in drawn.groupby("model", sort=False):
+        look = looks[str(model)]
         ax.scatter(
             part["intensity"],
             part["gips"],
-            s=36,
-            marker=marker,
-            facecolors=colours if filled else "white",
-            edgecolors=colours,
-            linewidths=1.2,
+            # Two levels may have the same intensity: the later one's point lies within the other's.
+            s=[90 / 2 ** list(roofs.index).index(level) for level in part["level"]],
+            marker=look.marker,
+            facecolors=[LEVELS[level] for level in part["level"]],
+            edgecolors=sheet.ink(ax),
+            linewidths=0.6,
             zorder=3,
         )
         ax.scatter(
             [],
             [],
-            marker=marker,
-            facecolors="grey" if filled else "white",
-            edgecolors="grey",
+            marker=look.marker,
+            facecolors=sheet.EMPTY,
+            edgecolors=sheet.ink(ax),
+            linewidths=0.6,
             label=str(model),
         )
         if not many:
@@ -136,7 +137,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     gpu = table["gpu"].iloc[0] + (
         f" with {table['gpu_changes'].iloc[0]}" if table["gpu_changes"].iloc[0] else ""
     )
-    ax.set_title(title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
-    if models:
+    sheet.set_title(ax, title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
+    sheet.open_frame(ax)
+    if looks:
         sheet.legend_outside(ax)
     return ax

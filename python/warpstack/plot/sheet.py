@@ -7,6 +7,8 @@ call, and ticks that are made only when the picture is written would have the ca
 from __future__ import annotations
 
 import contextlib
+import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ EDGE = "#222222"
 #: Of what stands beside the data: remarks, and cells without a value.
 REMARK = "#444444"
 EMPTY = "#bbbbbb"
+
+#: The colours of maps, which keep their order for colour-blind readers and in grey print.
+MAP = "cividis"
 
 GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
 #: Lines that are no data: the axis at zero, and what values are compared with.
@@ -45,7 +50,11 @@ TURNED: dict[str, Any] = {
     "fontsize": TEXT,
 }
 #: The same in the papers' figures, whose bars are farther apart.
-HALF_TURNED: dict[str, Any] = {"rotation": 45, "ha": "right"}
+HALF_TURNED: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+#: Longer names are shortened in the middle, or they would leave no room for the data.
+LONGEST = 40
+#: The width of a character as a share of the size of text, about.
+_CHARACTER = 0.58
 
 
 def new_axes(width: float, height: float) -> Axes:
@@ -69,6 +78,68 @@ def make_room(ax: Axes) -> None:
             figure.set_layout_engine("constrained")
 
 
+def ink(ax: Axes) -> str:
+    """Return the colour of text and guiding lines on axes: black, or white in a dark style."""
+    return "white" if _luminance(ax.get_facecolor()) < 0.25 else "black"
+
+
+def seen(colour: str, ax: Axes) -> str:
+    """Return a colour, or the ink of axes on whose ground it would not be seen: black on black."""
+    lightest, darkest = sorted((_luminance(colour), _luminance(ax.get_facecolor())), reverse=True)
+    # The contrast of WCAG 2.1.
+    return colour if (lightest + 0.05) / (darkest + 0.05) >= 1.5 else ink(ax)
+
+
+def _luminance(colour: Any) -> float:
+    """Return the relative luminance of a colour (WCAG 2.1), from 0 to 1."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def short(name: object, most: int = LONGEST) -> str:
+    """Return a name of at most so many characters: both ends of a longer one, for names differ there."""
+    text = str(name)
+    if len(text) <= most:
+        return text
+    kept = max(most - 1, 2)
+    return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
+
+
+def fitting(ax: Axes, share: float = 1.0, size: float = TEXT) -> int:
+    """Return how many characters of a size fit into a share of the width of axes, about."""
+    figure: Any = ax.figure
+    while not hasattr(figure, "get_size_inches"):
+        figure = figure.figure
+    points = 72 * figure.get_size_inches()[0] * ax.get_position().width
+    return int(share * points / (_CHARACTER * size))
+
+
+def set_title(ax: Axes, title: str, **options: Any) -> None:
+    """Give axes a title in lines as long as they are wide, so that it ends before the next axes."""
+    width = max(fitting(ax, size=TITLE), 20)
+    lines = [
+        part for line in title.splitlines() for part in textwrap.wrap(line, width, max_lines=3)
+    ]
+    ax.set_title("\n".join(lines), fontsize=TITLE, **options)
+
+
+def name_groups(ax: Axes, places: Mapping[str, tuple[float, float]], space: float = 4) -> None:
+    """Write names of groups above axes, over the middles between their first and last places."""
+    first, last = ax.get_xlim()
+    for name, (start, end) in places.items():
+        ax.annotate(
+            short(name, max(fitting(ax, (end - start + 1) / abs(last - first)), 4)),
+            ((start + end) / 2, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, space),
+            textcoords="offset points",
+            ha="center",
+            fontsize=TEXT,
+        )
+
+
 def open_frame(ax: Axes) -> None:
     """Leave the frame of axes open above and to the right, and make room for what is beside it."""
     make_room(ax)
@@ -76,12 +147,13 @@ def open_frame(ax: Axes) -> None:
 
 
 def grid(ax: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
-    """Draw a light grid behind the data."""
-    ax.grid(True, axis=axis, **GRID)
+    """Draw a faint grid behind the data."""
+    ax.grid(True, axis=axis, **(GRID if ink(ax) == "black" else GRID | {"color": REMARK}))
     ax.set_axisbelow(True)
 
 
 def legend_outside(ax: Axes, *entries: Any) -> None:
     """Explain the data, or the entries, to the right of axes."""
     make_room(ax)
-    ax.legend(*entries, **OUTSIDE)
+    handles, names = entries if entries else ax.get_legend_handles_labels()
+    ax.legend(handles, [short(name) for name in names], **OUTSIDE)

@@ -17,7 +17,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fie
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.prediction import evaluate, fields_used, model_list, values_of_row
 from warpstack.plot import sheet
-from warpstack.plot.cpi_stack import COLOURS, LABELS
+from warpstack.plot.components import COLOURS, LABELS
 from warpstack.plot.style import metric_label
 from warpstack.tables import STACK_COMPONENTS, add_up
 from warpstack.traces.trace import App, KernelTrace

@@ -17,7 +17,6 @@ from warpstack.plot.style import CURVES, LINES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours that stay apart for colour-blind readers (after Okabe and Ito), and line styles for print.
 #: More steps than this cannot be seen.
 _MAX_POINTS = 2000
 
@@ -69,10 +68,11 @@ def stack_distances(
 
     ends = [int(p.distances[-1]) + 1 for p in drawn.values() if len(p.distances)]
     end = max([*ends, *capacities.values(), 10]) * 1.5
+    curves = [sheet.seen(colour, ax) for colour in CURVES]
     for number, (label, profile) in enumerate(drawn.items()):
         sizes = np.append(_sizes(profile), int(end))
         rates = profile.hit_rate(sizes)
-        style: dict[str, Any] = {"color": CURVES[number % len(CURVES)]}
+        style: dict[str, Any] = {"color": curves[number % len(curves)]}
         ax.step(
             sizes,
             rates,
@@ -94,9 +94,9 @@ def stack_distances(
                 **style,
             )
     for label, lines in capacities.items():
-        ax.axvline(lines, color="#666666", linestyle="--", linewidth=0.9, zorder=0)
+        ax.axvline(lines, linestyle="--", zorder=0, **sheet.GUIDE)
         ax.annotate(
-            label,
+            sheet.short(label),
             (lines, 0),
             xycoords=("data", "axes fraction"),
             xytext=(3, 4),
@@ -105,7 +105,7 @@ def stack_distances(
             ha="left",
             va="bottom",
             fontsize=sheet.TEXT,
-            color=sheet.REMARK,
+            color=sheet.ink(ax),
         )
     ax.set_xscale("log")
     ax.set_xlim(1, end)
@@ -116,7 +116,7 @@ def stack_distances(
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
     if title is not None:
-        ax.set_title(title, fontsize=sheet.TITLE)
+        sheet.set_title(ax, title)
     return ax
 
 

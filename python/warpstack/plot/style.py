@@ -11,7 +11,8 @@ import pandas as pd
 from warpstack.hardware.description import Gpu
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00", "#444444")
+#: Yellow is not among them: a line of it is hardly seen on white.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#882255", "#CC79A7", "#56B4E9", "#D55E00", "#666666")
 #: Of curves that are not models: the same hues, the darkest first.
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: For grey print, and for more sets than colours.
@@ -40,12 +41,12 @@ MODELS = {
     "gpumech_plus": Style("#E69F00", "v", "--", "--"),
     "mt_mshr": Style("#CC79A7", "<", "-.", "oo"),
     "mt": Style("#882255", ">", ":", "||"),
-    "markov_chain": Style("#999999", "*", "-.", "**"),
+    "markov_chain": Style("#999999", "*", "-.", "O."),
     "closed_network": Style("#7B3294", "h", "-", "**"),
     "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
     "crisp": Style("#2CA8A0", "H", ":", "x"),
-    "ppt_gpu_mem": Style("#56B4E9", "8", "--", ".."),
+    "ppt_gpu_mem": Style("#999933", "8", "--", "//.."),
 }
 MODELS["warpstack"] = MODELS[
     "closed_network"

@@ -9,8 +9,8 @@ import numpy as np
 from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError
-from warpstack.plot.cpi_stack import COLOURS
-from warpstack.plot.sheet import legend_outside, new_axes
+from warpstack.plot import sheet
+from warpstack.plot.components import COLOURS, LABELS
 from warpstack.tables import STACK_COMPONENTS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     lost = np.diff(at[columns].to_numpy(dtype=float), axis=0)
     total = lost.sum(axis=1, keepdims=True)
     shares = np.divide(lost, total, out=np.zeros_like(lost), where=total > 0)
-    axes = new_axes(7, 3) if ax is None else ax
+    axes = sheet.new_axes(7, 3) if ax is None else ax
     cycles = at["cycle"].to_numpy()
     below = np.zeros(len(shares))
     for number, part in enumerate(STACK_COMPONENTS):
@@ -68,11 +68,16 @@ def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             step="post",
             color=COLOURS[part],
             linewidth=0,
-            label=part,
+            label=LABELS[part],
         )
         below = above
     axes.set(
-        xlabel="cycle", ylabel="share of issue slots", xlim=(cycles[0], cycles[-1]), ylim=(0, 1)
+        xlabel="cycle",
+        ylabel="share of issue slots",
+        xlim=(cycles[0], cycles[-1]),
+        ylim=(0, 1),
     )
-    legend_outside(axes)
+    sheet.open_frame(axes)
+    handles, names = axes.get_legend_handles_labels()
+    sheet.legend_outside(axes, handles[::-1], names[::-1])
     return axes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,8 @@ def errors(
     """Draw the error of each workload as bars, one per set of predictions, and their mean.
 
     A bar above 0 is a prediction above the reference. The last group, set apart, holds the mean of
-    the absolute errors (MAPE).
+    the absolute errors (MAPE). If all applications are workloads of the package, they are in two
+    groups: those that are not memory-divergent (NMD), and those that are (MD).
 
     Parameters
     ----------
@@ -76,13 +78,20 @@ def errors(
     )
     percent = 100 * (sums["predicted"] / sums["measured"] - 1)
     percent = percent.loc[workload.unique(), rows["set"].unique()]
+    kinds = _divergence(percent.index) if by == "app" else {}
+    percent = percent.loc[[name for names in kinds.values() for name in names] or percent.index]
 
     bars = len(percent.columns)
     groups = len(percent) + 1
     if ax is None:
         width = float(np.clip(2.6 + 0.16 * bars * groups + 0.2 * groups, 6.4, 24))
         ax = sheet.new_axes(width, 4.6)
-    centres = np.append(np.arange(len(percent)), len(percent) + 0.4)
+    # Groups of workloads, and the mean of them all, stand apart.
+    gaps = np.cumsum([len(names) for names in kinds.values()])[:-1]
+    centres = np.arange(len(percent)) + 0.6 * np.searchsorted(
+        gaps, np.arange(len(percent)), "right"
+    )
+    centres = np.append(centres, centres[-1] + 1.4)
     step = 0.84 / bars
     looks = styles(percent.columns)
     was_cut = False
@@ -96,7 +105,7 @@ def errors(
             places,
             drawn,
             width=0.92 * step,
-            color=looks[name].colour,
+            color=sheet.seen(looks[name].colour, ax),
             hatch=looks[name].hatch,
             edgecolor=sheet.EDGE,
             linewidth=0.5,
@@ -115,13 +124,12 @@ def errors(
                     ha="center",
                     va="bottom" if end > 0 else "top",
                 )
-    ax.axhline(0, **sheet.ZERO)
-    ax.axvline(len(percent) - 0.3, linestyle=":", **sheet.GUIDE)
-    labels = [*map(str, percent.index), "mean of\n|errors|"]
-    crowded = max(map(len, labels[:-1])) * len(labels) > 60
-    turned: dict[str, Any] = (
-        {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-    )
+    ax.axhline(0, **sheet.ZERO | {"color": sheet.ink(ax)})
+    ax.axvline(centres[-1] - 0.7, linestyle=":", **sheet.GUIDE)
+    labels = [*map(sheet.short, percent.index), "mean of\n|errors|"]
+    # Each name has the width of its group; some room must be left between two.
+    crowded = max(map(len, labels[:-1])) + 2 > sheet.fitting(ax, 1 / (centres[-1] + 1.2))
+    turned = sheet.HALF_TURNED if crowded else {}
     ax.set_xticks(centres, labels, fontsize=sheet.TEXT, **turned)
     ax.tick_params(axis="x", length=0)
     said = f", cut at {limit_percent:g}" if was_cut else ""
@@ -131,7 +139,15 @@ def errors(
     sheet.open_frame(ax)
     sheet.grid(ax, "y")
     sheet.legend_outside(ax)
-    ax.set_title(_title(rows) if title is None else title, fontsize=sheet.TITLE)
+    firsts = np.append(0, gaps).astype(int)
+    sheet.name_groups(
+        ax,
+        {
+            kind: (centres[first], centres[first + len(names) - 1])
+            for first, (kind, names) in zip(firsts, kinds.items(), strict=False)
+        },
+    )
+    sheet.set_title(ax, _title(rows) if title is None else title, pad=18 if kinds else 6)
     return ax
 
 
@@ -167,7 +183,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     low = rows[["predicted", "measured"]].min().min() / 1.5
     high = rows[["predicted", "measured"]].max().max() * 1.5
     ends = np.array([low, high])
-    ax.plot(ends, ends, color="black", linewidth=1, label="equal")
+    ax.plot(ends, ends, color=sheet.ink(ax), linewidth=1, label="equal")
     for factor, style in ((2, "--"), (10, ":")):
         for slope, label in ((factor, f"factor {factor}"), (1 / factor, None)):
             ax.plot(ends, slope * ends, linestyle=style, label=label, **sheet.GUIDE)
@@ -178,7 +194,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             group["predicted"],
             s=34,
             marker=looks[str(name)].marker,
-            color=looks[str(name)].colour,
+            color=sheet.seen(looks[str(name)].colour, ax),
             edgecolor=sheet.EDGE,
             linewidth=0.5,
             alpha=0.75,
@@ -192,7 +208,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     ax.set_ylabel(f"{what}{unit}, predicted")
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
-    ax.set_title(_title(rows) if title is None else title, fontsize=sheet.TITLE)
+    sheet.set_title(ax, _title(rows) if title is None else title)
     return ax
 
 
@@ -215,6 +231,19 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
     if len(rows["source"].unique()) > 1:
         rows["set"] += " vs " + rows["source"]
     return rows
+
+
+def _divergence(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names by class, NMD first; nothing unless all are workloads, of both classes."""
+    from warpstack import workloads
+
+    known = set(workloads.names())
+    names = list(names)
+    if not known.issuperset(names):
+        return {}
+    divergent = [name for name in names if workloads.get(name).memory_divergent]
+    others = [name for name in names if name not in divergent]
+    return {"NMD": others, "MD": divergent} if divergent and others else {}
 
 
 def _kernel_labels(rows: pd.DataFrame) -> pd.Series[str]:

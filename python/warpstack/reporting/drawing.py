@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["area_chart", "legend", "stacked_bars"]
+from warpstack.plot.components import LABELS
+
+__all__ = ["area_chart", "legend", "stacked_bars", "svg"]
 
 _ROW, _LABEL, _WIDTH = 26, 150, 720
 
 
 def legend(parts: Sequence[str]) -> str:
-    """Return the names of the parts beside their colours."""
-    items = "".join(f'<li><span class="key c-{part}"></span>{part}</li>' for part in parts)
+    """Return the names of components of a CPI stack beside their colours."""
+    items = "".join(f'<li><span class="key c-{part}"></span>{LABELS[part]}</li>' for part in parts)
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -36,7 +38,7 @@ def stacked_bars(rows: Mapping[str, Mapping[str, float]], unit: str) -> str:
         shapes.append(f'<text x="{x + 6:.1f}" y="{y + 13}">{sum(parts.values()):.3g}</text>')
     height = len(rows) * _ROW + 4
     words = "; ".join(f"{name} {sum(parts.values()):.3g} {unit}" for name, parts in rows.items())
-    return _svg(height, words, shapes)
+    return svg(height, words, shapes)
 
 
 def area_chart(times: Sequence[float], shares: Mapping[str, Sequence[float]], unit: str) -> str:
@@ -66,10 +68,11 @@ def area_chart(times: Sequence[float], shares: Mapping[str, Sequence[float]], un
     shapes.append(
         f'<text x="{_WIDTH}" y="{height + 14}" class="end">{times[-1]:,.0f} {unit}</text>'
     )
-    return _svg(height + bottom, "share of issue slots over time", shapes)
+    return svg(height + bottom, "share of issue slots over time", shapes)
 
 
-def _svg(height: float, words: str, shapes: Sequence[str]) -> str:
+def svg(height: float, words: str, shapes: Sequence[str]) -> str:
+    """Return a picture of the page's width that says what it shows in words, too."""
     return (
         f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {_WIDTH} {height:g}" role="img" '
         f'aria-label="{escape(words)}">{"".join(shapes)}</svg></div>'

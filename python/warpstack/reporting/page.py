@@ -22,6 +22,7 @@ from warpstack.models.prediction import predict
 from warpstack.models.roofline import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import NOBODY, costliest, lines
+from warpstack.reporting.roofline_picture import roofline_picture
 from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult, simulate
@@ -234,7 +235,10 @@ def _timeline(result: SimulationResult) -> str:
     total = slots.sum(axis=1, keepdims=True)
     shares = np.divide(slots, total, out=np.zeros_like(slots), where=total > 0)
     parts = {part: list(shares[:, i]) for i, part in enumerate(STACK_COMPONENTS)}
-    note = "<p>Issue slots by use, over time; those lost to a load count when it is done.</p>"
+    note = (
+        "<p>Issue slots by use, over time; those lost to a load count when it is done: where nothing "
+        "is drawn, all warps wait for loads that end later.</p>"
+    )
     return (
         note
         + area_chart(list(at["cycle"].astype(float)), parts, "cycles")
@@ -266,7 +270,11 @@ def _lines(own: pd.DataFrame, source: Sequence[str] | None) -> str:
 
 def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
     table = roofline(kernel, gpu, [models[0]], simulate=True)
-    return _html(
+    rows = [
+        dict(zip(map(str, table.columns), row, strict=True))
+        for row in table.itertuples(index=False)
+    ]
+    return roofline_picture(rows) + _html(
         [
             {
                 "by": row["model"],
@@ -276,7 +284,7 @@ def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
                 "roof (G/s)": _number(row["roof_gips"]),
                 "of the roof": _percent(row["roof_fraction"]),
             }
-            for row in table.to_dict("records")
+            for row in rows
         ]
     )
 

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["STYLE"]
+from warpstack.plot.components import COLOURS
 
-#: Colours of the components of a CPI stack, which are told apart with any colour vision.
-_PARTS = {
-    "base": "#4d4d4d",
-    "dep": "#b3b3b3",
-    "l1": "#009e73",
-    "l2": "#56b4e9",
-    "dram": "#0072b2",
-    "mshr": "#e69f00",
-    "noc": "#d55e00",
-    "queue": "#cc79a7",
-}
+__all__ = ["STYLE"]
 
 STYLE = """
 :root{color-scheme:light dark;
@@ -29,7 +19,8 @@ STYLE = """
   --faint:#a8a8a8;
   --rule:#3c3c3c;
   --band:#222;
-  --link:#7cb8ff}}
+  --link:#7cb8ff}
+svg .r-dram{stroke:var(--ink)}}
 *{box-sizing:border-box}
 body{font:16px/1.5 system-ui,sans-serif;
   color:var(--ink);
@@ -59,6 +50,13 @@ dd{margin:0;overflow-wrap:anywhere}
 svg{display:block;width:100%;min-width:26rem;height:auto;font:12px system-ui,sans-serif}
 svg text{fill:var(--ink)}
 .end{text-anchor:end}
+.middle{text-anchor:middle}
+svg [class^=c-]{stroke:var(--faint);stroke-width:.4}
+.axis,.grid,.roof{fill:none;stroke:var(--faint)}
+.grid{stroke:var(--rule);stroke-width:.6}
+.roof{stroke-width:2.5}
+.point{fill:var(--rule);stroke:var(--ink)}
+svg.mark{display:inline-block;width:1em;min-width:1em;margin-right:.3em;vertical-align:-.15em}
 .legend{font-size:.875rem}
 .key{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px solid var(--rule)}
 li{margin:.3rem 0}
@@ -70,4 +68,8 @@ body{max-width:none;padding:0}
 h2{break-after:avoid}
 th,td{white-space:pre-wrap}
 svg{min-width:0}}
-""" + "".join(f".c-{part}{{fill:{colour};background:{colour}}}" for part, colour in _PARTS.items())
+""" + "".join(
+    # Roofs are lines: the darkest colour would not be seen on the dark page.
+    f".c-{part}{{fill:{colour};background:{colour}}}.r-{part}{{stroke:{colour}}}"
+    for part, colour in COLOURS.items()
+)

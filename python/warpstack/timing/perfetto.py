@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,15 @@ _GPU, _FIRST_SM = 1, 2
 
 
 def timeline_events(
-    table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+    table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu, totals: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """Return the events of a timeline: names of tracks, the kernel, and counters.
 
-    `table` is the `SimulationResult.timeline` of a kernel of so many `cycles`. ``ts`` and ``dur`` are
-    microseconds. Rates, which are issue slots of each use and instructions per cycle, are means from
-    their sample to the next one.
+    `table` is the `SimulationResult.timeline` of a kernel of so many `cycles`, and `totals` has the
+    values of its columns that only grow, ``slots_base`` to ``slots_queue`` and ``instructions``, at the
+    end. ``ts`` and ``dur`` are microseconds. Rates, which are issue slots of each use and instructions
+    per cycle, are means from their sample to the next one or the end: times their durations they sum
+    to the totals. Events of a track are in the order of time.
 
     Raises
     ------
@@ -48,7 +51,6 @@ def timeline_events(
         raise InputError(
             "timeline: this simulation took no samples; simulate with timeline=True or sample_cycles"
         )
-    times = table["cycle"].to_numpy()
     micro = 1e-3 / gpu.clock_ghz
     events: list[dict[str, Any]] = []
     for process, name in ((_GPU, gpu.title), (_FIRST_SM, "SM 0")):
@@ -69,42 +71,50 @@ def timeline_events(
     def count(process: int, name: str, at: float, values: dict[str, Any]) -> None:
         events.append({"ph": "C", "name": name, "pid": process, "ts": at * micro, "args": values})
 
-    parts = [column for column in table if str(column).startswith("slots_")]
-    schedulers = [column for column in table if str(column).startswith("scheduler_warps_")]
-    rows = table.to_dict("records")
+    parts = [str(column) for column in table if str(column).startswith("slots_")]
+    schedulers = [str(column) for column in table if str(column).startswith("scheduler_warps_")]
+    # What a sample at the end lacks, loads that are done then, counts from the sample before it.
+    rows = [row for row in table.to_dict("records") if row["cycle"] < cycles]
+    end = float(cycles)
     for number, row in enumerate(rows):
-        at = float(times[number])
+        at = float(row["cycle"])
+        after = rows[number + 1] if number + 1 < len(rows) else {**totals, "cycle": end}
+        span = float(after["cycle"] - at)
         for name, series in _TRACKS.items():
             count(_GPU, name, at, {label: int(row[column]) for label, column in series.items()})
         for column in schedulers:
-            label = f"warps of scheduler {str(column).rsplit('_', 1)[1]}"
+            label = f"warps of scheduler {column.rsplit('_', 1)[1]}"
             count(_FIRST_SM, label, at, {"resident": int(row[column])})
-        after = rows[number + 1] if number + 1 < len(rows) else None
-        if after is None:
-            break
-        span = float(times[number + 1] - times[number])
-        count(
-            _GPU,
-            "issue slots per cycle",
-            at,
-            {
-                str(column).removeprefix("slots_"): round((after[column] - row[column]) / span, 6)
-                for column in parts
-            },
-        )
+        used = {
+            column.removeprefix("slots_"): round((after[column] - row[column]) / span, 6)
+            for column in parts
+        }
+        count(_GPU, "issue slots per cycle", at, used)
         ipc = (after["instructions"] - row["instructions"]) / span
         count(_GPU, "warp instructions per cycle", at, {"ipc": round(ipc, 6)})
+    # Without these a viewer would draw the last values on and on.
     for name, series in _TRACKS.items():
-        count(_GPU, name, float(cycles), dict.fromkeys(series, 0))
+        count(_GPU, name, end, dict.fromkeys(series, 0))
+    for column in schedulers:
+        count(_FIRST_SM, f"warps of scheduler {column.rsplit('_', 1)[1]}", end, {"resident": 0})
+    count(
+        _GPU, "issue slots per cycle", end, {column.removeprefix("slots_"): 0 for column in parts}
+    )
+    count(_GPU, "warp instructions per cycle", end, {"ipc": 0})
     return events
 
 
 def write_timeline(
-    path: Path, table: pd.DataFrame, cycles: int, kernel: KernelTrace, gpu: Gpu
+    path: Path,
+    table: pd.DataFrame,
+    cycles: int,
+    kernel: KernelTrace,
+    gpu: Gpu,
+    totals: Mapping[str, float],
 ) -> None:
     """Write the timeline of a simulation; see `SimulationResult.to_perfetto`."""
     document = {
-        "traceEvents": timeline_events(table, cycles, kernel, gpu),
+        "traceEvents": timeline_events(table, cycles, kernel, gpu, totals),
         "displayTimeUnit": "ns",
         "otherData": {
             "kernel": kernel.name,

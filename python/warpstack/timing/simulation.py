@@ -224,7 +224,9 @@ class SimulationResult:
         InputError
             If the simulation took no samples, or the file cannot be written.
         """
-        write_timeline(Path(path), self.timeline, self.cycles, self.kernel, self.gpu)
+        totals = {f"slots_{part}": value for part, value in self._core.slots.items()}
+        totals["instructions"] = self.instructions
+        write_timeline(Path(path), self.timeline, self.cycles, self.kernel, self.gpu, totals)
 
     @property
     def active_sms(self) -> int:

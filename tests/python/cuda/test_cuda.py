@@ -9,6 +9,7 @@ import warpstack as ws
 from ptx_forms import HEADER, compile_body, run
 from warpstack import cuda
 from warpstack.cuda import headers, toolchain
+from warpstack.cuda.toolchain import host_code
 from warpstack.errors import InputError
 
 SAXPY = r"""
@@ -440,3 +441,42 @@ def test_mangled_names_may_be_long(device):
     name = "_Z" + "x" * 600
     module = cuda.compile(HEADER + f".visible .entry {name}() {{ ret; }}\n", device=device)
     assert module.kernel(name).launch(1, 32).num_warps == 1
+
+
+HOST = """#include <vector>
+__global__ void twice(float* x) { x[threadIdx.x] *= 2; }
+"""
+
+
+def test_code_of_the_host_is_for_nvcc(monkeypatch, device):
+    """NVRTC refuses it; nvcc compiles it where it is there, and one line says so where it is not."""
+    if cuda.compilers() == ["nvrtc", "nvcc"]:
+        module = cuda.compile(HOST, device=device)
+        assert len(module.kernels) == 1
+        with pytest.raises(InputError, match="cannot open source file"):
+            cuda.compile(HOST, compiler="nvrtc", device=device)
+    if "nvrtc" not in cuda.compilers():
+        pytest.skip("NVRTC is not here (warpstack[cuda] brings it)")
+    monkeypatch.setattr("warpstack.cuda.toolchain.find_nvcc", lambda: None)
+    with pytest.raises(InputError) as caught:
+        cuda.compile(HOST, device=device)
+    assert str(caught.value).startswith(
+        "<source>, line 1, '#include <vector>': NVIDIA's run-time compiler does not take code of the "
+        "host; put nvcc on the PATH, or pass the kernels without it\n<source>: the CUDA source does "
+        "not compile:\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("#include <cstdint>\n#include <cuda_fp16.h>\n#include <math.h>\nvoid f() {}", None),
+        ("// int main() <<<1, 2>>>\n/*\nmain() */ domain(1);", None),
+        ('f("main() <<<");', None),
+        ("\n\nint main(int n, char** a) {}", "line 3, 'int main(int n, char** a) {}'"),
+        ("/* a\nb */\nf<<<1, 2>>>();", "line 3, 'f<<<1, 2>>>();'"),
+        ("  # include <iostream>", "line 1, '# include <iostream>'"),
+    ],
+)
+def test_what_counts_as_code_of_the_host(text, found):
+    assert host_code(text) == found

@@ -42,6 +42,7 @@ def test_clusters_of_a_launch(program, tmp_path, capfd):
         "cudaSuccess: 10 30 50 30 90 110 130 110",
         *["cudaErrorInvalidClusterSize"] * 3,
         "cudaSuccess: 10 150",
+        "cudaErrorInvalidClusterSize",
         "cudaSuccess: 2",
         "cudaErrorInvalidClusterSize",
         "2 1 1",
@@ -50,6 +51,8 @@ def test_clusters_of_a_launch(program, tmp_path, capfd):
     for line in (
         "the grid has 6 blocks along x, which is not a multiple of the cluster's 4",
         "a cluster of 16 blocks is larger than 8 (cudaFuncAttributeNonPortableClusterSizeAllowed",
+        "a cluster of 17 x 1 x 1 blocks is too large: at most 8 run on every GPU that has clusters, "
+        "and 16 where a program allows it (cudaFuncAttributeNonPortableClusterSizeAllowed)",
         "a dimension of a cluster is 0",
         "it is compiled for clusters of 2 x 1 x 1 blocks (__cluster_dims__), and launched with others",
     ):

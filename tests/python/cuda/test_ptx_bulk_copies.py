@@ -73,6 +73,112 @@ def test_wrong_copies():
     assert "out-of-bounds copy of 16 bytes" in message
 
 
+#: A barrier for one arrival, and what copies 16 bytes that it announces.
+COPY = "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%a0], 16, [%r0];"
+
+
+def test_bytes_that_no_phase_expects():
+    """An arrival without bytes ends the phase before the copy comes: nobody waits for the copy."""
+    early = START + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%r0];" + COPY
+    values = np.arange(32, dtype=np.uint32)
+    options = {"outside": OUTSIDE}
+    for rest in ("", WAIT):
+        message = message_of(early + rest, values, **options)
+        assert message.startswith("kernel k (PTX line N, cp.async.bulk.shared::cluster.global")
+        assert (
+            "the block ends, and copies have brought the mbarrier at 0x8000 16 bytes more than it "
+            "expects (mbarrier.arrive.expect_tx says how many, before the phase ends)" in message
+        )
+    message = message_of(
+        early + WAIT + "@%p0 mbarrier.inval.shared::cta.b64 [%r0];", values, **options
+    )
+    assert "the mbarrier at 0x8000 is invalidated, and copies have brought it 16 bytes" in message
+    # Expected in the next phase they are in order, and before the arrival of this one.
+    run(early + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 16;", values, **options)
+    run(
+        START + COPY + "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 16;",
+        values,
+        **options,
+    )
+
+
+def test_a_deadlock_says_how_many_bytes_are_too_many():
+    message = message_of(
+        START + COPY + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%r0];" + WAIT, outside=OUTSIDE
+    )
+    assert (
+        "deadlock: all warps that have not finished wait: warp 0 at mbarrier at 0x8000, whose phase "
+        "waits for 0 arrivals; copies have brought it 16 bytes more than it expects" in message
+    )
+
+
+LOAD = "ld.shared.u32 %r5, [%r1];"
+EXPECT = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 16;"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        # Who waits at the mbarrier comes after the copy, also through a barrier of the block.
+        (EXPECT + COPY + WAIT + LOAD, None),
+        (EXPECT + COPY + "@!%p4 bra past;" + WAIT + "past: bar.sync 0;" + LOAD, None),
+        # A barrier of the block alone does not wait for it, not even in the thread that began it.
+        (EXPECT + COPY + "bar.sync 0;" + LOAD, "read-write race between warp 0 and a bulk copy"),
+        (EXPECT + COPY + "bar.sync 0; @%p0 " + LOAD, "waits for the copy (wait at its mbarrier)"),
+        # Nor does another mbarrier.
+        (
+            "@%p0 mbarrier.init.shared::cta.b64 [%r0+8], 1; bar.sync 0;"
+            "@%p0 mbarrier.arrive.shared::cta.b64 _, [%r0+8];" + EXPECT + COPY
+            + WAIT.replace("[%r0]", "[%r0+8]") + LOAD,
+            "a bulk copy",
+        ),
+        # What is read before the copy is ordered by a barrier, or not.
+        (LOAD + "bar.sync 0;" + EXPECT + COPY + WAIT, None),
+        ("@%p5 " + LOAD + EXPECT + COPY + WAIT, "race between a bulk copy and warp 1"),
+        # Another copy into the same place, before somebody has waited for the first.
+        (
+            "@%p0 mbarrier.init.shared::cta.b64 [%r0+8], 1; bar.sync 0;" + EXPECT + COPY
+            + (EXPECT + COPY).replace("[%r0]", "[%r0+8]").replace("[%a0]", "[%a0+16]") + WAIT,
+            "write-write race between a bulk copy and a bulk copy",
+        ),
+    ],
+)  # fmt: skip
+def test_races_of_copies(body, found):
+    body = START + "setp.lt.u32 %p4, %t, 32; setp.ge.u32 %p5, %t, 32;\n" + body
+    options = {
+        "outside": OUTSIDE.replace(".b64 bar", ".b64 bar[2]"),
+        "block": 64,
+        "check_races": True,
+        "check_uninitialized": False,
+    }
+    values = np.arange(1, 33, dtype=np.uint32)
+    if found is None:
+        run(body, values, **options)
+    else:
+        assert found in message_of(body, values, **options)
+
+
+def test_a_map_of_an_array_that_was_freed():
+    device = ws.cuda.Device(0.25)
+    first, gone = device.empty(1024), device.array(np.zeros((8, 16), np.float32))
+    described = ws.cuda.tensor_map(gone, (4, 8))
+    text = (
+        ".version 8.3\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .align 64 .b8 map[128]) { .reg .b64 %l<2>; .reg .b32 %r<3>;"
+        f"{OUTSIDE} mov.b64 %l0, map; cvta.param.u64 %l1, %l0; mov.u32 %r0, bar; mov.u32 %r1, data;"
+        "mbarrier.init.shared::cta.b64 [%r0], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 128;"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%r1], [%l1, {0, 0}], [%r0]; ret; }"
+    )
+    kernel = ws.cuda.compile(text, device=device).kernel("k")
+    kernel.launch(1, 1, described)
+    del first, gone  # parameters of the kernel will lie where the first was
+    with pytest.raises(
+        InputError, match=r"the tensor map at .* describes a tensor at .*: no array is there \(one"
+    ):
+        kernel.launch(1, 1, described)
+
+
 def tile_of(array, start, box, steps, fill):
     """Return the tile of an array from `start` on, all dimensions outermost first."""
     result = np.full([-(-b // s) for b, s in zip(box, steps, strict=True)], fill, array.dtype)

@@ -148,5 +148,5 @@ def test_mistakes():
     assert "deadlock" in message
     device = ws.cuda.Device(0.25)
     module = compile_body("", 0, device=device)
-    with pytest.raises(ws.errors.InputError, match="a cluster of 32 blocks is too large"):
+    with pytest.raises(ws.errors.InputError, match="a cluster of 4 x 4 x 2 blocks is too large"):
         module.kernel("k").launch((4, 4, 2), 32, cluster=(4, 4, 2))

@@ -172,6 +172,47 @@ def test_half_accumulators_are_rounded_once():
     assert (got == 2050).all()
 
 
+#: A product of what FILL has written, by 128 threads and those behind them.
+PRODUCT = (
+    "mov.b64 %l4, 0; @!%p4 bra past; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+    "{%f0, %f1, %f2, %f3}, %l4, %l4, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;"
+)
+FINISH = "wgmma.wait_group.sync.aligned 0;"
+OVERWRITE = "st.shared.u32 [%r9], 77;"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (PRODUCT + FINISH + "past: bar.sync 0;" + OVERWRITE, None),
+        # All warps of the group have read what a wait of one of them waits for.
+        (PRODUCT + FINISH + "@%p5 " + OVERWRITE + "past:", None),
+        (
+            PRODUCT + "past: bar.sync 0;" + OVERWRITE,
+            " and a product of four warps at 0x0 of shared memory",
+        ),
+        (PRODUCT + "@%p5 " + OVERWRITE + "past:", "waits for the product (wgmma.wait_group)"),
+        (
+            PRODUCT + FINISH.replace(" 0;", " 1;") + "@%p5 " + OVERWRITE + "past:",
+            "waits for the product",
+        ),
+        # The other four warps write while these multiply.
+        (
+            "@!%p4 " + OVERWRITE + PRODUCT + FINISH + "past:",
+            "race between a product of four warps and",
+        ),
+    ],
+)
+def test_races_of_products(body, found):
+    start = FILL.replace("128", "256") + "setp.lt.u32 %p4, %t, 128; setp.lt.u32 %p5, %t, 32;"
+    arrays = np.zeros(32, np.uint32), np.ones(SHARED // 4, np.uint32)
+    options = {"outside": OUTSIDE, "block": 256, "check_races": True}
+    if found is None:
+        run(start + body, *arrays, **options)
+    else:
+        assert found in message_of(start + body, *arrays, **options)
+
+
 def test_mistakes():
     one = "mov.b64 %l0, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
     one += "%l0, %l0, 1, 1, 1, 0, 0;"

@@ -166,6 +166,84 @@ def test_matmul_of_warp_groups(kernel, num_warps, m, n, k):
     on_gpus(trace, simulated=("h100-pcie",))
 
 
+def described(array, *block):
+    tensor_descriptor = pytest.importorskip("triton.tools.tensor_descriptor")
+    return tensor_descriptor.TensorDescriptor.from_tensor(array, list(block))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 128), (200, 136, 72)])
+@pytest.mark.parametrize(
+    ("target", "num_ctas"), [("sm_80", 1), ("sm_90", 1), ("sm_90", 2), ("sm_90", 4)]
+)
+def test_matmul_of_descriptors_made_on_the_host(target, num_ctas, m, n, k):
+    a, b = halves(24, m, k), halves(25, k, n)
+    c = ws.cuda.empty((m, n), np.float16)
+    across, down = -(-n // 64), -(-m // 128)
+    kernel = ws.triton.compile(
+        kernels.described_matmul,
+        described(ws.cuda.array(a), 128, 64),
+        described(ws.cuda.array(b), 64, 64),
+        described(c, 128, 64),
+        k,
+        BM=128,
+        BN=64,
+        BK=64,
+        target=target,
+        num_ctas=num_ctas,
+    )
+    trace = kernel.launch((down, across), check_races=True)
+    check_product(c, a, b)
+    assert kernel.num_ctas == num_ctas
+    assert trace.grid == (down * num_ctas, across, 1)
+    rows = trace.instructions
+    copies = rows[rows.opcode.str.startswith("cp.async.bulk.tensor")].executions.sum()
+    assert (copies > 0) == (target == "sm_90")
+    if num_ctas < 4:
+        on_gpus(trace, simulated=())
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 128), (200, 136, 72)])
+def test_matmul_of_clusters(m, n, k):
+    a, b = halves(34, m, k), halves(35, k, n)
+    c = ws.cuda.empty((m, n), np.float16)
+    tiles = -(-m // 128) * -(-n // 64)
+    arguments = (ws.cuda.array(a), ws.cuda.array(b), c, m, n, k)
+    trace = ws.triton.launch(
+        kernels.matmul,
+        lambda meta: tiles,
+        *arguments,
+        **{"BM": 128, "BN": 64, "BK": 64, "GROUP": 2, "num_ctas": 2},
+        target="sm_90",
+    )
+    check_product(c, a, b)
+    assert trace.grid == (2 * tiles, 1, 1)
+    on_gpus(trace)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_what_lies_outside_of_a_described_tensor(target):
+    """A tensor of 6 x 12 whose rows are 16 apart, read as a tile of 8 x 16."""
+    values = singles(6, 6, 16)
+    array = ws.cuda.array(values)
+    out = ws.cuda.empty((8, 16))
+    for padding, outside in (("zero", 0.0), ("nan", np.nan)):
+        tensor = described(array, 8, 16)
+        tensor.shape, tensor.padding = [6, 12], padding
+        ws.triton.launch(
+            kernels.copy_described, 1, (3, tensor), out, 8, COLUMNS=16, ROWS=8, target=target
+        )
+        expected = np.full((8, 16), outside, np.float32)
+        expected[:6, :12] = values[:, :12]
+        np.testing.assert_array_equal(np.asarray(out), expected)
+
+
+def test_descriptors_are_of_arrays_of_the_device():
+    tensor = described(ws.cuda.zeros((8, 16)), 8, 16)
+    tensor.base = np.zeros((8, 16))
+    with pytest.raises(ws.InputError, match=r"descriptor of array.*takes an array of the"):
+        ws.triton.launch(kernels.copy_described, 1, (3, tensor), None, 8, COLUMNS=16, ROWS=8)
+
+
 @pytest.mark.parametrize(("heads", "length", "dim"), [(2, 128, 64), (1, 256, 32)])
 @pytest.mark.parametrize("num_warps", [4, 8])
 def test_flash_attention_of_warp_groups(heads, length, dim, num_warps):
@@ -375,6 +453,45 @@ def test_tune_sorts_the_configurations():
     assert ws.simulate(trace, "a100").time_us == table["simulated_time_us"][0]
 
 
+def set_tiles(arguments):
+    down, across, inner = (arguments[name] for name in ("BM", "BN", "BK"))
+    arguments["a"].block_shape = [down, inner]
+    arguments["b"].block_shape = [inner, across]
+    arguments["c"].block_shape = [down, across]
+
+
+def test_hooks_of_configurations_set_the_tiles_of_descriptors():
+    a, b = halves(44, 128, 64), halves(45, 64, 128)
+    c = ws.cuda.zeros((128, 128), np.float16)
+    tensors = [described(one, 32, 32) for one in (ws.cuda.array(a), ws.cuda.array(b), c)]
+    configs = [
+        triton.Config({"BM": 64, "BN": n, "BK": 64}, num_warps=4, num_stages=2, pre_hook=set_tiles)
+        for n in (32, 64)
+    ]
+    table = ws.triton.tune(
+        kernels.described_matmul,
+        lambda meta: (128 // meta["BM"], 128 // meta["BN"]),
+        (*tensors, 64),
+        configs,
+        "h100-pcie",
+        simulator=False,
+        target="sm_90",
+    )
+    assert sorted(table["BN"]) == [32, 64]
+    assert table.attrs["best_config"].endswith("num_stages=2, pre_hook=set_tiles)")
+    assert not np.asarray(c).any()  # as before
+    best = eval(table.attrs["best_config"], {"triton": triton, "set_tiles": set_tiles})
+    best.pre_hook({"a": tensors[0], "b": tensors[1], "c": tensors[2], **best.kwargs})
+    grid = (128 // best.kwargs["BM"], 128 // best.kwargs["BN"])
+    ws.triton.launch(kernels.described_matmul, grid, *tensors, 64, **best.all_kwargs())
+    check_product(c, a, b)
+    broken = triton.Config(
+        {"BM": 64, "BN": 64, "BK": 64}, pre_hook=lambda arguments: arguments["d"]
+    )
+    with pytest.raises(ws.InputError, match=r"the pre_hook of .* fails: KeyError: 'd'"):
+        ws.triton.tune(kernels.described_matmul, 1, (*tensors, 64), [broken], "h100-pcie")
+
+
 def test_a_configuration_that_does_not_fit_comes_last():
     small = ws.gpu("a100").replace(shared_memory_kib_per_sm=16)
     a = ws.cuda.array(halves(1, 64, 64))
@@ -457,3 +574,46 @@ def test_times_are_not_below_the_tensor_cores_peak():
         # Both matrices come from DRAM once; of C, what a store writes only a part of.
         reads = 32 * ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
         assert 2 * 128 * 256 * 2 <= reads <= 2 * 128 * 256 * 2 + 128 * 128 * 2
+
+
+#: Tiles, warps and stages: small and large ones, few and many warps.
+TILES = [
+    (32, 32, 32, 2, 3),
+    (64, 64, 32, 4, 3),
+    (128, 64, 64, 4, 3),
+    (128, 128, 64, 8, 2),
+    (64, 128, 64, 8, 4),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "target"), [("a100", "sm_80"), ("h100-pcie", "sm_80"), ("h100-pcie", "sm_90")]
+)
+@pytest.mark.parametrize("kernel", ["matmul", "tensor_matmul"])
+def test_no_configuration_passes_the_dense_peak(kernel, name, target):
+    """256 x 256 x 512 on two SMs, which the blocks of each configuration keep busy."""
+    size, inner, num_sms = 256, 512, 2
+    gpu = ws.gpu(name).replace(num_sms=num_sms)
+    a, b = ws.cuda.array(halves(1, size, inner)), ws.cuda.array(halves(2, inner, size))
+    c = ws.cuda.empty((size, size), np.float16)
+    per_cycle = gpu.tensor_f16_f32_rate * gpu.num_schedulers * num_sms
+    best = 0.0
+    for down, across, step, num_warps, num_stages in TILES:
+        trace = ws.triton.launch(
+            getattr(kernels, kernel),
+            (size // down * (size // across),)
+            if kernel == "matmul"
+            else (size // down, size // across),
+            *(a, b, c, size, size, inner),
+            **{"BM": down, "BN": across, "BK": step},
+            **({"GROUP": 2} if kernel == "matmul" else {}),
+            num_warps=num_warps,
+            num_stages=num_stages,
+            target=target,
+        )
+        cycles = [ws.simulate(trace, gpu).cycles, *ws.predict(trace, gpu)["cycles"]]
+        used = [size * size * inner / per_cycle / count for count in cycles]
+        assert max(used) <= 1 + 1e-9, (down, across, step, num_warps, num_stages, used)
+        best = max(best, used[0])
+    assert best > 0.1  # the peak is not out of reach for other reasons alone

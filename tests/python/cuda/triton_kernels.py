@@ -97,6 +97,25 @@ def tensor_matmul(
 
 
 @triton.jit
+def described_matmul(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The same with descriptors that the host made."""
+    row = tl.program_id(0) * BM
+    column = tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for done in range(0, k, BK):
+        total = tl.dot(a.load([row, done]), b.load([done, column]), total)
+    c.store([row, column], total.to(tl.float16))
+
+
+@triton.jit
+def copy_described(pair, out, rows, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """A tile of the second of two descriptors, with what lies outside of its tensor."""
+    tile = pair[1].load([0, 0])
+    i = tl.arange(0, ROWS)[:, None]
+    tl.store(out + i * COLUMNS + tl.arange(0, COLUMNS)[None, :], tile, mask=i < rows)
+
+
+@triton.jit
 def persistent_matmul(
     a_ptr,
     b_ptr,

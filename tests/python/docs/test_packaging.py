@@ -33,6 +33,13 @@ def recipe() -> dict[str, Any]:
 def test_versions_are_one(project: dict[str, Any], recipe: dict[str, Any]) -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == recipe["context"]["version"] == project["version"]
+    (built,) = re.findall(
+        r"^project\(warpstack VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M
+    )
+    assert built == project["version"]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest is not None
+    assert newest.group(1) == project["version"]
 
 
 def test_the_recipe_needs_what_the_project_needs(

@@ -10,7 +10,9 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 STUDIES = REPOSITORY / "studies"
-PROGRAMS = sorted(path.stem for path in STUDIES.glob("*.py") if path.stem != "pages")
+#: Modules that several studies share.
+SHARED = ("error_points", "pages")
+PROGRAMS = sorted(path.stem for path in STUDIES.glob("*.py") if path.stem not in SHARED)
 #: Starts all in one process, as each takes a second to load what it uses.
 START = """
 import contextlib, importlib, sys

@@ -99,7 +99,7 @@ def test_sliders_move_the_picture(view, app, pascal):
 
 def test_bars_are_as_high_as_the_stack(view):
     """Counted in pixels of each colour, against the height of the whole stack."""
-    from warpstack.plot.cpi_stack import COLOURS
+    from warpstack.plot.components import COLOURS
 
     view.sliders["noc_bandwidth_gbs"].value = 525
     picture, row = pixels(view), view.table.iloc[1]

@@ -46,8 +46,9 @@ def test_no_circles(edges):
     assert graph.circles(arrows) == []
     assert graph.circles({edge for edge in edges if "face" not in map(graph.room_of, edge)}) == []
     # 127 are half of those of version 0.1.0, counted the same way: see docs/quality. The room
-    # `reporting`, which puts the results of the others side by side, adds twelve.
-    assert len(arrows) <= 127 + 12
+    # `reporting`, which puts the results of the others side by side, adds twelve, and thirteen with the
+    # palette that it shares with `plot`; `plot` knows which workloads are divergent.
+    assert len(arrows) <= 127 + 14
 
 
 def package(folder, files):

@@ -115,10 +115,6 @@ def read_launch(text: str) -> Launch:
     )
 
 
-#: What NVRTC says of code of the host.
-_OF_HOST = ("cannot open source file", "considered a host function")
-
-
 def run_launch(source: str, launch: Launch, options: list[str]) -> KernelTrace:
     """Compile a source, make the arrays of a launch, and return the trace of it.
 
@@ -127,14 +123,7 @@ def run_launch(source: str, launch: Launch, options: list[str]) -> KernelTrace:
     InputError
         If the source does not compile, has no such kernel, or the launch fails.
     """
-    try:
-        module = ws.cuda.compile(source, options=options)
-    except ws.InputError as error:
-        # NVRTC takes neither headers nor functions of the host, which a source with a main has.
-        of_host = any(text in str(error) for text in _OF_HOST)
-        if not of_host or "nvcc" not in ws.cuda.compilers():
-            raise
-        module = ws.cuda.compile(source, options=options, compiler="nvcc")
+    module = ws.cuda.compile(source, options=options)
     kernel = module.kernel(launch.kernel)
     values = [
         ws.cuda.array(_values(argument)) if isinstance(argument, Array) else argument

@@ -38,6 +38,7 @@ def _draw(table: pd.DataFrame) -> Figure:
             values.reindex(columns=_SHOWN),
             ylabel=title,
             gaps=gaps,
+            groups=("NMD", "MD") if i == 0 else (),
             ax=ax,
             legend="outside" if i == 0 else None,
         )

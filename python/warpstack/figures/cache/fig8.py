@@ -49,7 +49,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("sectors to and from DRAM, simulated", fontsize=sheet.LABEL)
-    ax.set_ylabel("predicted", fontsize=sheet.LABEL)
+    ax.set_ylabel("the same, predicted", fontsize=sheet.LABEL)
     tidy(ax)
     return figure
 

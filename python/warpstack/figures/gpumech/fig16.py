@@ -13,7 +13,7 @@ from warpstack.figures.gpumech import common as gpumech
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
 from warpstack.plot import sheet
-from warpstack.plot.cpi_stack import COLOURS, LABELS
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS
 from warpstack.timing.simulation import MODEL_NAME
 
@@ -51,7 +51,8 @@ def _draw(table: pd.DataFrame) -> Figure:
         stacked_bars(
             stack,
             colours={LABELS[part]: COLOURS[part] for part in STACK_COMPONENTS},
-            ylabel="CPI, normalised to the oracle's at 8" if i == 0 else "",
+            hatches={LABELS[part]: HATCHES[part] for part in STACK_COMPONENTS},
+            ylabel="CPI relative to the\noracle's at 8 warps" if i == 0 else "",
             ax=ax,
             legend="outside" if i == 2 else None,
         )

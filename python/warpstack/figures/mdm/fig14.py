@@ -13,7 +13,7 @@ from warpstack.figures.mdm import common as mdm
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
 from warpstack.hardware.description import gpu as named_gpu
-from warpstack.plot.cpi_stack import COLOURS, HATCHES, LABELS
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS
 from warpstack.timing.simulation import MODEL_NAME
 

@@ -40,7 +40,9 @@ def _compute(study: Study) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame) -> Figure:
     rows, gaps = per_application(table, mdm.MODELS)
-    return grouped_bars(rows, ylabel="error of the IPC (%)", limit=200, gaps=gaps)
+    return grouped_bars(
+        rows, ylabel="error of the IPC (%)", limit=200, gaps=gaps, groups=("NMD", "MD")
+    )
 
 
 def _check(table: pd.DataFrame) -> list[Claim]:

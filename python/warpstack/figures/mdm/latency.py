@@ -11,7 +11,7 @@ from warpstack.figures.drawing import stacked_bars
 from warpstack.figures.mdm import common as mdm
 from warpstack.figures.stages import performance
 from warpstack.figures.study import Study
-from warpstack.plot.cpi_stack import COLOURS
+from warpstack.plot.components import COLOURS, HATCHES
 from warpstack.timing.simulation import LATENCY_PARTS, MODEL_NAME
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def draw(table: pd.DataFrame) -> Figure:
     return stacked_bars(
         rows,
         colours={label: COLOURS[part] for part, label in _LABELS.items()},
+        hatches={label: HATCHES[part] for part, label in _LABELS.items()},
         ylabel="latency of an L1 miss (cycles)",
         gaps=[int((table["class"] == "NMD").sum())],
+        groups=("NMD", "MD"),
     )
 
 

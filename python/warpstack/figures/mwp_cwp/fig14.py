@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.figures.base import Claim, PaperFigure
-from warpstack.figures.drawing import grouped_bars
+from warpstack.figures.drawing import grouped_points
 from warpstack.figures.mwp_cwp import common as mwp
 from warpstack.figures.study import Study
 from warpstack.hardware.description import gpu as named_gpu
@@ -88,9 +88,13 @@ def _compute(study: Study) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame) -> Figure:
     rows = table.set_index("benchmark")
-    figure = grouped_bars(rows, ylabel="CPI of an SM", gaps=[len(mwp_cwp.MICROBENCHMARKS)], width=8)
-    figure.axes[0].set_yscale("log")
-    return figure
+    return grouped_points(
+        rows,
+        ylabel="CPI of an SM",
+        gaps=[len(mwp_cwp.MICROBENCHMARKS)],
+        groups=("coalesced", "uncoalesced"),
+        width=8,
+    )
 
 
 def _check(table: pd.DataFrame) -> list[Claim]:

@@ -98,6 +98,7 @@ void clusters() {
   cudaFuncSetAttribute(neighbours, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   std::printf("%s:", cudaGetErrorName(launch(neighbours, 16, 16, out)));
   std::printf(" %d %d\n", out[0], out[15]);
+  std::printf("%s\n", cudaGetErrorName(launch(neighbours, 34, 17, out)));
   pairs<<<4, 32>>>(out);
   std::printf("%s: ", cudaGetErrorName(cudaDeviceSynchronize()));
   std::printf("%d\n%s\n", out[3], cudaGetErrorName(launch(pairs, 4, 4, out)));
