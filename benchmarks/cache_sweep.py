@@ -4,6 +4,7 @@
     python benchmarks/cache_sweep.py                        # 1000 points, 17 workloads, two threads
     python benchmarks/cache_sweep.py --check 20             # and how far 20 points are from exact ones
     python benchmarks/cache_sweep.py --l1 5 --l2 8          # fewer points
+    python benchmarks/cache_sweep.py --workloads spmv bfs   # fewer workloads
     python benchmarks/cache_sweep.py --check 20 --write     # also write docs/quality/benchmarks.md
 
 The workloads (`small`) are traced once and kept in a folder (`--traces`, by default a temporary one).
@@ -41,6 +42,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--traces", type=Path, help="folder to keep the traces in")
+    parser.add_argument("--workloads", nargs="+", default=[], help="some of them (default: all)")
     parser.add_argument("--workers", type=int, default=2, help="threads")
     parser.add_argument("--l1", type=int, default=25, help="sizes of L1")
     parser.add_argument("--l2", type=int, default=40, help="sizes of L2")
@@ -52,7 +54,7 @@ def main() -> None:
         "l2_size_kib": sizes(L2_SIZES, L2_STEP, arguments.l2),
     }
     with tempfile.TemporaryDirectory() as temporary:
-        apps, _ = load(arguments.traces or Path(temporary))
+        apps, _ = load(arguments.traces or Path(temporary), arguments.workloads)
         start, cpu = time.perf_counter(), cpu_seconds()
         table = ws.sweep(
             apps, "pascal-mdm", axes, caches="recorded", workers=arguments.workers, cache=False

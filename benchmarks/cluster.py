@@ -21,8 +21,9 @@ import distributed
 from run import machine, write_table
 
 import warpstack as ws
+from warpstack.exploration.runner import Runner
 from warpstack.exploration.store import SweepStore
-from warpstack.exploration.sweep import Design, Runner
+from warpstack.exploration.sweep import Design
 from warpstack.models.pipeline import Options
 
 GPU = "pascal-mdm"

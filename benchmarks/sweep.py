@@ -4,6 +4,7 @@
     python benchmarks/sweep.py                 # print the tables
     python benchmarks/sweep.py --write         # also write docs/quality/benchmarks.md
     python benchmarks/sweep.py --workers 1     # on one core
+    python benchmarks/sweep.py --workloads hotspot srad --most-points 10 --sample 2    # a try
 
 The workloads (`small`) are traced once and kept in a folder (`--traces`, by default a temporary one).
 """
@@ -18,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from pages import DOCS, machine, markdown_of_texts, write_between_marks
 
 import warpstack as ws
 from warpstack.exploration.sweep import Design
+from warpstack.models.pipeline import Options
 from warpstack.models.prediction import evaluate_all
 
 #: Recurring cost of 17 benchmarks (MDM, Table II); its one-time cost is 3.6 hours.
@@ -70,10 +73,10 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def load(folder: Path) -> tuple[dict[str, ws.App], float]:
-    """Return the 17 workloads and the processor time of tracing them, if that was now."""
+def load(folder: Path, names: Sequence[str] = ()) -> tuple[dict[str, ws.App], float]:
+    """Return workloads, by default all, and the processor time of tracing them, if that was now."""
     apps, seconds = {}, 0.0
-    for name in ws.workloads.names():
+    for name in names or ws.workloads.names():
         path = folder / name
         if not path.exists():
             start = cpu_seconds()
@@ -129,7 +132,7 @@ def recurring(apps: dict[str, ws.App], axes: Any, workers: int | None) -> list[s
     """Return points, runs of the caches, rows, wall and processor time of a sweep."""
     gpu = ws.gpu("pascal-mdm")
     design = Design.of(apps, gpu, axes, ["mdm"])
-    caches = len(design.tasks()) // len(apps)
+    caches = len(design.tasks(Options())) // len(apps)
     start, cpu = time.perf_counter(), cpu_seconds()
     table = ws.sweep(apps, gpu, axes, ["mdm"], workers=workers, cache=False)
     wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu
@@ -152,15 +155,21 @@ def main() -> None:
     )
     parser.add_argument("--traces", type=Path, help="folder to keep the traces in")
     parser.add_argument("--workers", type=int, help="threads (default: one per core)")
+    parser.add_argument("--workloads", nargs="+", default=[], help="some of them (default: all)")
+    parser.add_argument("--most-points", type=int, default=1000, help="of the largest grid")
     parser.add_argument("--sample", type=int, default=100, help="points of the Latin hypercube")
     parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        apps, tracing = load(arguments.traces or Path(temporary))
+        apps, tracing = load(arguments.traces or Path(temporary), arguments.workloads)
         print("loaded", file=sys.stderr)
         selection = one_time(apps)
         rows = []
-        designs = [(f"grid ({PAPER[n]} in the paper)", grid) for n, grid in GRIDS.items()]
+        designs = [
+            (f"grid ({PAPER[n]} in the paper)", grid)
+            for n, grid in GRIDS.items()
+            if n <= arguments.most_points
+        ]
         sample = ws.samples.latin_hypercube(SPACE, arguments.sample, seed=1)
         designs.append(("Latin hypercube, caches of each point their own", sample))
         for what, axes in designs:
@@ -178,7 +187,8 @@ def main() -> None:
                 rates(),
                 labels=2,
             ),
-            f"17 workloads (`small`, {kernels} kernels), {arguments.workers or os.cpu_count()} threads. "
+            f"{len(apps)} workloads (`small`, {kernels} kernels), "
+            f"{arguments.workers or os.cpu_count()} threads. "
             f"One-time cost, processor time: {traced}representative warps {selection:.1f} s "
             "(the paper: 3.6 hours). Recurring cost:",
             markdown_of_texts(

@@ -34,6 +34,14 @@ py::dict accesses_to_dict(const memory::OrderRecording& recording) {
   return result;
 }
 
+/// Lets what a function raises end a long call, in threads that no signal reaches.
+InterruptCheck calling(const py::object& function) {
+  return [&function] {
+    const py::gil_scoped_acquire gil;
+    function();
+  };
+}
+
 }  // namespace
 
 void bind_family(py::module_& module) {
@@ -56,7 +64,8 @@ void bind_family(py::module_& module) {
       "replay_order",
       [](const std::vector<const trace::KernelTrace*>& traces,
          const std::vector<const memory::OrderRecording*>& recordings,
-         const std::vector<py::dict>& configs, double share, bool flush_l2) {
+         const std::vector<py::dict>& configs, double share, bool flush_l2,
+         const py::object& interrupt) {
         std::vector<memory::RecordedLaunch> launches;
         for (std::size_t i = 0; i < std::min(traces.size(), recordings.size()); ++i) {
           launches.push_back({traces[i], recordings[i]});
@@ -65,11 +74,16 @@ void bind_family(py::module_& module) {
         for (const py::dict& fields : configs) {
           systems.push_back(config_of<memory::MemoryConfig>(fields));
         }
-        const py::gil_scoped_release unlocked;
-        return memory::replay(launches, systems, share, flush_l2, python_interrupt());
+        memory::ReplayedLaunches replayed;
+        {
+          const py::gil_scoped_release unlocked;
+          replayed = memory::replay(launches, systems, share, flush_l2,
+                                    interrupt.is_none() ? python_interrupt() : calling(interrupt));
+        }
+        return py::make_tuple(std::move(replayed.distinct), std::move(replayed.of_configs));
       },
       py::arg("traces"), py::arg("recordings"), py::arg("configs"), py::arg("share"),
-      py::arg("flush_l2"));
+      py::arg("flush_l2"), py::arg("interrupt") = py::none());
 }
 
 }  // namespace warpstack::bindings

@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "common/digest.h"
 #include "common/error.h"
 #include "gpu/reference_machine.h"
+#include "memory/family_serve.h"
 #include "memory/line_parts.h"
+#include "memory/profile_words.h"
 #include "memory/reuse_profile.h"
 #include "memory/sm_requests.h"
 
@@ -356,161 +362,6 @@ class Filter {
   FilteredLaunch result_;
 };
 
-std::uint64_t scaled(double count, double factor) {
-  return static_cast<std::uint64_t>(std::llround(count * factor));
-}
-std::uint64_t scaled(std::uint64_t count, double factor) {
-  return scaled(static_cast<double>(count), factor);
-}
-double ratio(std::uint64_t a, std::uint64_t b) {
-  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
-}
-
-/// What L2 said about the requests that were followed.
-struct Served {
-  struct Row {
-    std::uint64_t requests = 0;
-    std::uint64_t dram_requests = 0;
-    std::uint64_t dram_sectors = 0;
-  };
-  MemoryTotals totals;
-  std::vector<Row> rows;
-  std::vector<Outcome> outcomes;
-};
-
-Served serve_requests(const FilteredLaunch& launch, Cache& l2) {
-  Served served;
-  served.rows.resize(launch.profile.per_row.size());
-  served.outcomes.resize(launch.requests.size());
-  // What nobody knows of comes from DRAM, as what nobody asked for before.
-  served.outcomes[0] = {true, true, 0};
-  L2Port port(l2, served.totals);
-  bool missed = false;
-  for (std::size_t i = 1; i < launch.requests.size(); ++i) {
-    Request request = launch.requests[i];
-    request.set = l2.set_of(request.line);
-    const Outcome outcome = port.serve(request, launch.bytes[request.bytes]);
-    served.outcomes[i] = outcome;
-    Served::Row& row = served.rows[request.writer];
-    if (!request.continues) {
-      missed = false;
-      ++row.requests;
-    }
-    if (outcome.missed && !missed) {
-      missed = true;
-      ++row.dram_requests;
-    }
-    row.dram_sectors += outcome.dram_sectors;
-  }
-  return served;
-}
-
-/// Scales what was followed of each row to all of its requests.
-void estimate_rows(const FilteredLaunch& launch, const Served& served, MemoryProfile& profile) {
-  Served::Row all;
-  for (const Served::Row& row : served.rows) {
-    all.requests += row.requests;
-    all.dram_requests += row.dram_requests;
-    all.dram_sectors += row.dram_sectors;
-  }
-  for (std::size_t r = 0; r < served.rows.size(); ++r) {
-    InstructionCounters& counters = profile.per_row[r];
-    const Served::Row& row = served.rows[r].requests > 0 ? served.rows[r] : all;
-    const double factor = ratio(launch.profile.per_row[r].l2_requests, row.requests);
-    counters.dram_requests = scaled(row.dram_requests, factor);
-    counters.dram_sectors = scaled(row.dram_sectors, factor);
-  }
-}
-
-void estimate_totals(const FilteredLaunch& launch, const Served& served, MemoryProfile& profile) {
-  const MemoryTotals& exact = launch.profile.totals;
-  const MemoryTotals& part = served.totals;
-  const auto share_of = [&](Total counted) { return ratio(exact[counted], part[counted]); };
-  const double reads = share_of(Total::l2_read_sectors);
-  const double writes = share_of(Total::l2_write_sectors);
-  profile.totals[Total::l2_read_sector_hits] = scaled(part[Total::l2_read_sector_hits], reads);
-  profile.totals[Total::l2_read_request_hits] =
-      scaled(part[Total::l2_read_request_hits], share_of(Total::l2_read_requests));
-  profile.totals[Total::l2_write_sector_hits] = scaled(part[Total::l2_write_sector_hits], writes);
-  profile.totals[Total::l2_atomic_sector_hits] =
-      scaled(part[Total::l2_atomic_sector_hits], share_of(Total::l2_atomic_sectors));
-  const auto sectors = [](const MemoryTotals& totals) {
-    return totals[Total::l2_read_sectors] + totals[Total::l2_write_sectors] +
-           totals[Total::l2_atomic_sectors];
-  };
-  const double all = ratio(sectors(exact), sectors(part));
-  profile.totals[Total::dram_read_sectors] = scaled(part[Total::dram_read_sectors], all);
-  profile.totals[Total::dram_write_sectors] = scaled(part[Total::dram_write_sectors], all);
-}
-
-/// Answers and waits of the accesses that are followed, scaled to all accesses of each row.
-void estimate_waits(const FilteredLaunch& launch, const Served& served, const WaitSample& waits,
-                    bool is_timed, MemoryProfile& profile) {
-  struct Row {
-    std::uint64_t asking = 0;
-    std::uint64_t from_dram = 0;
-    std::uint64_t waiting = 0;
-    std::array<std::uint64_t, num_miss_events> waits{};
-    std::array<std::uint64_t, num_miss_events> cycles{};
-  };
-  std::vector<Row> rows(profile.per_row.size());
-  for (std::size_t wait = 0; wait + 1 < waits.begin.size(); ++wait) {
-    // Of equally late data those from farther away count, as in Arrival.
-    std::int32_t latest = -1;
-    std::size_t source = 0;
-    const auto arrive = [&](std::int32_t time, std::size_t from) {
-      if (time < latest || (time == latest && from < source)) return;
-      latest = time;
-      source = from;
-    };
-    for (std::uint32_t place = waits.begin[wait]; place < waits.begin[wait + 1]; ++place) {
-      bool asks = false;
-      bool from_dram = false;
-      arrive(launch.hit_arrival[place], 0);
-      for (std::uint32_t i = launch.first_asked[place]; i < launch.first_asked[place + 1]; ++i) {
-        const FilteredLaunch::Asked& asked = launch.asked[i];
-        const Outcome outcome = served.outcomes[asked.request];
-        asks |= asked.is_own;
-        from_dram |= asked.is_own && outcome.asks_dram;
-        if (!asked.is_awaited) continue;
-        const std::size_t from = outcome.missed ? 2 : 1;
-        arrive(asked.arrival + static_cast<std::int32_t>(Reference::round_trips[from]), from);
-      }
-      Row& row = rows[launch.rows[place]];
-      row.asking += asks;
-      row.from_dram += from_dram;
-    }
-    if (!is_timed) continue;
-    for (std::uint32_t place = waits.begin[wait]; place < waits.begin[wait + 1]; ++place) {
-      if (!launch.is_awaited[place]) continue;
-      Row& row = rows[launch.rows[place]];
-      ++row.waiting;
-      ++row.waits[source];
-      row.cycles[source] += static_cast<std::uint64_t>(
-          std::clamp<std::int32_t>(latest - launch.sent[place], 0,
-                                   static_cast<std::int32_t>(Reference::round_trips[source])));
-    }
-  }
-  Row all;
-  for (const Row& row : rows) {
-    all.asking += row.asking;
-    all.from_dram += row.from_dram;
-  }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    InstructionCounters& counters = profile.per_row[r];
-    const Row& row = rows[r];
-    const Row& answers = row.asking > 0 ? row : all;
-    counters.events[2] = scaled(answers.from_dram, ratio(launch.asking[r], answers.asking));
-    counters.events[1] = launch.asking[r] - std::min(launch.asking[r], counters.events[2]);
-    counters.events[0] -= counters.events[1] + counters.events[2];
-    const double factor = ratio(launch.waiting[r], row.waiting);
-    for (std::size_t e = 0; e < num_miss_events; ++e) {
-      counters.waits[e] = scaled(row.waits[e], factor);
-      counters.wait_cycles[e] = scaled(row.cycles[e], factor);
-    }
-  }
-}
-
 }  // namespace
 
 CacheConfig SetSample::grid_of(std::span<const CacheConfig> caches) {
@@ -576,46 +427,101 @@ FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace&
   return Filter(recording, trace, config, sets, waits).run();
 }
 
-MemoryProfile serve(const FilteredLaunch& launch, const OrderRecording& recording,
-                    const WaitSample& waits, Cache& l2) {
-  const Served served = serve_requests(launch, l2);
-  MemoryProfile profile = launch.profile;
-  estimate_rows(launch, served, profile);
-  estimate_totals(launch, served, profile);
-  estimate_waits(launch, served, waits, recording.is_timed, profile);
-  return profile;
+namespace {
+
+/// Positions of the configurations of each L1, in the order of the first ones.
+std::vector<std::vector<std::size_t>> by_l1(std::span<const MemoryConfig> configs) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> known;
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const CacheConfig& l1 = configs[i].l1;
+    const auto [entry, is_new] = known.try_emplace({l1.size_bytes, l1.ways}, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[entry->second].push_back(i);
+  }
+  return groups;
 }
 
-std::vector<std::vector<MemoryProfile>> replay(std::span<const RecordedLaunch> launches,
-                                               std::span<const MemoryConfig> configs, double share,
-                                               bool flush_l2, const InterruptCheck& interrupt) {
-  std::vector<std::vector<MemoryProfile>> profiles(configs.size());
-  std::vector<CacheConfig> l2_configs;
-  std::vector<Cache> caches;
-  for (const MemoryConfig& config : configs) {
-    config.validate();
-    l2_configs.push_back(config.l2);
-    caches.emplace_back(config.l2);
+/// L2 caches, which are made anew only where they differ from those before.
+class L2Caches {
+ public:
+  std::span<const std::unique_ptr<FamilyL2>> empty_ones(std::span<const CacheConfig> configs) {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> geometry;
+    for (const CacheConfig& config : configs) {
+      geometry.emplace_back(config.size_bytes, config.ways);
+    }
+    if (geometry != geometry_) {
+      caches_ = family_l2s(configs);
+      geometry_ = std::move(geometry);
+    } else {
+      for (const std::unique_ptr<FamilyL2>& cache : caches_) cache->clear();
+    }
+    return caches_;
   }
-  if (configs.empty()) return profiles;
-  const SetSample sets(l2_configs, share);
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> geometry_;
+  std::vector<std::unique_ptr<FamilyL2>> caches_;
+};
+
+/// Keeps one of equal profiles.
+class DistinctProfiles {
+ public:
+  std::uint32_t number_of(MemoryProfile profile) {
+    const std::vector<std::uint64_t> words = words_of(profile);
+    Digest digest;
+    digest.add_bytes(words.data(), words.size() * sizeof(words.front()));
+    const auto [entry, is_new] =
+        numbers_.try_emplace(digest.hex(), static_cast<std::uint32_t>(profiles_.size()));
+    if (is_new) profiles_.push_back(std::move(profile));
+    return entry->second;
+  }
+  std::vector<MemoryProfile> take() { return std::move(profiles_); }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<MemoryProfile> profiles_;
+};
+
+}  // namespace
+
+ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
+                        std::span<const MemoryConfig> configs, double share, bool flush_l2,
+                        const InterruptCheck& interrupt) {
+  for (const MemoryConfig& config : configs) config.validate();
+  std::vector<WaitSample> waits;
   for (const RecordedLaunch& launch : launches) {
     // Of a short launch more: waits of few accesses scatter.
     const auto accesses = static_cast<double>(launch.recording->accesses.size());
-    const WaitSample waits(*launch.recording,
-                           std::max(share, most_accesses / std::max(accesses, 1.0)));
-    const FilteredLaunch filtered =
-        filter(*launch.recording, *launch.trace, configs.front(), sets, waits);
-    for (std::size_t i = 0; i < configs.size(); ++i) {
+    waits.emplace_back(*launch.recording, std::max(share, most_accesses / std::max(accesses, 1.0)));
+  }
+  ReplayedLaunches result;
+  result.of_configs.resize(configs.size());
+  std::vector<DistinctProfiles> profiles(launches.size());
+  L2Caches caches;
+  for (const std::vector<std::size_t>& group : by_l1(configs)) {
+    std::vector<CacheConfig> l2_configs;
+    for (const std::size_t position : group) l2_configs.push_back(configs[position].l2);
+    const SetSample sets(l2_configs, share);
+    const auto l2s = caches.empty_ones(l2_configs);
+    for (std::size_t number = 0; number < launches.size(); ++number) {
       if (interrupt) interrupt();
-      if (flush_l2) caches[i].clear();
-      profiles[i].push_back(serve(filtered, *launch.recording, waits, caches[i]));
-      if (sets.is_whole()) {
-        profiles[i].back().totals[Total::l2_dirty_sectors] = caches[i].dirty_sectors();
+      const RecordedLaunch& launch = launches[number];
+      const FilteredLaunch filtered =
+          filter(*launch.recording, *launch.trace, configs[group.front()], sets, waits[number]);
+      auto position = group.begin();
+      for (const std::unique_ptr<FamilyL2>& l2 : l2s) {
+        if (interrupt) interrupt();
+        if (flush_l2) l2->clear();
+        for (MemoryProfile& profile : profiles_of(
+                 filtered, waits[number], launch.recording->is_timed, *l2, sets.is_whole())) {
+          result.of_configs[*position++].push_back(profiles[number].number_of(std::move(profile)));
+        }
       }
     }
   }
-  return profiles;
+  for (DistinctProfiles& of_launch : profiles) result.distinct.push_back(of_launch.take());
+  return result;
 }
 
 }  // namespace warpstack::memory

@@ -78,21 +78,24 @@ struct FilteredLaunch {
 FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace& trace,
                       const MemoryConfig& config, const SetSample& sets, const WaitSample& waits);
 
-/// What an L2 makes of it, which keeps its contents for the next launch.
-MemoryProfile serve(const FilteredLaunch& launch, const OrderRecording& recording,
-                    const WaitSample& waits, Cache& l2);
-
 /// A launch and the order in which it accesses memory.
 struct RecordedLaunch {
   const trace::KernelTrace* trace;
   const OrderRecording* recording;
 };
 
-/// What several memory systems make of launches in order, which differ in the L2's size and ways
-/// only: profiles by configuration and launch. `share` of L2's sets and of the waits are followed,
-/// the others estimated by row; 1: all. `flush_l2`: before each launch.
-std::vector<std::vector<MemoryProfile>> replay(std::span<const RecordedLaunch> launches,
-                                               std::span<const MemoryConfig> configs, double share,
-                                               bool flush_l2, const InterruptCheck& interrupt = {});
+/// What several memory systems make of launches in order.
+struct ReplayedLaunches {
+  std::vector<std::vector<MemoryProfile>> distinct;    ///< by launch, all different
+  std::vector<std::vector<std::uint32_t>> of_configs;  ///< by configuration and launch: which
+};
+
+/// Replays launches in order through memory systems that differ in the size and ways of L1 and L2
+/// only: once through each L1, and behind it through all of its L2 together. `share` of L2's sets
+/// and of the waits are followed, the others estimated by row; 1: all. `flush_l2`: before each
+/// launch.
+ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
+                        std::span<const MemoryConfig> configs, double share, bool flush_l2,
+                        const InterruptCheck& interrupt = {});
 
 }  // namespace warpstack::memory

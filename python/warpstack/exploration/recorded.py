@@ -21,8 +21,7 @@ __all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "families", "recorded_pr
 #: How a sweep finds what the caches do.
 CACHES: tuple[CacheRuns, ...] = get_args(CacheRuns)
 #: In what the points of a family may differ.
-L1_FIELDS = frozenset({"l1_size_kib", "l1_ways"})
-CAPACITY_FIELDS = L1_FIELDS | {"l2_size_kib", "l2_ways"}
+CAPACITY_FIELDS = frozenset({"l1_size_kib", "l1_ways", "l2_size_kib", "l2_ways"})
 #: Sizes of a family lie within this factor, so that the order is of sizes not far away.
 _MOST_SPAN = 2.0
 #: Of an application whose traces touch so many lines of L1, a part is followed, at least this one.
@@ -111,12 +110,12 @@ def recorded_profiles(
         Part of the sets of L2 and of the waits of warps to follow, 1: all; None: of large
         applications an eighth.
     stop
-        Set to give up between kernels.
+        Set to give up soon.
 
     Returns
     -------
     list of list
-        For each GPU the profile of each kernel. Those of equal caches are one object.
+        For each GPU the profile of each kernel. Equal ones of a kernel are one object.
 
     Raises
     ------
@@ -143,17 +142,17 @@ def recorded_profiles(
         lines = sum(recording.num_lines for recording in recordings)
         share = min(max(_MOST_LINES / max(lines, 1), _LEAST_SHARE), 1.0)
     traces = [kernel._core for kernel in kernels]
-    by_l1: dict[tuple[object, ...], dict[tuple[object, ...], list[int]]] = {}
+    alike: dict[tuple[object, ...], list[int]] = {}
     for position, gpu in enumerate(gpus):
-        l2s = by_l1.setdefault(values_of(gpu, L1_FIELDS), {})
-        l2s.setdefault(values_of(gpu, CAPACITY_FIELDS), []).append(position)
+        alike.setdefault(values_of(gpu, CAPACITY_FIELDS), []).append(position)
+    configs = [memory_config(gpus[first], access_order=order) for first, *_ in alike.values()]
+    with named_memory_error(reference):
+        distinct, of_configs = _core.replay_order(
+            traces, recordings, configs, share, options.flush_l2, check_stop
+        )
     profiles: list[list[_core.MemoryProfile]] = [[] for _ in gpus]
-    for l2s in by_l1.values():
-        check_stop()
-        configs = [memory_config(gpus[first], access_order=order) for first, *_ in l2s.values()]
-        with named_memory_error(reference):
-            replayed = _core.replay_order(traces, recordings, configs, share, options.flush_l2)
-        for positions, cores in zip(l2s.values(), replayed, strict=True):
-            for position in positions:
-                profiles[position] = cores
+    for positions, numbers in zip(alike.values(), of_configs, strict=True):
+        cores = [of_kernel[n] for of_kernel, n in zip(distinct, numbers, strict=True)]
+        for position in positions:
+            profiles[position] = cores
     return profiles

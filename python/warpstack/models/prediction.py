@@ -711,9 +711,14 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
     """
     used = set(_STAGE_FIELDS)
     for model in model_list(models):
-        model = _present_name(model)
-        own = _registered.get(model)
-        used |= set(_core.model_fields(model)) if own is None else own.fields
+        used |= model_reads(model)
     if "dram_bandwidth_gbs" in used:
         used.add("dram_efficiency")
     return used | fields_of(Stage.LAUNCH) | UNIT_FIELDS
+
+
+def model_reads(model: str) -> frozenset[str]:
+    """Return the fields of `Gpu` that a model itself reads, beyond those of the stages before it."""
+    model = _present_name(model)
+    own = _registered.get(model)
+    return frozenset(_core.model_fields(model)) if own is None else own.fields

@@ -5,7 +5,7 @@ import pytest
 
 import warpstack as ws
 from warpstack.errors import InputError
-from warpstack.exploration import recorded, sweep
+from warpstack.exploration import recorded, runner
 from warpstack.models.pipeline import Options
 
 AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
@@ -37,6 +37,22 @@ def test_round_robin_is_exact(app, gpu):
     assert found.equals(exact)
 
 
+def test_models_that_read_sizes_of_caches_see_those_of_their_point(app, gpu):
+    def cycles(intervals, wave, gpu):
+        return {"base": gpu.l2_size_kib + 1000 * gpu.l1_size_kib}
+
+    ws.models.register("reads_sizes", cycles)
+    try:
+        found = ws.sweep(app, gpu, AXES, ["mdm", "reads_sizes"], caches="recorded", cache=False)
+        options = {"access_order": "round_robin", "cache": False}
+        exact = ws.sweep(app, gpu, AXES, ["reads_sizes"], **options)
+    finally:
+        ws.models.unregister("reads_sizes")
+    own = found[found["model"] == "reads_sizes"].reset_index(drop=True)
+    assert own["cycles"].nunique() == 6
+    assert own["cycles"].tolist() == exact["cycles"].tolist()
+
+
 def test_caches_of_the_recorded_order_are_exact(app, gpu):
     exact = ws.sweep(app, gpu, [{}], cache=False)
     found = ws.sweep(app, gpu, [{}], caches="recorded", cache=False)
@@ -49,7 +65,7 @@ def test_results_are_kept(app, gpu, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError
 
-    monkeypatch.setattr(sweep, "recorded_profiles", fail)
+    monkeypatch.setattr(runner, "recorded_profiles", fail)
     assert ws.sweep(app, gpu, AXES, caches="recorded", cache=tmp_path).equals(first)
 
 

@@ -18,9 +18,18 @@ def record(kernel, gpu, order):
 
 
 def replay(kernel, recording, gpu, order, share=1.0):
-    configs = [memory_config(gpu, access_order=order)]
-    ((profile,),) = _core.replay_order([kernel._core], [recording], configs, share, False)
-    return profile
+    return replay_all([kernel], [recording], [gpu], order, share)[0][0]
+
+
+def replay_all(kernels, recordings, gpus, order, share=1.0, flush_l2=False):
+    """Return the profiles of each GPU and kernel."""
+    configs = [memory_config(gpu, access_order=order) for gpu in gpus]
+    traces = [kernel._core for kernel in kernels]
+    distinct, of_configs = _core.replay_order(traces, recordings, configs, share, flush_l2)
+    return [
+        [profiles[number] for profiles, number in zip(distinct, numbers, strict=True)]
+        for numbers in of_configs
+    ]
 
 
 def assert_same(profile, exact):
@@ -47,6 +56,59 @@ def test_an_order_without_caches_in_it_is_exact(kernel, gpu, l1_times, l2_times)
     recording = record(kernel, gpu, "round_robin")
     exact = ws.simulate_caches(kernel, other, access_order="round_robin")._core
     assert_same(replay(kernel, recording, other, "round_robin"), exact)
+
+
+@settings(max_examples=rounds(60))
+@given(kernels(), gpus(), st.data())
+def test_many_caches_at_once_are_what_each_is_alone(kernel, gpu, data):
+    assume(gpu.l1_allocation == "on_miss")
+    l1_times = [1] if gpu.shared_memory_carve_outs_kib else [1, 2]
+    sizes = [(l1, l2) for l1 in l1_times for l2 in (1, 2, 3, 7)]
+    chosen = data.draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=6))
+    others = [
+        gpu.replace(l1_size_kib=l1 * gpu.l1_size_kib, l2_size_kib=l2 * gpu.l2_size_kib)
+        for l1, l2 in chosen
+    ]
+    order = data.draw(st.sampled_from(["round_robin", "timed"]))
+    # Twice the same launch: the second finds what the first left in L2.
+    recordings = [record(kernel, gpu, order)] * 2
+    together = replay_all([kernel] * 2, recordings, others, order)
+    for other, profiles in zip(others, together, strict=True):
+        (alone,) = replay_all([kernel] * 2, recordings, [other], order)
+        for profile, expected in zip(profiles, alone, strict=True):
+            np.testing.assert_array_equal(profile.words, expected.words)
+
+
+def test_more_caches_than_a_word_has_bits():
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2, l1_size_kib=6, l2_size_kib=96)
+    kernel = loads(3)
+    recording = record(kernel, gpu, "timed")
+    others = [gpu.replace(l2_ways=ways, l2_size_kib=12.0 * ways) for ways in range(1, 41)]
+    found = replay_all([kernel], [recording], others, "timed")
+    for other, (profile,) in zip(others, found, strict=True):
+        expected = replay(kernel, recording, other, "timed")
+        np.testing.assert_array_equal(profile.words, expected.words)
+
+
+def test_equal_profiles_are_one():
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
+    kernel = loads(1)
+    recording = record(kernel, gpu, "timed")
+    configs = [memory_config(gpu.replace(l2_size_kib=size)) for size in (3072, 6144, 4608)]
+    distinct, of_configs = _core.replay_order([kernel._core], [recording], configs, 1.0, False)
+    assert len(distinct[0]) == 1  # all that is touched fits
+    assert of_configs == [[0], [0], [0]]
+
+
+def test_a_replay_can_be_given_up():
+    def give_up():
+        raise InterruptedError
+
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
+    kernel = loads(1)
+    arguments = ([kernel._core], [record(kernel, gpu, "timed")], [memory_config(gpu)], 1.0, False)
+    with pytest.raises(InterruptedError):
+        _core.replay_order(*arguments, give_up)
 
 
 @settings(max_examples=rounds(60))

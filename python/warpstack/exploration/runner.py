@@ -1,0 +1,305 @@
+"""What runs the tasks of a sweep: the stages for points that share work, and their rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpstack import _core
+from warpstack._core import __version__
+from warpstack.errors import InputError
+from warpstack.exploration.disk_memo import DiskMemo
+from warpstack.exploration.recorded import CAPACITY_FIELDS, recorded_profiles
+from warpstack.exploration.stage_cache import StageCache
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.stages import values_of
+from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
+from warpstack.memory.caches import MemoryProfile
+from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.prediction import evaluate_all, model_reads
+from warpstack.tables import STACK
+from warpstack.traces.trace import KernelTrace
+
+__all__ = ["Runner", "Task"]
+
+_NUMBERS = ("cycles", "ipc", "cpi", *STACK)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Points of one application that share the state of the caches, or a recorded order of accesses.
+
+    Attributes
+    ----------
+    app
+        Number of the application.
+    points
+        Numbers of the points.
+    gpus
+        A GPU for each point; None where the point is impossible.
+    error
+        Why the points are impossible; empty if they are possible.
+    reference
+        The GPU whose order of accesses is recorded; None: the points share their caches.
+    """
+
+    app: int
+    points: tuple[int, ...]
+    gpus: tuple[Gpu, ...]
+    error: str = ""
+    reference: Gpu | None = None
+
+
+class Runner:
+    """Runs tasks of one application; threads share it.
+
+    Parameters
+    ----------
+    kernels
+        The application.
+    models, options
+        What to predict, and how.
+    cache
+        Where results of stages are kept; None: nowhere.
+    stop
+        Set to give up between kernels.
+    """
+
+    def __init__(
+        self,
+        kernels: tuple[KernelTrace, ...],
+        models: tuple[str, ...],
+        options: Options,
+        cache: StageCache | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.models = models
+        self._stop = stop or threading.Event()
+        self._memo = None if cache is None else DiskMemo(cache, kernels)
+        self._pipeline = Pipeline(kernels, options, memo=self._memo)
+
+    def run(self, task: Task, num_threads: int) -> pd.DataFrame:
+        """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
+
+        Raises
+        ------
+        InterruptedError
+            If ``stop`` was set.
+        """
+        if task.error:
+            return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
+        try:
+            self._pipeline.warps(num_threads)
+            if task.reference is not None:
+                return self._evaluate_recorded(task, task.reference, num_threads)
+            memory = []
+            for profile in self._pipeline.memory(task.gpus[0], num_threads):
+                self._check_stop()
+                memory.append(profile)
+            return self._evaluate(task, memory, num_threads)
+        except InputError as error:
+            return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
+
+    def _evaluate_recorded(self, task: Task, reference: Gpu, num_threads: int) -> pd.DataFrame:
+        """Do the same where each point has caches of its own, found from a recorded order."""
+        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        errors = np.full(self._shape(task), "", dtype=object)
+        cores = self._recorded(task, reference)
+        for m, model in enumerate(self.models):
+            for positions in _same_but_for_caches(task.gpus, model):
+                # Where other caches do the same with a kernel, it is predicted once.
+                gpu = task.gpus[positions[0]]
+                profiles: list[IntervalProfile] = []
+                known: dict[tuple[int, int], int] = {}
+                cells = np.empty((len(positions), len(self.kernels)), dtype=np.int64)
+                for row, position in enumerate(positions):
+                    self._check_stop()
+                    for number, core in enumerate(cores[position]):
+                        key = (number, id(core))
+                        if key not in known:
+                            known[key] = len(profiles)
+                            profiles.append(self._interval(number, gpu, core, num_threads))
+                        cells[row, number] = known[key]
+                self._fill_cells(
+                    numbers, errors, (positions, m), (profiles, cells), task.gpus, num_threads
+                )
+        return self._rows(task, numbers, errors)
+
+    def _interval(
+        self, number: int, gpu: Gpu, core: _core.MemoryProfile, num_threads: int
+    ) -> IntervalProfile:
+        memory = MemoryProfile(core, self.kernels[number], gpu, self._pipeline.options.access_order)
+        return self._pipeline.interval(number, gpu, memory, num_threads)
+
+    def _fill_cells(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[list[int], int],
+        found: tuple[list[IntervalProfile], npt.NDArray[np.int64]],
+        gpus: Sequence[Gpu],
+        num_threads: int,
+    ) -> None:
+        """Predict distinct profiles and write each where its cells, (position, kernel), say."""
+        positions, m = where
+        profiles, cells = found
+        model = self.models[m]
+        try:
+            columns = evaluate_all(profiles, [gpus[positions[0]]], model, num_threads=num_threads)
+        except InputError:
+            for row, position in enumerate(positions):
+                own = [profiles[cell] for cell in cells[row]]
+                self._fill_one(numbers, errors, (position, m), own, gpus[position], model)
+            return
+        for name in _NUMBERS:
+            numbers[name][positions, :, m] = columns[name][0][cells]
+
+    def _recorded(self, task: Task, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
+        """Return the profiles of each point of a task and kernel, which the cache keeps."""
+        options = self._pipeline.options
+        fields = options.memory_fields
+        settings = {
+            "reference": values_of(reference, fields),
+            "gpus": [values_of(gpu, CAPACITY_FIELDS) for gpu in task.gpus],
+            "access_order": options.access_order,
+            "flush_l2": options.flush_l2,
+        }
+        kept = None if self._memo is None else self._memo.get("recorded", settings)
+        if kept is None:
+            profiles = recorded_profiles(
+                self.kernels, reference, task.gpus, options, stop=self._stop
+            )
+            if self._memo is not None:
+                self._memo.put("recorded", settings, [core for one in profiles for core in one])
+            return profiles
+        # As fresh ones: equal ones of a kernel are one object.
+        same: dict[tuple[int, bytes], _core.MemoryProfile] = {}
+        count = len(self.kernels)
+        return [
+            [
+                same.setdefault((number, core.words.tobytes()), core)
+                for number, core in enumerate(kept[start : start + count])
+            ]
+            for start in range(0, len(kept), count)
+        ]
+
+    def _evaluate(
+        self,
+        task: Task,
+        memory: Sequence[MemoryProfile],
+        num_threads: int,
+    ) -> pd.DataFrame:
+        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        errors = np.full(self._shape(task), "", dtype=object)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for position, gpu in enumerate(task.gpus):
+            groups.setdefault(values_of(gpu, INTERVAL_FIELDS), []).append(position)
+        for positions in groups.values():
+            gpus = [task.gpus[position] for position in positions]
+            profiles = []
+            for number, caches in enumerate(memory):
+                self._check_stop()
+                profiles.append(self._pipeline.interval(number, gpus[0], caches, num_threads))
+            for m, model in enumerate(self.models):
+                where = (positions, slice(None), m)
+                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
+        return self._rows(task, numbers, errors)
+
+    def _fill(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[list[int], slice, int],
+        profiles: Sequence[IntervalProfile],
+        gpus: Sequence[Gpu],
+        model: str,
+        num_threads: int,
+    ) -> None:
+        try:
+            columns = evaluate_all(profiles, gpus, model, num_threads=num_threads)
+        except InputError:
+            # Rare: a kernel that this model cannot predict on these GPUs. Which one is found by
+            # asking for each alone; like `predict`, the application has no row without it.
+            for position, gpu in zip(where[0], gpus, strict=True):
+                self._fill_one(numbers, errors, (position, where[2]), profiles, gpu, model)
+            return
+        for name in _NUMBERS:
+            numbers[name][where] = columns[name]
+
+    def _fill_one(
+        self,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        where: tuple[int, int],
+        profiles: Sequence[IntervalProfile],
+        gpu: Gpu,
+        model: str,
+    ) -> None:
+        position, m = where
+        try:
+            columns = evaluate_all(profiles, [gpu], model)
+        except InputError as error:
+            errors[position, :, m] = str(error)
+            return
+        for name in _NUMBERS:
+            numbers[name][position, :, m] = columns[name][0]
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise InterruptedError
+
+    def _shape(self, task: Task) -> tuple[int, int, int]:
+        return len(task.points), len(self.kernels), len(self.models)
+
+    def _rows(
+        self,
+        task: Task,
+        numbers: Mapping[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+    ) -> pd.DataFrame:
+        """Return the rows of arrays with the shape (points, kernels, models)."""
+        shape = self._shape(task)
+        kernels, models = self.kernels, self.models
+
+        def of(axis: int, values: Sequence[Any], dtype: Any = object) -> npt.NDArray[Any]:
+            index: list[Any] = [None, None, None]
+            index[axis] = slice(None)
+            array = np.empty(len(values), dtype=dtype)
+            array[:] = values
+            return np.broadcast_to(array[tuple(index)], shape).ravel()
+
+        missing = np.full(shape, np.nan)
+        bad = bool(task.error)
+        columns = {
+            "point": of(0, task.points, np.int64),
+            "kernel": of(1, [kernel.launch_id for kernel in kernels], np.int64),
+            "name": of(1, [kernel.short_name for kernel in kernels]),
+            "gpu": of(0, [gpu.name for gpu in task.gpus]),
+            "gpu_changes": of(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
+            "model": of(2, models),
+            "instructions": of(1, [whole_instructions(kernel) for kernel in kernels], np.int64),
+            **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
+            "trace_digest": of(1, [kernel.digest for kernel in kernels]),
+            "gpu_digest": of(0, ["" if bad else gpu.digest for gpu in task.gpus]),
+            "version": of(0, [__version__] * len(task.points)),
+            "error": errors.ravel(),
+        }
+        texts = [name for name, values in columns.items() if values.dtype == object]
+        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+def _same_but_for_caches(gpus: Sequence[Gpu], model: str) -> list[list[int]]:
+    """Return the positions of GPUs that differ only in fields that neither intervals nor model read."""
+    unread = CAPACITY_FIELDS - INTERVAL_FIELDS - model_reads(model)
+    read = frozenset(Gpu.fields()) - unread
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for position, gpu in enumerate(gpus):
+        groups.setdefault(values_of(gpu, read), []).append(position)
+    return list(groups.values())
