@@ -8,8 +8,6 @@
 namespace warpstack::memory {
 namespace {
 
-constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
-
 /// By sectors per fill unit and mask of sectors, the units that the mask touches.
 constexpr auto touched_units = [] {
   std::array<std::array<SectorMask, 256>, max_sectors_per_line + 1> table{};
@@ -23,11 +21,6 @@ constexpr auto touched_units = [] {
   }
   return table;
 }();
-
-template <typename Visit>
-void for_each_sector(SectorMask mask, Visit visit) {
-  for (unsigned rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
-}
 
 }  // namespace
 

@@ -16,6 +16,8 @@ namespace warpstack::memory {
 
 inline constexpr std::uint32_t max_sectors_per_line = 8;
 using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
+/// Every byte of a sector.
+inline constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
 
 /// How many bytes of some sectors are marked.
 inline std::uint32_t count_bytes(SectorMask mask, const ByteMasks& bytes) {

@@ -3,19 +3,6 @@
 #include <algorithm>
 
 namespace warpstack::memory {
-namespace {
-
-constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
-
-template <typename Visit>
-void for_each_sector(SectorMask mask, const Visit& visit) {
-  for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
-    visit(static_cast<std::size_t>(std::countr_zero(rest)));
-  }
-}
-
-}  // namespace
-
 CacheBundle::CacheBundle(std::span<const CacheConfig> caches)
     : config_(caches.front()),
       num_members_(caches.size()),
@@ -132,7 +119,7 @@ CacheBundle::Planes CacheBundle::fetch_partly_written(Sectors& sectors, SectorMa
 }
 
 void CacheBundle::write_bytes(std::uint32_t number, SectorMask mask, const ByteMasks& bytes) {
-  for_each_sector(mask, [&](std::size_t s) {
+  for_each_sector(mask, [&](int s) {
     Sector& sector = sectors_of_[number][s];
     const Members written = all_ & ~sector.valid;
     if (written == 0) return;
@@ -190,7 +177,7 @@ void CacheBundle::make_dirty(std::uint32_t number, SectorMask mask, const Planes
 
 Members CacheBundle::missed_of(const Planes& hit, SectorMask mask) const {
   Members missed = 0;
-  for_each_sector(mask, [&](std::size_t s) { missed |= all_ & ~hit[s]; });
+  for_each_sector(mask, [&](int s) { missed |= all_ & ~hit[s]; });
   return missed;
 }
 
@@ -198,7 +185,7 @@ BundleOutcome CacheBundle::read(std::uint32_t number, SectorMask mask, bool evic
   use(number, all_, evict_first);
   Sectors& sectors = sectors_of_[number];
   BundleOutcome outcome;
-  for_each_sector(mask, [&](std::size_t s) {
+  for_each_sector(mask, [&](int s) {
     outcome.hit[outcome.num_hit++] = sectors[s].valid;
     outcome.missed |= all_ & ~sectors[s].valid;
   });
@@ -218,14 +205,13 @@ BundleOutcome CacheBundle::write(const Request& request, std::uint32_t number,
   const Members where = policy == WriteMiss::no_allocate ? lines_[number].resident : all_;
   if (where != 0) use(number, where, request.evict_first);
   Planes hit{};
-  for_each_sector(mask,
-                  [&](std::size_t s) { hit[s] = (sectors[s].valid | sectors[s].partial) & where; });
+  for_each_sector(mask, [&](int s) { hit[s] = (sectors[s].valid | sectors[s].partial) & where; });
   const bool forwards_misses =
       policy == WriteMiss::no_allocate || policy == WriteMiss::write_and_fetch;
   const Members missed = missed_of(hit, mask);
   Planes fetched{};
   Planes written{};
-  for_each_sector(mask, [&](std::size_t s) { written[s] = forwards_misses ? hit[s] : all_; });
+  for_each_sector(mask, [&](int s) { written[s] = forwards_misses ? hit[s] : all_; });
   switch (policy) {
     case WriteMiss::no_allocate:
       break;

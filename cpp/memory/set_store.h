@@ -18,6 +18,12 @@ namespace warpstack::memory {
 /// Sectors of a line are numbered 0 to 7: lines have at most 256 bytes.
 using SectorMask = std::uint8_t;
 
+/// Calls `visit` with the number of each sector of a mask.
+template <typename Visit>
+void for_each_sector(SectorMask mask, const Visit& visit) {
+  for (unsigned rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
+}
+
 /// Sectors of a line by what is valid and what is dirty.
 struct alignas(4) LineState {
   SectorMask valid = 0;  ///< every byte is valid
