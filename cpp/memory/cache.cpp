@@ -170,6 +170,23 @@ void Cache::invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask) {
   state.partial &= kept;
 }
 
+void Cache::add_to(Digest& digest) {
+  std::vector<std::uint32_t> ways;
+  for (std::uint32_t set = 0; set < config_.num_sets(); ++set) {
+    sets_.ways_of(set, ways);
+    for (const std::uint32_t way : ways) {
+      const std::uint64_t line = sets_.line(set, way);
+      digest.add(line);
+      if (line == SetStore::no_line) continue;
+      const LineState& state = sets_.state(set, way);
+      digest.add(std::bit_cast<std::uint32_t>(state));
+      if (state.dirty != 0) digest.add(writers_[slot(set, way)]);
+      for_each_sector(state.partial, [&](int s) { digest.add(bytes_[slot(set, way)][s]); });
+    }
+  }
+  sets_.add_trees_to(digest);
+}
+
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
   sets_.for_each_state([&count](const LineState& state) { count += count_sectors(state.dirty); });

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "common/digest.h"
 #include "common/enum_names.h"
 #include "memory/address_map.h"
 #include "memory/replacement.h"
@@ -177,6 +178,9 @@ class Cache {
   void flush(const std::function<void(const Eviction&)>& write_back);
   /// Forgets everything.
   void clear();
+  /// Adds all that decides how it goes on: of each set the lines in the order in which they make
+  /// room, wherever they are (with pseudo-LRU, where they are).
+  void add_to(Digest& digest);
 
   [[nodiscard]] const CacheConfig& config() const { return config_; }
 

@@ -390,26 +390,37 @@ void MemoryConfig::validate() const {
 MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
     : config_((config.validate(), config)),
       num_threads_(threads_asked_for(num_threads)),
-      l2_(config.l2) {}
+      l2_(config.l2),
+      repeated_(config.l2) {}
 
 MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
                                 std::optional<trace::WarpPosition> observed,
                                 const InterruptCheck& interrupt, double share) {
-  return run(trace, observed, interrupt, share, nullptr);
+  const std::scoped_lock lock(mutex_);
+  if (share < 1) return simulate(trace, observed, interrupt, share, nullptr);
+  const std::string settings =
+      observed ? std::to_string(observed->block) + ':' + std::to_string(observed->warp) : "";
+  if (const MemoryProfile* known = repeated_.find(trace, settings, l2_)) {
+    before_sampled_.reset();
+    return *known;
+  }
+  MemoryProfile profile = simulate(trace, observed, interrupt, share, nullptr);
+  repeated_.keep(profile, l2_);
+  return profile;
 }
 
 OrderRecording MemorySystem::record(const trace::KernelTrace& trace,
                                     const InterruptCheck& interrupt) {
+  const std::scoped_lock lock(mutex_);
   OrderRecorder recorder(trace, config_.l2.slices);
-  MemoryProfile profile = run(trace, {}, interrupt, 1, &recorder);
+  MemoryProfile profile = simulate(trace, {}, interrupt, 1, &recorder);
   return recorder.take(config_.access_order == AccessOrder::timed, std::move(profile));
 }
 
-MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
-                                std::optional<trace::WarpPosition> observed,
-                                const InterruptCheck& interrupt, double share,
-                                OrderRecorder* recorder) {
-  const std::scoped_lock lock(mutex_);
+MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
+                                     std::optional<trace::WarpPosition> observed,
+                                     const InterruptCheck& interrupt, double share,
+                                     OrderRecorder* recorder) {
   before_sampled_.reset();
   const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
   const RowFlags flags(instructions);

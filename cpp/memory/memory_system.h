@@ -13,6 +13,7 @@
 #include "memory/cache.h"
 #include "memory/counters.h"
 #include "memory/occupancy.h"
+#include "memory/repeated_launches.h"
 #include "memory/schedule.h"
 #include "trace/kernel_trace.h"
 
@@ -166,7 +167,8 @@ class MemorySystem {
   explicit MemorySystem(const MemoryConfig& config, unsigned num_threads = 1);
 
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
-  /// SM. Records the accesses of warp `observed`. Throws InputError when a thread block does not
+  /// SM. A launch that is equal to an earlier one and finds the same in L2 is not simulated again.
+  /// Records the accesses of warp `observed`. Throws InputError when a thread block does not
   /// fit on an SM. Calls from several threads run one after another.
   ///
   /// With `share` below 1 about that part of the SMs of a large launch is simulated, and the others
@@ -190,14 +192,16 @@ class MemorySystem {
   }
 
  private:
-  MemoryProfile run(const trace::KernelTrace& trace, std::optional<trace::WarpPosition> observed,
-                    const InterruptCheck& interrupt, double share, OrderRecorder* recorder);
+  MemoryProfile simulate(const trace::KernelTrace& trace,
+                         std::optional<trace::WarpPosition> observed,
+                         const InterruptCheck& interrupt, double share, OrderRecorder* recorder);
   bool put_back();
 
   MemoryConfig config_;
   unsigned num_threads_;
   std::mutex mutex_;
   Cache l2_;
+  RepeatedLaunches<MemoryProfile> repeated_;
   std::optional<Cache> before_sampled_;  ///< L2 before the last launch, if that one was sampled
 };
 

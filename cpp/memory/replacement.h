@@ -8,6 +8,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "common/digest.h"
 #include "common/enum_names.h"
 
 namespace warpstack::memory {
@@ -142,6 +143,10 @@ class TreeOrder {
     point(set, way, true);
   }
   void place_last(std::uint32_t set, std::uint32_t way) { point(set, way, false); }
+  void add_to(Digest& digest) const {
+    digest.add_bytes(tree_.data(), tree_.size());
+    digest.add_bytes(filled_.data(), filled_.size() * sizeof(filled_.front()));
+  }
 
  private:
   void point(std::uint32_t set, std::uint32_t way, bool away);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "common/digest.h"
 #include "common/zeroed_array.h"
 #include "memory/replacement.h"
 
@@ -93,6 +94,10 @@ class SetStore {
   /// The filled ways of a set and perhaps empty ones, the last to make room first; with pseudo-LRU
   /// in the order of their numbers.
   void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways);
+  /// Adds the trees of pseudo-LRU.
+  void add_trees_to(Digest& digest) const {
+    if (tree_) tree_->add_to(digest);
+  }
   /// Brings what an access will touch close.
   void prefetch(std::uint32_t set, std::uint64_t line) const {
     if (form_ == Form::list) {

@@ -492,11 +492,22 @@ class SimulatedGpu {
 }  // namespace
 
 Simulator::Simulator(const TimingConfig& config)
-    : config_((config.validate(), config)), l2_(config.memory.l2) {}
+    : config_((config.validate(), config)), l2_(config.memory.l2), repeated_(config.memory.l2) {}
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  return SimulatedGpu(trace, config_, l2_, options).run();
+  if (options.sample_cycles > 0 || options.fault != SimulationOptions::Fault::none) {
+    return SimulatedGpu(trace, config_, l2_, options).run();
+  }
+  const std::string settings =
+      std::to_string(options.max_cycles) + (options.count_rows ? " by row" : "");
+  if (const SimulationResult* known = repeated_.find(trace, settings, l2_)) {
+    if (options.progress) options.progress(known->instructions);
+    return *known;
+  }
+  SimulationResult result = SimulatedGpu(trace, config_, l2_, options).run();
+  repeated_.keep(result, l2_);
+  return result;
 }
 
 }  // namespace warpstack::timing

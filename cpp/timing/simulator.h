@@ -8,6 +8,7 @@
 
 #include "common/interrupt.h"
 #include "memory/memory_system.h"
+#include "memory/repeated_launches.h"
 #include "timing/load_store_unit.h"
 #include "timing/packet.h"
 #include "timing/row_slots.h"
@@ -75,7 +76,9 @@ class Simulator {
   /// Throws InputError on impossible values.
   explicit Simulator(const TimingConfig& config);
 
-  /// Runs a kernel from its launch until nothing is left to do. Throws InputError when a thread
+  /// Runs a kernel from its launch until nothing is left to do. A launch that is equal to an
+  /// earlier one and finds the same in L2 is not simulated again, unless samples are asked for.
+  /// Throws InputError when a thread
   /// block does not fit on an SM or the kernel takes longer than asked for. Calls from several
   /// threads run one after another.
   SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
@@ -89,6 +92,7 @@ class Simulator {
   TimingConfig config_;
   std::mutex mutex_;
   memory::Cache l2_;
+  memory::RepeatedLaunches<SimulationResult> repeated_;
 };
 
 }  // namespace warpstack::timing

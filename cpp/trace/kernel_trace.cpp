@@ -63,13 +63,15 @@ void KernelHeader::validate() const {
 
 KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
                          std::vector<RowCounts> row_counts, std::uint32_t num_registers,
-                         std::unique_ptr<BlockStorage> blocks, std::string digest)
+                         std::unique_ptr<BlockStorage> blocks, std::string digest,
+                         std::string content_digest)
     : header_(std::move(header)),
       instructions_(std::move(instructions)),
       row_counts_(std::move(row_counts)),
       num_registers_(num_registers),
       blocks_(std::move(blocks)),
-      digest_(std::move(digest)) {
+      digest_(std::move(digest)),
+      content_digest_(std::move(content_digest)) {
   for (std::size_t b = 0; b < blocks_->size(); ++b) {
     totals_ += blocks_->counts(b);
     const auto warps = blocks_->warps(b);

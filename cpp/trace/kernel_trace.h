@@ -69,7 +69,7 @@ class KernelTrace {
  public:
   KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
               std::vector<RowCounts> row_counts, std::uint32_t num_registers,
-              std::unique_ptr<BlockStorage> blocks, std::string digest);
+              std::unique_ptr<BlockStorage> blocks, std::string digest, std::string content_digest);
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
@@ -79,6 +79,8 @@ class KernelTrace {
   [[nodiscard]] std::uint32_t num_registers() const { return num_registers_; }
   [[nodiscard]] const BlockStorage& blocks() const { return *blocks_; }
   [[nodiscard]] const std::string& digest() const { return digest_; }
+  /// The same for launches that differ in their number and stream only.
+  [[nodiscard]] const std::string& content_digest() const { return content_digest_; }
   [[nodiscard]] const std::vector<RowCounts>& row_counts() const { return row_counts_; }
   /// Opcodes outside the table, with the number of issued warp instructions of each.
   [[nodiscard]] std::map<std::string, std::uint64_t> unknown_opcodes() const;
@@ -122,6 +124,7 @@ class KernelTrace {
   std::uint32_t num_registers_;
   std::unique_ptr<BlockStorage> blocks_;
   std::string digest_;
+  std::string content_digest_;
   std::uint64_t num_idle_warps_ = 0;
   std::uint64_t num_idle_blocks_ = 0;
   std::uint64_t num_warps_of_idle_blocks_ = 0;

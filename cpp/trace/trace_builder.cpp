@@ -306,9 +306,13 @@ KernelTrace TraceBuilder::finish() {
   }
   const std::uint32_t num_registers = renumber_registers();
   for (const StaticInstruction& instruction : instructions_) add_to(digest_, instruction);
+  KernelHeader of_any_launch = header_;
+  of_any_launch.launch_id = of_any_launch.stream = 0;
+  Digest content = digest_;
+  add_to(content, of_any_launch);
   add_to(digest_, header_);
   return KernelTrace(std::move(header_), std::move(instructions_), std::move(row_counts_),
-                     num_registers, std::move(blocks_), digest_.hex());
+                     num_registers, std::move(blocks_), digest_.hex(), content.hex());
 }
 
 TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), trunk_(trunk) {}

@@ -14,9 +14,10 @@ inline std::shared_ptr<trace::StorageBudget> memory_budget(std::uint64_t bytes =
   return std::make_shared<trace::StorageBudget>(bytes, ::testing::TempDir());
 }
 
-inline trace::KernelHeader header(std::uint64_t blocks, std::uint64_t threads) {
+inline trace::KernelHeader header(std::uint64_t blocks, std::uint64_t threads,
+                                  const std::string& name = "kernel") {
   trace::KernelHeader result;
-  result.name = "kernel";
+  result.name = name;
   result.grid = {blocks, 1, 1};
   result.block = {threads, 1, 1};
   result.registers_per_thread = 16;
@@ -34,8 +35,11 @@ struct Step {
 /// Every warp of the launch runs the same steps with all lanes.
 inline trace::KernelTrace make_kernel(
     std::uint64_t blocks, std::uint64_t threads, const std::vector<Step>& steps,
-    std::shared_ptr<trace::StorageBudget> budget = memory_budget()) {
-  trace::TraceBuilder builder(header(blocks, threads), std::move(budget));
+    std::shared_ptr<trace::StorageBudget> budget = memory_budget(),
+    const std::string& name = "kernel", std::uint64_t launch_id = 0) {
+  trace::KernelHeader described = header(blocks, threads, name);
+  described.launch_id = launch_id;
+  trace::TraceBuilder builder(std::move(described), std::move(budget));
   std::vector<std::uint32_t> rows;
   for (const Step& step : steps) {
     rows.push_back(builder.intern(

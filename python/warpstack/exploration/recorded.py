@@ -22,8 +22,9 @@ __all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "families", "recorded_pr
 CACHES: tuple[CacheRuns, ...] = get_args(CacheRuns)
 #: In what the points of a family may differ.
 CAPACITY_FIELDS = frozenset({"l1_size_kib", "l1_ways", "l2_size_kib", "l2_ways"})
-#: Sizes of a family lie within this factor, so that the order is of sizes not far away.
-_MOST_SPAN = 2.0
+#: Sizes of L1 and of L2 of a family lie within these factors, so that the order is of sizes not far
+#: away. It depends on L1, whose hits come back soon, more than on L2.
+_MOST_SPANS = (2**0.5, 4.0)
 #: Of an application whose traces touch so many lines of L1, a part is followed, at least this one.
 _MOST_LINES = 150_000
 _LEAST_SHARE = 1 / 8
@@ -53,7 +54,7 @@ def families(gpus: Sequence[Gpu], options: Options) -> list[tuple[int, list[int]
     -------
     list of tuple
         For each family the position of the GPU whose order is recorded, and those of its members,
-        which differ in `CAPACITY_FIELDS` and, at most twofold, in the sizes of L1 and L2.
+        which differ in `CAPACITY_FIELDS` and within `_MOST_SPANS` in the sizes of L1 and L2.
     """
     others = options.memory_fields - CAPACITY_FIELDS
     alike: dict[tuple[object, ...], list[int]] = {}
@@ -62,7 +63,10 @@ def families(gpus: Sequence[Gpu], options: Options) -> list[tuple[int, list[int]
     found = []
     for positions in alike.values():
         sizes = [(math.log(gpus[p].l1_size_kib), math.log(gpus[p].l2_size_kib)) for p in positions]
-        columns = [_chunks(column) for column in zip(*sizes, strict=True)]
+        columns = [
+            _chunks(column, span)
+            for column, span in zip(zip(*sizes, strict=True), _MOST_SPANS, strict=True)
+        ]
         cells: dict[tuple[int, ...], list[int]] = {}
         for number, cell in enumerate(zip(*columns, strict=True)):
             cells.setdefault(cell, []).append(number)
@@ -77,10 +81,10 @@ def families(gpus: Sequence[Gpu], options: Options) -> list[tuple[int, list[int]
     return found
 
 
-def _chunks(logs: Sequence[float]) -> list[int]:
-    """Return the part of a range, cut evenly into parts within `_MOST_SPAN`, that has each value."""
+def _chunks(logs: Sequence[float], span: float) -> list[int]:
+    """Return the part of a range, cut evenly into parts within a factor, that has each value."""
     low, high = min(logs), max(logs)
-    count = max(math.ceil((high - low) / math.log(_MOST_SPAN) - 1e-9), 1)
+    count = max(math.ceil((high - low) / math.log(span) - 1e-9), 1)
     width = (high - low) / count or 1.0
     return [min(int((one - low) / width + 1e-9), count - 1) for one in logs]
 

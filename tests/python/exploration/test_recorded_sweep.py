@@ -86,16 +86,20 @@ def test_impossible_points_have_an_error(app, gpu):
     assert (table["error"] != "").tolist() == [False, False, True, True]
 
 
-def test_families_span_at_most_twice():
+def test_families_span_little_of_l1_and_more_of_l2():
     gpu = ws.gpu("pascal-mdm")
-    sizes = [12, 18, 24, 30, 48, 96]
+    sizes = [24, 30, 36, 48]
     gpus = [gpu.replace(l1_size_kib=size, num_sms=sms) for sms in (14, 28) for size in sizes]
     found = recorded.families(gpus, Options())
-    # log2(96 / 12) = 3 parts: 12 and 18; 24 and 30; 48 and 96.
+    # log(48 / 24) / log(1.414) = 2 parts, which meet at 33.9.
     members = [[gpus[m].l1_size_kib for m in family] for _, family in found]
-    assert members == 2 * [[12, 18], [24, 30], [48, 96]]
+    assert members == 2 * [[24, 30], [36, 48]]
     assert all(reference in family for reference, family in found)
     assert {len({gpus[m].num_sms for m in family}) for _, family in found} == {1}
+    gpus = [gpu.replace(l2_size_kib=size) for size in (768, 1536, 3072, 6144, 12288)]
+    # log(12288 / 768) / log(4) = 2 parts, which meet at 3072.
+    members = [[gpus[m].l2_size_kib for m in family] for _, family in recorded.families(gpus, Options())]
+    assert members == [[768, 1536], [3072, 6144, 12288]]
 
 
 def test_messages(app, gpu):
