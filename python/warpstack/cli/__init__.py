@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from warpstack._util.arguments import printable
 from warpstack.cli.common.messages import say, show_warning
+from warpstack.cli.common.quiet import told_when_long
 from warpstack.cli.registry import make_parser
 from warpstack.errors import (
     DamageWarning,
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
     arguments = make_parser(given).parse_args(given)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), told_when_long():
             for category in (DamageWarning, TraceWarning, UnmatchedWarning, UnusedOptionWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = show_warning

@@ -14,6 +14,7 @@ __all__ = [
     "add_flush_l2",
     "add_models",
     "add_profiler",
+    "add_sample_launches",
     "add_sampling",
     "split",
 ]
@@ -60,6 +61,33 @@ def _share_or_auto(text: str) -> float | str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a share such as 0.25 nor auto"
         ) from None
+
+
+def add_sample_launches(parser: argparse.ArgumentParser) -> None:
+    """Add ``--sample-launches``, whose value may be left out: it is False, True or a number."""
+    parser.add_argument(
+        "--sample-launches",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="ERROR",
+        help="predict a few launches of each kind and say how far the sum may be off: by at most this "
+        "(default: 0.01, 1 %%)",
+    )
+    if isinstance(parser, CommandParser):
+        parser.afterwards.append(_read_sample_launches)
+
+
+def _read_sample_launches(arguments: argparse.Namespace) -> None:
+    """Make a number of the value; a word that is not one is a trace that follows the option."""
+    given = arguments.sample_launches
+    if not isinstance(given, str):
+        return
+    try:
+        arguments.sample_launches = float(given)
+    except ValueError:
+        arguments.trace = [*arguments.trace, given]
+        arguments.sample_launches = True
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:
