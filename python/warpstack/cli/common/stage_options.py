@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from warpstack.cli.common.parser import CommandParser
 
@@ -75,10 +76,10 @@ def add_sample_launches(parser: argparse.ArgumentParser) -> None:
         "(default: 0.01, 1 %%)",
     )
     if isinstance(parser, CommandParser):
-        parser.afterwards.append(_read_sample_launches)
+        parser.afterwards.append(partial(_read_sample_launches, parser))
 
 
-def _read_sample_launches(arguments: argparse.Namespace) -> None:
+def _read_sample_launches(parser: CommandParser, arguments: argparse.Namespace) -> None:
     """Make a number of the value; a word that is not one is a trace that follows the option."""
     given = arguments.sample_launches
     if not isinstance(given, str):
@@ -86,6 +87,8 @@ def _read_sample_launches(arguments: argparse.Namespace) -> None:
     try:
         arguments.sample_launches = float(given)
     except ValueError:
+        if arguments.trace and not _is_path(given):
+            parser.error(f"--sample-launches {given}: is neither an error such as 0.05 nor a trace")
         arguments.trace = [*arguments.trace, given]
         arguments.sample_launches = True
 
