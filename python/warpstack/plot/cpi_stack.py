@@ -93,10 +93,10 @@ def cpi_stack(
         if is_narrow:
             names = [component.upper() for component in STACK_COMPONENTS]
         sheet.legend_outside(ax, handles[::-1], names[::-1])
-    below = max(sheet.length(sheet.short(label), sheet.TEXT) for label in labels)
-    height = max(sheet.extent(ax)[1] - 0.87 * below - _ABOVE, _LEAST)
-    _write_speeds(ax, position, bottom, rows["ipc"], height)
-    _name_height(ax, height)
+    below = max(sheet.length(sheet.short(label), sheet.TEXT) for label in labels.to_list())
+    tall = max(sheet.extent(ax)[1] - 0.87 * below - _ABOVE, _LEAST)
+    _write_speeds(ax, position, bottom, rows["ipc"], tall)
+    _name_height(ax, tall)
     if group.max() > 1:
         for _, members in rows.groupby(group):
             places = position[members.index]
