@@ -264,11 +264,19 @@ def pipeline() -> Iterator[Row]:
 def starting() -> Iterator[Row]:
     """Yield the CPU seconds of programs that are over soon, those of Python's own start included."""
     trace = REPOSITORY / "data" / "traces" / "strided"
+    with tempfile.TemporaryDirectory() as name:
+        short = Path(name) / "short"
+        ws.save(ws.App([ws.patterns.strided(1, blocks=64)], "short"), short)
+        yield from _seconds_of_programs(trace, short)
+
+
+def _seconds_of_programs(trace: Path, short: Path) -> Iterator[Row]:
     for what, arguments in (
         ("Python alone", ["-c", "pass"]),
         ("import warpstack", ["-c", "import warpstack"]),
         ("warpstack --help", ["-m", "warpstack", "--help"]),
         ("warpstack predict data/traces/strided", ["-m", "warpstack", "predict", str(trace)]),
+        ("warpstack predict a short launch", ["-m", "warpstack", "predict", str(short)]),
     ):
         seconds = []
         for _ in range(RUNS + 1):  # the first one writes byte code

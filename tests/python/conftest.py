@@ -9,10 +9,13 @@ from hypothesis import HealthCheck, settings
 
 import effort
 import warpstack as ws
+from warpstack.cli.common import quiet
 
 mpl.use("Agg")
 # Sweeps of the tests neither use nor fill the user's cache.
 os.environ["WARPSTACK_CACHE"] = "off"
+# Nor do commands say that they take long, as they may on a machine that does other things.
+quiet.PATIENCE_SECONDS = 3600.0
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared"

@@ -19,6 +19,7 @@ from warpstack.cli.common.stage_options import (
     add_flush_l2,
     add_models,
     add_profiler,
+    add_sample_launches,
     add_sampling,
     split,
 )
@@ -87,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_order(parser)
     add_flush_l2(parser)
     add_sampling(parser)
+    add_sample_launches(parser)
     add_profiler(parser)
     add_output(parser)
 
@@ -106,6 +108,10 @@ def run(arguments: argparse.Namespace) -> None:
     check_picture(arguments.plot)
     if arguments.top < 1:
         raise ws.InputError(f"--top {arguments.top}: expected a number above 0")
+    if arguments.simulate and arguments.sample_launches is not False:
+        raise ws.InputError(
+            "--sample-launches predicts some launches and --simulate simulates all; leave one of them out"
+        )
     for target in targets:
         _report_unused(arguments, target, wanted)
     apps = load_traces(arguments, targets[0])
@@ -192,6 +198,7 @@ def _predict(
         wanted,
         **dataclasses.asdict(options),
         sampling=arguments.sampling,
+        sample_launches=arguments.sample_launches,
         profiler=arguments.profiler,
         progress=True,
         memo=memo,
@@ -232,6 +239,7 @@ def _print_text(
     print_answer(by, found, peaks.pop() if len(peaks) == 1 else None)
     if left_out:
         print(f"and {left_out} more; --top N shows N of them")
+    _print_sample(of_first)
     if arguments.stacks:
         print("\nCycles per instruction of an SM (CPI), by cause; * marks the largest\n")
         print_stack_table(by, found)
@@ -264,6 +272,21 @@ def _other_times(
         known = {(one.number, one.key): one.values["time_us"] for one in sums(some)[1]}
         times[name] = [known[one.number, one.key] for one in found]
     return times
+
+
+def _print_sample(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print what of the launches or SMs the answer is from, and what the bars of the IPC mean."""
+    if "ipc_low" not in rows[0]:
+        return
+    what = "The L1 caches of some SMs were simulated"
+    if "launch_sampled" in rows[0]:
+        of_first = [row for row in rows if row["model"] == rows[0]["model"]]
+        known = sum(row["launch_sampled"] for row in of_first)
+        if known == len(of_first):
+            print("\nToo few launches are alike: all were predicted")
+            return
+        what = f"{known:,} of {len(of_first):,} launches were predicted, which stand for the others"
+    print(f"\n{what}; with 95 % confidence,\nthe IPC that all would give is within +-")
 
 
 def _print_heading(jobs: Sequence[_Job], rows: Sequence[Mapping[str, Any]], own: bool) -> None:

@@ -19,7 +19,7 @@ from warpstack._util.trace_budget import default_budget
 from warpstack.cuda.device import Device, DeviceArray, check_dtype
 from warpstack.cuda.texture import Texture
 from warpstack.errors import InputError, not_one_of, shown, unknown, warn
-from warpstack.traces.trace import KernelTrace
+from warpstack.traces.trace import KernelTrace, short_name
 
 #: Warp instructions after which a launch counts as endless.
 DEFAULT_STEP_LIMIT = 10_000_000_000
@@ -101,7 +101,10 @@ class Module(Handle):
                 f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
-        raise unknown("kernel", name, names, where=self.file)
+        # As the source has them, where that is enough to find them.
+        plain = [short_name(mangled) for mangled in names]
+        known = [one if plain.count(one) == 1 else names[n] for n, one in enumerate(plain)]
+        raise unknown("kernel", name, known, where=self.file)
 
     @strictly_checked
     def symbol(self, name: str, dtype: npt.DTypeLike) -> DeviceArray:

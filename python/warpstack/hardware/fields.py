@@ -163,7 +163,7 @@ def checked_value(field: dataclasses.Field[Any], value: Any, gpu_name: str) -> A
     if field.metadata.get("several"):
         return _checked_numbers(value, where)
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise InputError(f"{where} is not a number")
+        raise InputError(f"{where} is not a number; the range is {range_text(field)}")
     least, most = field.metadata["at_least"], field.metadata["at_most"]
     span = f"the range is {range_text(field)}"
     try:

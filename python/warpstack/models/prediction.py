@@ -15,7 +15,7 @@ from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.progress import progress_bar
+from warpstack._util.progress import progress_bar, say_which
 from warpstack.errors import InputError, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.profiler import profiled, times
@@ -621,6 +621,8 @@ def predicted_rows(
     # Launches differ in length: counted as instructions, the time left is about right.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
     with progress_bar(progress, total, "predicting", "instruction") as bar:
+        count = len(pipeline.kernels)
+        say_which(bar, "predicting", 1, count)
         for number, memory in enumerate(pipeline.memory(gpu)):
             kernel = pipeline.kernels[number]
             profile = pipeline.interval(number, gpu, memory)
@@ -628,6 +630,7 @@ def predicted_rows(
                 found = evaluate(profile, gpu, model)
                 rows.append(row(kernel, gpu, model, values_of_row(found, gpu, profiler)))
             bar.update(kernel.num_instructions)
+            say_which(bar, "predicting", min(number + 2, count), count)
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,7 +15,15 @@ from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
 from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
+#: Axes narrower than this, in points, have a legend of single words.
+_NARROW = 320
+#: Points above axes, of a title of two lines and names of kernels.
+_ABOVE = 44
+#: The least height of axes, in points, that the rest is fitted to.
+_LEAST = 40
+
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -73,35 +81,65 @@ def cpi_stack(
             label=LABELS[component],
         )
         bottom = bottom + height
-    for x, top, ipc in zip(position, bottom, rows["ipc"], strict=True):
+    gpus = gpu_titles(rows)
+    labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
+    ax.set_xticks(position, [sheet.short(label) for label in labels], **sheet.TURNED)
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
+    sheet.open_frame(ax)
+    is_narrow = sheet.extent(ax)[0] < _NARROW
+    if legend:
+        handles, names = ax.get_legend_handles_labels()
+        if is_narrow:
+            names = [component.upper() for component in STACK_COMPONENTS]
+        sheet.legend_outside(ax, handles[::-1], names[::-1])
+    below = max(sheet.length(sheet.short(label), sheet.TEXT) for label in labels.to_list())
+    tall = max(sheet.extent(ax)[1] - 0.87 * below - _ABOVE, _LEAST)
+    _write_speeds(ax, position, bottom, rows["ipc"], tall)
+    _name_height(ax, tall)
+    if group.max() > 1:
+        for _, members in rows.groupby(group):
+            places = position[members.index]
+            ends = (places[0], places[-1])
+            size = sheet.SMALL if is_narrow else sheet.TEXT
+            sheet.name_groups(ax, {_kernel_label(members): ends}, gap=0.6, size=size)
+    if title is None:
+        title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
+    sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
+    return ax
+
+
+def _write_speeds(
+    ax: Axes,
+    position: npt.NDArray[Any],
+    tops: pd.Series[float],
+    speeds: pd.Series[float],
+    height: float,
+) -> None:
+    """Write the IPC above each bar, turned where it is too wide, on axes of a height in points."""
+    texts = [f"{ipc:.3g}" for ipc in speeds]
+    first, last = ax.get_xlim()
+    widest = max(sheet.length(text, sheet.SMALL) for text in texts)
+    turned = widest > sheet.room(ax) / (last - first)
+    needed = (widest if turned else sheet.SMALL) + 4
+    ax.set_ylim(0, float(tops.max()) / (1 - min(needed / height, 0.5)))
+    for x, top, text in zip(position, tops, texts, strict=True):
         ax.annotate(
-            f"{ipc:.3g}",
+            text,
             (x, top),
             xytext=(0, 2),
             textcoords="offset points",
             ha="center",
             fontsize=sheet.SMALL,
+            rotation=90 if turned else 0,
         )
 
-    gpus = gpu_titles(rows)
-    labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
-    ax.set_xticks(position, [sheet.short(label) for label in labels], **sheet.TURNED)
-    ax.tick_params(axis="x", length=0)
-    ax.set_ylabel("cycles per warp instruction of an SM")
-    ax.set_ylim(0, float(bottom.max()) * 1.08)
-    ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
-    if group.max() > 1:
-        for _, members in rows.groupby(group):
-            places = position[members.index]
-            sheet.name_groups(ax, {_kernel_label(members): (places[0], places[-1])})
-    sheet.open_frame(ax)
-    if legend:
-        handles, names = ax.get_legend_handles_labels()
-        sheet.legend_outside(ax, handles[::-1], names[::-1])
-    if title is None:
-        title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
-    sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
-    return ax
+
+def _name_height(ax: Axes, height: float) -> None:
+    """Name the height of the bars on axes of a height in points, in fewer words where they are low."""
+    names = ("cycles per warp instruction of an SM", "cycles per instruction", "CPI of an SM")
+    fits = [name for name in names if sheet.length(name, sheet.LABEL) <= height]
+    ax.set_ylabel((fits or names[-1:])[0], fontsize=sheet.LABEL)
 
 
 @checked
@@ -143,14 +181,17 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
         squeeze=False,
     )
     for ax, group in zip(axes.flat, groups, strict=False):
-        cpi_stack(group, ax, title=_kernel_label(group), legend=False)
+        cpi_stack(group, ax, title="", legend=False)
+        fits = int((panel - 0.4) / sheet.length("n", sheet.TEXT / 72))
+        name = sheet.short(_kernel_label(group), 2 * fits - 2)
+        ax.set_title("\n".join(textwrap.wrap(name, fits)), fontsize=sheet.TEXT)
         if ax not in axes[:, 0]:
             ax.set_ylabel("")
     for ax in axes.flat[len(groups) :]:
         ax.set_visible(False)
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(
-        handles[::-1], names[::-1], loc="outside right upper", frameon=False, fontsize=sheet.TEXT
+        handles[::-1], names[::-1], loc="outside right center", frameon=False, fontsize=sheet.TEXT
     )
     if title is None:
         title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"

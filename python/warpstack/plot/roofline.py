@@ -78,13 +78,16 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     low = min([*knees, *drawn["intensity"]]) / 4
     high = max([*knees, *drawn["intensity"]]) * 4
     x = np.geomspace(low, high, 400)
+    lowest = min(drawn["gips"].min() if len(drawn) else issue, issue / 10) / 3
     for level, bandwidth in roofs.items():
+        # Where the roof is inside the axes, a little from their edge.
+        start = max(low * 1.6, 1.3 * lowest / bandwidth)
         ax.plot(
             x, np.minimum(issue, bandwidth * x), color=sheet.seen(LEVELS[str(level)], ax), lw=1.8
         )
         ax.text(
-            low * 1.6,
-            bandwidth * low * 1.6 * 1.12,
+            start,
+            bandwidth * start * 1.12,
             f"{level} {bandwidth:,.0f} GB/s",
             color=sheet.ink(ax),
             fontsize=sheet.TEXT,
@@ -129,7 +132,6 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlim(low, high)
-    lowest = min(drawn["gips"].min() if len(drawn) else issue, issue / 10) / 3
     ax.set_ylim(lowest, issue * 2)
     ax.set_xlabel("warp instructions per byte")
     ax.set_ylabel("G warp instructions/s")

@@ -55,6 +55,8 @@ HALF_TURNED: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "
 LONGEST = 40
 #: The width of a character as a share of the size of text, about.
 _CHARACTER = 0.58
+#: Points to the left of axes, of their name and the numbers.
+_BESIDE = 45
 
 
 def new_axes(width: float, height: float) -> Axes:
@@ -107,13 +109,36 @@ def short(name: object, most: int = LONGEST) -> str:
     return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
 
 
-def fitting(ax: Axes, share: float = 1.0, size: float = TEXT) -> int:
-    """Return how many characters of a size fit into a share of the width of axes, about."""
+def extent(ax: Axes) -> tuple[float, float]:
+    """Return width and height of the part of a figure that is for axes and what is beside them, in points."""
     figure: Any = ax.figure
     while not hasattr(figure, "get_size_inches"):
         figure = figure.figure
-    points = 72 * figure.get_size_inches()[0] * ax.get_position().width
-    return int(share * points / (_CHARACTER * size))
+    width, height = figure.get_size_inches()
+    place = ax.get_position()
+    # Before the layout is made, they stand where Matplotlib puts them: about a fifth is for names and ticks.
+    return min(72 * width, 72 * width * place.width / 0.775), 72 * height * place.height / 0.77
+
+
+def room(ax: Axes) -> float:
+    """Return the width of axes in points, about, when there is room for the legend beside them."""
+    width, _ = extent(ax)
+    legend = ax.get_legend()
+    if legend is None or legend.get_bbox_to_anchor().x0 < ax.bbox.x1:
+        return 0.775 * width
+    names = [text.get_text() for text in legend.get_texts()]
+    beside = TEXT * (3.6 + _CHARACTER * max(map(len, names), default=0))
+    return max(width - _BESIDE - beside, 0.2 * width)
+
+
+def length(text: str, size: float) -> float:
+    """Return the length of text of a size in points, about."""
+    return _CHARACTER * size * len(text)
+
+
+def fitting(ax: Axes, share: float = 1.0, size: float = TEXT) -> int:
+    """Return how many characters of a size fit into a share of the width of axes, about."""
+    return int(share * room(ax) / (_CHARACTER * size))
 
 
 def set_title(ax: Axes, title: str, **options: Any) -> None:
@@ -125,18 +150,28 @@ def set_title(ax: Axes, title: str, **options: Any) -> None:
     ax.set_title("\n".join(lines), fontsize=TITLE, **options)
 
 
-def name_groups(ax: Axes, places: Mapping[str, tuple[float, float]], space: float = 4) -> None:
-    """Write names of groups above axes, over the middles between their first and last places."""
+def name_groups(
+    ax: Axes,
+    places: Mapping[str, tuple[float, float]],
+    space: float = 4,
+    *,
+    gap: float = 0,
+    size: float = TEXT,
+) -> None:
+    """Write names of groups above axes, over the middles between their first and last places.
+
+    `gap` is how much farther apart groups are than places.
+    """
     first, last = ax.get_xlim()
     for name, (start, end) in places.items():
         ax.annotate(
-            short(name, max(fitting(ax, (end - start + 1) / abs(last - first)), 4)),
+            short(name, max(fitting(ax, (end - start + 1 + gap) / abs(last - first), size), 4)),
             ((start + end) / 2, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, space),
             textcoords="offset points",
             ha="center",
-            fontsize=TEXT,
+            fontsize=size,
         )
 
 

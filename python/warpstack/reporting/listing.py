@@ -53,8 +53,8 @@ def listing(
     shown = {
         near
         for line in known
-        for near in range(line - context, line + context + 1)
-        if near in rows or (source is not None and 1 <= near <= len(source))
+        for near in range(max(line - context, 1), line + context + 1)
+        if near in rows or (source is not None and near <= len(source))
     }
     text = [
         _clipped(

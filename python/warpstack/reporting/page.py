@@ -90,6 +90,11 @@ def report(
         source cannot be read, or the file cannot be written.
     """
     place = as_path("path", path)
+    folder = Path(place).resolve().parent
+    if not folder.is_dir():
+        raise InputError(
+            f"{printable(place)}: there is no folder {printable(folder)}; make it first"
+        )
     target = as_gpu(gpu)
     text = None
     if source is not None:

@@ -17,7 +17,7 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.progress import Progress, progress_bar
+from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
@@ -566,7 +566,8 @@ def simulate(
             results = _simulate_at_once(simulator, kernels, threads, bar, how)
         else:
             results = []
-            for one in kernels:
+            for number, one in enumerate(kernels, 1):
+                say_which(bar, "simulating", number, len(kernels))
                 if flush_l2:
                     simulator.flush_l2()
                 results.append(simulator.run(one, progress=bar, **how))
@@ -597,9 +598,9 @@ class _SharedProgress:
         with self._lock:
             return self._bar.update(n)
 
-    def set_description(self, desc: str | None = None) -> None:
+    def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
         with self._lock:
-            self._bar.set_description(desc)
+            self._bar.set_description(desc, refresh)
 
 
 def _simulate_at_once(

@@ -3,13 +3,16 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
+from time import sleep
 
 import pytest
 
 import warpstack as ws
+from warpstack._util import progress
 from warpstack.cli import main
 from warpstack.cli.common import output, quiet
 from warpstack.cli.common.launch_text import Array, Launch, read_launch
@@ -280,14 +283,45 @@ def test_manual_has_every_command_and_option(run):
 
 
 def test_a_word_after_some_seconds(monkeypatch, capsys):
-    monkeypatch.setattr(quiet, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(quiet, "PATIENCE_SECONDS", 0.01)
+    with quiet.told_when_long(), progress.work("compiling x.cu"):
+        assert said(capsys) == "warpstack: note: still compiling x.cu\n"
+        sleep(0.05)
+    assert capsys.readouterr().err == ""  # once
+    with quiet.told_when_long(), progress.progress_bar(True, 8, "simulating", "block") as bar:
+        progress.say_which(bar, "simulating", 3, 20)
+        bar.update(2)
+        line = said(capsys)
+    assert re.match(
+        r"warpstack: note: still simulating kernel 3 of 20, 25 % done, about \d+ s left\n", line
+    )
+    assert progress.under_way() is None
+    with quiet.told_when_long():
+        assert said(capsys) == "warpstack: note: still at work\n"
+
+
+def said(capsys):
+    """Return what is written within two seconds."""
+    for _ in range(200):
+        if err := capsys.readouterr().err:
+            return err
+        sleep(0.01)
+    return ""
+
+
+def test_no_word_where_a_bar_says_it(monkeypatch, capsys):
+    monkeypatch.setattr(quiet, "PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with quiet.working_on("compiling x.cu"):
-        for _ in range(200):
-            if err := capsys.readouterr().err:
-                break
-            quiet.threading.Event().wait(0.01)
-    assert err == "warpstack: note: still compiling x.cu\n"
+    with quiet.told_when_long():
+        with progress.progress_bar(True, 8, "simulating", "block"):
+            sleep(0.1)
+        assert "still" not in capsys.readouterr().err.replace("still at work", "", 1)
+    assert not progress.is_bar_shown()
+
+
+def test_a_quick_command_does_not_say_a_word(run, small, capfd):
+    run("info", small)
+    assert capfd.readouterr().err == ""
 
 
 MIXED = """
@@ -340,3 +374,37 @@ def test_two_launches_of_one_trace_are_compared(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "strided_gs1 (1)" in out
     assert "strided_gs32 (2)" in out
+
+
+def test_some_launches_stand_for_the_others(run, tmp_path):
+    lengths = [6, 7, 6, 7, 5, 6, 7, 6, 5, 6, 7, 6] * 2
+    kernels = [
+        ws.patterns.strided(1 + n % 3, blocks=b, launch_id=n) for n, b in enumerate(lengths, 1)
+    ]
+    ws.save(ws.App(kernels, "many"), tmp_path / "many")
+    # The trace may follow the option, whose value may be left out.
+    out = run("predict", "--sample-launches", tmp_path / "many", "--flush-l2")
+    assert "+- (%)" in out
+    known, of = re.search(r"(\d+) of (\d+) launches were predicted", out).groups()
+    assert int(known) < int(of) == len(lengths)
+    rows = ws.predict(
+        ws.load(tmp_path / "many"),
+        "pascal-mdm",
+        ["closed_network", "mdm"],
+        flush_l2=True,
+        sample_launches=True,
+    )
+    total = ws.application_totals(rows).iloc[0]
+    width = 50 * (total["ipc_high"] - total["ipc_low"]) / total["ipc"]
+    answer = out.split("What others say")[0]
+    assert cells(answer, "all 3 kernels")[1:3] == [f"{total['ipc']:.3f}", f"{width:.1f}"]
+    # As data: the rows of predict.
+    table = run("predict", tmp_path / "many", "--sample-launches", "0.2", "--json")
+    assert {"launch_group", "launch_sampled", "ipc_low", "ipc_high"} <= set(json.loads(table)[0])
+
+
+def test_bars_of_a_sample_of_the_sms(run, small):
+    out = run("predict", small, "--sampling", "0.5")
+    assert "+- (%)" in out
+    assert "some SMs were simulated" in out
+    assert "+- (%)" not in run("predict", small)

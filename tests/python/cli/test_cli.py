@@ -304,6 +304,10 @@ def test_bad_trace_is_one_line(run, tmp_path):
             "there is no field 'num_sm'; did you mean num_sms?",
         ),
         (["predict", "{small}", "--set", "num_sms"], "--set num_sms: expected field=value"),
+        (
+            ["caches", "{small}", "--set", "num_sms=3", "--set", "num_sms = 4"],
+            "--set num_sms = 4: num_sms is already set to 3; give one value",
+        ),
         (["predict", "{small}", "--set", "num_sms=many"], "num_sms = 'many' is not a number"),
         (["predict", "{small}", "--set", "num_sms=[1"], "num_sms = '[1' is not a number"),
         (["predict", "{small}", "--set", "num_sms=1_000"], "num_sms = '1_000' is not a number"),

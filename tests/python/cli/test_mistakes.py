@@ -42,6 +42,18 @@ MISTAKES = {
     "predict small --gpu": ["--gpu: expected one argument"],
     "predict": ["nothing to work on; give a trace, a CUDA source (kernel.cu), --workload NAME or"],
     "predict small --sampling half": ["'half' is neither a share such as 0.25 nor auto"],
+    "predict small --sample-launches often": [
+        "often: is neither an error such as 0.05 nor a trace"
+    ],
+    "predict --sample-launches lost": ["lost: no such file or folder"],
+    "predict small --sample-launches 1.5": [
+        "sample_launches = 1.5 is not True, False or a relative"
+    ],
+    "predict small --sample-launches --simulate": ["leave one of them out"],
+    "predict --workload bfs --workload spmv": ["--workload: is given twice; give one"],
+    "predict small --set num_sms=3 --set num_sms=4": ["num_sms is already set to 3; give one"],
+    "predict small --set l2_size_kib=2MB": ["'2MB' is not a number; the range is", "KiB"],
+    "report small -o absent/r.html": ["absent/r.html: there is no folder", "make it first"],
     "predict small --sort cycles": ["invalid choice: 'cycles' (choose from"],
     "predict small --top 0": ["--top 0: expected a number above 0"],
     "caches small --access-order greed": ["did you mean greedy?"],

@@ -17,6 +17,7 @@ import warpstack as ws
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 RECORDING = DOCS / "images" / "demo.svg"
+STILL = DOCS / "_static" / "demo-still.svg"
 PACKAGES = ("sphinx", "furo", "myst_nb", "numpydoc")
 
 
@@ -116,17 +117,30 @@ def test_recording():
     assert sum("infinite" in rule for rule in style.splitlines()) == 0
 
 
+def test_still_of_the_recording():
+    """It has the lines of all screens, each in a place of its own, and does not move."""
+    text = STILL.read_text(encoding="utf-8")
+    assert not re.search("animation|@keyframes", text)
+    svg = "{http://www.w3.org/2000/svg}text"
+    moving, lines = (list(ET.parse(path).getroot().iter(svg)) for path in (RECORDING, STILL))
+    assert [line.text for line in lines] == [line.text for line in moving]
+    assert len({line.get("y") for line in lines}) == len(lines)
+    css = (DOCS / "_static" / "site.css").read_text(encoding="utf-8")
+    assert f'url("{STILL.name}")' in css
+
+
 @pytest.mark.slow
 def test_recording_is_what_its_script_makes(tmp_path):
-    made = tmp_path / "demo.svg"
+    made, still = tmp_path / "demo.svg", tmp_path / "still.svg"
     script = ROOT / "tools" / "record-demo"
     paths = [str(Path(ws.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     subprocess.run(
-        [sys.executable, script, "--output", made],
+        [sys.executable, script, "--output", made, "--still", still],
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
     assert made.read_text(encoding="utf-8") == RECORDING.read_text(encoding="utf-8")
+    assert still.read_text(encoding="utf-8") == STILL.read_text(encoding="utf-8")
 
 
 def test_data_frame(extensions):

@@ -1,5 +1,6 @@
 """Pictures: what they show, read back from the axes."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -208,3 +209,30 @@ def test_a_layout_that_the_caller_has_chosen_stays(predictions):
     engine = figure.get_layout_engine()
     ws.plot.cpi_stack(predictions, ax)
     assert figure.get_layout_engine() is engine
+
+
+def boxes_of_names(figure, ax):
+    """Return the boxes of the names of kernels, of the title, the legend and the axes."""
+    figure.canvas.draw()
+    names = [text for text in ax.texts if ":" in text.get_text()]
+    found = [text.get_window_extent() for text in names]
+    return found, ax.title.get_window_extent(), ax.get_legend().get_window_extent(), ax.bbox
+
+
+@pytest.mark.parametrize(("width", "columns"), [(3.5, 1), (7, 2), (6.4, 2)])
+def test_cpi_stacks_in_the_column_of_a_paper(predictions, width, columns):
+    rows = pd.concat([predictions, predictions.assign(kernel=9, name="void f<float>(int)" * 3)])
+    figure, axes = plt.subplots(1, columns, figsize=(width, 2.8), squeeze=False)
+    for ax in axes.flat:
+        ws.plot.cpi_stack(rows, ax)
+    for ax in axes.flat:
+        names, title, legend, inside = boxes_of_names(figure, ax)
+        assert len(names) >= 2
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(names, 2))
+        assert not any(name.overlaps(title) or name.overlaps(legend) for name in names)
+        assert not legend.overlaps(inside)
+        assert title.x0 >= 0
+        height = ax.yaxis.label.get_window_extent()
+        assert height.y0 >= 0
+        assert height.y1 <= figure.bbox.y1
+    plt.close(figure)

@@ -1,6 +1,9 @@
 """Statistics by line of source: sums, hand-computed counts, and advice on kernels made for it."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import warpstack as ws
@@ -261,3 +264,14 @@ def test_listing_wraps_advice_and_cuts_code_at_the_width_only():
     assert max(map(len, narrow.splitlines())) <= 60
     # Advice is wrapped, not cut: all of its words are there.
     assert narrow.count("many") == whole.count("many") > 0
+
+
+def test_listing_of_a_kernel_in_the_first_line():
+    """Lines before the first are not lines of the source: negative ones have a meaning of their own."""
+    kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    table = ws.lines(kernel, "pascal-mdm", simulate=False)
+    first = table[table["source_line"] <= 0].copy()
+    first = pd.concat([first, first.iloc[:1].assign(source_line=1)], ignore_index=True)
+    shown = listing(first, ["only line"]).split("The lines that")[0]
+    assert shown.count("only line") == 1
+    assert len(re.findall(r" -\d+  ", shown)) == 0

@@ -313,7 +313,7 @@ class Meter:
             raise KeyboardInterrupt
         self.steps.append(n)
 
-    def set_description(self, desc=None):
+    def set_description(self, desc=None, refresh=True):
         pass
 
 

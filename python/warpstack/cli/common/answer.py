@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.output import terminal_width, text_table
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
@@ -125,7 +126,22 @@ def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if all("simulated" in row for row in rows):
         values["simulated"] = sum(row["simulated"] for row in rows)
         values["error"] = values["cycles"] / values["simulated"] - 1
+    if all("ipc_low" in row for row in rows):
+        values |= _bars(rows, values)
     return values
+
+
+def _bars(rows: Sequence[Mapping[str, Any]], sums: Mapping[str, Any]) -> dict[str, float]:
+    """Return between which values the IPC of a sum lies, of rows from a sample of launches or SMs."""
+    if len(rows) > 1 and "launch_group" in rows[0]:
+        from warpstack.models.launch_rows import bars_of_totals
+
+        return bars_of_totals(pd.DataFrame(rows), sums)
+    # All kernels at the same end: samples of SMs may err in the same way.
+    return {
+        end: sums["instructions"] / sum(row["instructions"] / row[end] for row in rows)
+        for end in ("ipc_low", "ipc_high")
+    }
 
 
 def largest_part(values: Mapping[str, Any]) -> str:
@@ -141,6 +157,7 @@ def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) ->
     """
     speed = "IPC" if peak is None else f"IPC (of {peak:g})"
     simulated = ["cycles", "simulated", "error (%)"] if "simulated" in sums[0].values else []
+    sampled = "ipc_low" in sums[0].values
     compared = ["times the first"] if "gpu" in by else []
     columns = ["kernel", *(_HEADS[key] for key in by), *simulated, "time (us)", *compared]
     firsts: dict[Any, float] = {}
@@ -159,15 +176,19 @@ def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) ->
             )
         part = largest_part(values)
         share = 100 * values[f"cpi_{part}"] / values["cpi"]
-        rows.append([*row, values["ipc"], f"{WORDS[part]} ({part}), {share:.0f} %"])
+        bar = []
+        if sampled:
+            bar = [50 * (values["ipc_high"] - values["ipc_low"]) / values["ipc"]]
+        rows.append([*row, values["ipc"], *bar, f"{WORDS[part]} ({part}), {share:.0f} %"])
     formats = {
         **dict.fromkeys(["cycles", "simulated"], "{:,.0f}"),
         "error (%)": "{:+.0f}",
         "time (us)": "{:,.2f}",
         "times the first": "{:.3f}",
         speed: "{:.3f}",
+        "+- (%)": "{:.1f}",
     }
-    columns += [speed, "most cycles go to"]
+    columns += [speed, *(["+- (%)"] if sampled else []), "most cycles go to"]
     print(text_table(columns, rows, formats, _LEFT, width=terminal_width()))
 
 

@@ -99,5 +99,9 @@ def _with_settings(description: Gpu, settings: Sequence[str]) -> Gpu:
         if not equals:
             raise ws.InputError(f"--set {setting}: expected field=value")
         check_field_names([field], f"--set {setting}")
+        if field in changes:
+            raise ws.InputError(
+                f"--set {setting}: {field} is already set to {changes[field]}; give one value"
+            )
         changes[field] = value_of_text(field, text)
     return description.replace(**changes) if changes else description

@@ -92,7 +92,7 @@ def read_launch(text: str) -> Launch:
         If the text has another form; the message says which part.
     """
     found = re.fullmatch(r"\s*([^<(]+?)\s*<<<(.*)>>>\s*\((.*)\)\s*;?\s*", text, re.DOTALL)
-    if found is None and re.match(r"\s*\w+\s*<(?!<)", text):
+    if found is None and "<<<" in text and re.match(r"\s*\w+\s*<(?!<)", text):
         raise InputError(
             f"--launch {shown(text)}: template arguments are not read; write the name alone where the source "
             'instantiates it once, or the compiled name (cuobjdump, nm), or add extern "C" __global__ void '

@@ -1,33 +1,37 @@
-"""A line on a terminal where work without a progress bar takes long, so that nobody waits in the dark."""
+"""A line where a command takes long without a word, so that nobody waits in the dark."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Iterator
 
+from warpstack._util.progress import is_bar_shown, under_way
 from warpstack.cli.common.messages import say
 
-__all__ = ["working_on"]
+__all__ = ["told_when_long"]
 
 #: Seconds without a word.
 PATIENCE_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def working_on(what: str) -> Iterator[None]:
+def told_when_long() -> Iterator[None]:
     """Say once on standard error what is being done when it takes longer than five seconds.
 
-    Only on a terminal, as progress bars are: what a script collects has errors and warnings alone.
+    It does so on a terminal where no progress bar says it, and in a file or pipe, too: the log of a job
+    that does not say a word looks like that of one that hangs.
     """
-    if not sys.stderr.isatty():
-        yield
-        return
-    timer = threading.Timer(PATIENCE_SECONDS, say, ("note", f"still {what}"))
-    timer.daemon = True
-    timer.start()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(PATIENCE_SECONDS):
+            if not is_bar_shown():
+                say("note", f"still {under_way() or 'at work'}")
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from warpstack.cli.common.parser import CommandParser
 
@@ -14,6 +15,7 @@ __all__ = [
     "add_flush_l2",
     "add_models",
     "add_profiler",
+    "add_sample_launches",
     "add_sampling",
     "split",
 ]
@@ -60,6 +62,35 @@ def _share_or_auto(text: str) -> float | str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a share such as 0.25 nor auto"
         ) from None
+
+
+def add_sample_launches(parser: argparse.ArgumentParser) -> None:
+    """Add ``--sample-launches``, whose value may be left out: it is False, True or a number."""
+    parser.add_argument(
+        "--sample-launches",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="ERROR",
+        help="predict a few launches of each kind and say how far the sum may be off: by at most this "
+        "(default: 0.01, 1 %%)",
+    )
+    if isinstance(parser, CommandParser):
+        parser.afterwards.append(partial(_read_sample_launches, parser))
+
+
+def _read_sample_launches(parser: CommandParser, arguments: argparse.Namespace) -> None:
+    """Make a number of the value; a word that is not one is a trace that follows the option."""
+    given = arguments.sample_launches
+    if not isinstance(given, str):
+        return
+    try:
+        arguments.sample_launches = float(given)
+    except ValueError:
+        if arguments.trace and not _is_path(given):
+            parser.error(f"--sample-launches {given}: is neither an error such as 0.05 nor a trace")
+        arguments.trace = [*arguments.trace, given]
+        arguments.sample_launches = True
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:

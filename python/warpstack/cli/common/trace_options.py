@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack._util.progress import work
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.parser import CommandParser
-from warpstack.cli.common.quiet import working_on
 
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
@@ -44,8 +44,9 @@ class _Once(argparse.Action):
     ) -> None:
         """Keep the value of the first time."""
         if getattr(namespace, self.dest) is not None:
+            several = ", or a program whose main makes several launches"
             raise argparse.ArgumentError(
-                self, "is given twice; give one, or a program whose main makes several launches"
+                self, "is given twice; give one" + (several if self.dest == "launch" else "")
             )
         setattr(namespace, self.dest, values)
 
@@ -99,7 +100,9 @@ def _add_made(parser: argparse.ArgumentParser) -> None:
         help="launch a kernel of SOURCE.cu, or of each: 'name<<<grid, block>>>(float[1048576], 1048576)' "
         "with arrays to allocate; they hold zeros, or what stands after =: a number, range or random",
     )
-    group.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
+    group.add_argument(
+        "--workload", metavar="NAME", action=_Once, help="one of warpstack workloads"
+    )
     group.add_argument("--size", help="of the workload: small (default) or paper")
     group.add_argument(
         "--compiler-options",
@@ -167,7 +170,7 @@ def _say_what_is_cold(apps: Sequence[App]) -> None:
 
 def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None) -> list[App]:
     if arguments.workload is not None:
-        with _output_aside(), working_on(f"running the workload {arguments.workload}"):
+        with _output_aside(), work(f"running the workload {arguments.workload}"):
             return [
                 _chosen(arguments, ws.workloads.load(arguments.workload, arguments.size or "small"))
             ]
@@ -255,12 +258,12 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         from warpstack.cli.common.launch_text import read_launch, run_launch
 
         launch = read_launch(arguments.launch)
-        with _output_aside(), working_on(f"running {launch.kernel} of {printable(path)}"):
+        with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
             return _chosen(arguments, ws.App([run_launch(path, launch, options)], Path(path).stem))
     _check_main(path)
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
-        with working_on(f"compiling {printable(path)}"):
+        with work(f"compiling {printable(path)}"):
             ws.cuda.toolchain.build_program(path, program, options)
         return _traced(arguments, [str(program), *arguments.program], gpu)
 
