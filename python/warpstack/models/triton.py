@@ -98,8 +98,9 @@ def tune(
         the model): its constants, ``num_warps``, ``num_stages``, ``time_us`` of the model and
         ``simulated_time_us`` (if `simulator`), ``registers_per_thread``, ``shared_memory_bytes``,
         with the simulator ``tensor_utilisation`` (`SimulationResult.tensor_utilisation`) and
-        ``dram_read_bytes``, ``warps_per_sm`` (resident ones), and ``config``, the text of the ``triton.Config``. A
-        configuration that does not fit the GPU has an infinite time, as in Triton, and comes last.
+        ``dram_read_bytes``, ``warps_per_sm`` (resident ones), and ``config``, the text of the
+        ``triton.Config``. A configuration that does not fit the GPU has an infinite time, as in
+        Triton, and comes last.
         ``attrs["best_config"]`` is the first row's `config`.
 
     Raises
@@ -155,7 +156,7 @@ def _times(
         "shared_memory_bytes": made.shared_memory_bytes,
     }
     if made.shared_memory_bytes > 1024 * gpu.shared_memory_kib_per_sm:
-        return {**row, **facts, "warps_per_sm": 0}  # no utilisation: it does not run
+        return {**row, **facts, "warps_per_sm": 0}
     trace = made.launch(grid)
     assert trace is not None
     try:
