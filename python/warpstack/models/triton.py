@@ -151,7 +151,7 @@ def _times(
     row: dict[str, Any] = {"time_us": math.inf}
     if simulator:
         row["simulated_time_us"] = math.inf
-    facts = {
+    facts: dict[str, float] = {
         "registers_per_thread": made.registers_per_thread,
         "shared_memory_bytes": made.shared_memory_bytes,
     }

@@ -394,6 +394,25 @@ def test_flash_attention(heads, length, dim, causal):
     on_gpus(trace)
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_sort_sums_and_counts(target):
+    x = np.random.default_rng(1).integers(0, 16, 512).astype(np.int32)
+    out = [ws.cuda.zeros(n, np.int32) for n in (512, 512, 16)]
+    ws.triton.launch(
+        kernels.sort_and_count, 1, ws.cuda.array(x), *out, N=512, BINS=16, target=target
+    )
+    expected = (np.sort(x), np.cumsum(x), np.bincount(x, minlength=16))
+    for found, values in zip(out, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), values)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_programs_take_a_lock(target):
+    lock, count = ws.cuda.zeros(1, np.int32), ws.cuda.zeros(1, np.int32)
+    ws.triton.launch(kernels.count_under_lock, 8, lock, count, target=target)
+    assert (np.asarray(lock)[0], np.asarray(count)[0]) == (0, 8)
+
+
 def test_heuristics_choose_constants():
     x = ws.cuda.array(np.arange(100, dtype=np.float32))
     kernel = ws.triton.compile(kernels.double, x, 100)
