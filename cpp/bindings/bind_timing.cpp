@@ -100,6 +100,7 @@ void bind_timing(py::module_& module) {
   py::class_<timing::SimulationResult>(module, "SimulationResult")
       .def_readonly("cycles", &timing::SimulationResult::cycles)
       .def_readonly("instructions", &timing::SimulationResult::instructions)
+      .def_readonly("tensor_cycles", &timing::SimulationResult::tensor_cycles)
       .def_readonly("active_sms", &timing::SimulationResult::active_sms)
       .def_readonly("sm_cycles", &timing::SimulationResult::sm_cycles)
       .def_readonly("l1_size_bytes", &timing::SimulationResult::l1_size_bytes)

@@ -37,8 +37,9 @@ ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instruct
 ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instruction) {
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep step = trace::copy_group_step(instruction);
-  // All groups of copies hold one barrier, those of products another.
-  const std::uint8_t barrier = step.is_of_products ? 1 : 0;
+  // All groups of copies hold one barrier, those of products and of bulk stores others.
+  using Of = trace::CopyGroupStep::Of;
+  const auto barrier = static_cast<std::uint8_t>(step.of);
   Row row;
   row.distance = 0;
   row.phase = trace::phase_step(instruction);
@@ -47,11 +48,13 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
                 row.phase.kind == trace::PhaseStep::Kind::none;
   row.is_product = trace::is_async_product(instruction);
   row.returns = step.kind == Kind::commit;
-  row.awaits_copies = row.returns && !step.is_of_products;
-  row.awaits_products = row.returns && step.is_of_products;
+  row.awaits_copies = row.returns && step.of == Of::copies;
+  row.awaits_products = row.returns && step.of == Of::products;
+  row.awaits_bulk_stores = row.returns && step.of == Of::bulk_stores;
+  row.is_bulk_store = trace::is_bulk_store(instruction);
   row.awaits_all = step.kind == Kind::wait_all;
   if (row.returns) row.control.write_barrier = barrier;
-  if (step.kind == Kind::wait) {
+  if (step.kind == Kind::wait && !step.for_reading) {
     row.control.counted_barrier = barrier;
     row.control.counted_most = static_cast<std::uint8_t>(std::min(step.most, 255u));
   }
@@ -60,7 +63,7 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
 
 void ControlClock::reset() {
   stalls_until_ = 0;
-  copies_ = products_ = {};
+  copies_ = products_ = bulk_stores_ = {};
   own_.clear();
   awaited_.clear();
   for (std::vector<Hold>& holds : holds_) holds.clear();
@@ -129,14 +132,16 @@ void ControlClock::issue(std::uint32_t row, double time, double latency, bool is
   const double done = time + latency + (has_control_ ? 0 : 1);
   if (issued.is_copy && done > copies_.end) copies_ = {done, row};
   if (issued.is_product && done > products_.end) products_ = {done, row};
+  if (issued.is_bulk_store && done > bulk_stores_.end) bulk_stores_ = {done, row};
   if (has_phases_) take_phase_step(row, done);
   const std::uint8_t barrier = issued.control.write_barrier;
   if (barrier == trace::no_control_barrier || !issued.returns) return;
   std::vector<Hold>& holds = holds_[barrier];
   std::erase_if(holds, [time](const Hold& hold) { return hold.end <= time; });
-  holds.push_back(issued.awaits_copies     ? copies_
-                  : issued.awaits_products ? products_
-                                           : Hold{done, row});
+  holds.push_back(issued.awaits_copies        ? copies_
+                  : issued.awaits_products    ? products_
+                  : issued.awaits_bulk_stores ? bulk_stores_
+                                              : Hold{done, row});
 }
 
 }  // namespace warpstack::interval

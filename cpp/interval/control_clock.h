@@ -52,6 +52,8 @@ class ControlClock {
     bool awaits_all = false;       ///< it waits for all copies, in groups or not
     bool is_product = false;       ///< asynchronous
     bool awaits_products = false;  ///< as awaits_copies
+    bool is_bulk_store = false;
+    bool awaits_bulk_stores = false;  ///< the same; what they store is read at once
     trace::PhaseStep phase;
   };
   struct Hold {
@@ -74,6 +76,7 @@ class ControlClock {
   double stalls_until_ = 0;
   Hold copies_;    ///< the last to end of those that were issued
   Hold products_;  ///< the same
+  Hold bulk_stores_;
   std::array<std::vector<Hold>, trace::num_control_barriers> holds_;
   std::vector<Hold> by_end_;  ///< for ready()
   bool has_phases_ = false;

@@ -54,11 +54,11 @@ std::uint32_t LoadStoreUnit::allocate_load() {
 
 LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& instruction,
                                             std::uint32_t row, std::uint32_t warp,
-                                            std::uint32_t fetches, Cycle now) {
+                                            std::uint32_t fetches, Cycle now, bool awaits) {
   Entry& entry = queue_.push();
   accepted_ = now;
   const bool returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
-  const bool is_awaited = returns || (awaits_stores_ && instruction.uses_caches());
+  const bool is_awaited = returns || awaits || (awaits_stores_ && instruction.uses_caches());
   Origin& origin = entry.origin;
   origin.load = is_awaited ? allocate_load() : no_load;
   if (is_awaited) {
@@ -87,10 +87,10 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
 
 std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
                                    const memory::MemoryAccess& access, std::uint32_t lanes,
-                                   std::uint32_t warp, Cycle now) {
+                                   std::uint32_t warp, Cycle now, bool awaits) {
   const std::span<const memory::LineAccess> lines = grouper_.group(access);
   Entry& entry =
-      append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now);
+      append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now, awaits);
   entry.wavefronts = 0;
   entry.lines.assign(lines.begin(), lines.end());
   entry.bytes.clear();
@@ -131,7 +131,7 @@ void LoadStoreUnit::split_conflicts(Entry& entry, const memory::MemoryAccess& ac
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
                                           std::uint32_t row, std::uint32_t wavefronts,
                                           std::uint32_t warp, Cycle now) {
-  Entry& entry = append(instruction, row, warp, 1, now);
+  Entry& entry = append(instruction, row, warp, 1, now, false);
   entry.wavefronts = wavefronts;
   return entry.origin.load;
 }

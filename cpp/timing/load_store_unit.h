@@ -55,7 +55,7 @@ class LoadStoreUnit {
   /// no_load.
   std::uint32_t issue(const trace::StaticInstruction& instruction,
                       const memory::MemoryAccess& access, std::uint32_t lanes, std::uint32_t warp,
-                      Cycle now);
+                      Cycle now, bool awaits);
   /// Takes an access to shared memory, of a number of wavefronts.
   std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
@@ -176,7 +176,7 @@ class LoadStoreUnit {
   static constexpr std::uint32_t no_mshr = ~std::uint32_t{0};
 
   Entry& append(const trace::StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
-                std::uint32_t fetches, Cycle now);
+                std::uint32_t fetches, Cycle now, bool awaits);
   std::uint32_t allocate_load();
   /// Lets the first instruction in the queue do its turn.
   void dispatch(Cycle now);

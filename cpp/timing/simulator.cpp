@@ -420,6 +420,7 @@ class SimulatedGpu {
       result_.cycles = std::max(result_.cycles, sm.end());
       result_.sm_cycles += sm.end();
       result_.instructions += sm.instructions();
+      result_.tensor_cycles += sm.tensor_cycles();
       result_.active_sms += sm.instructions() > 0;
       result_.slots += sm.slots();
       if (result_.row_slots) *result_.row_slots += *sm.row_slots();

@@ -36,6 +36,8 @@ struct TimingSample {
 struct SimulationResult {
   Cycle cycles = 0;
   std::uint64_t instructions = 0;
+  /// Cycles for which tensor cores were busy, over all schedulers.
+  std::uint64_t tensor_cycles = 0;
   std::uint64_t active_sms = 0;
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
   /// Issue slots of these cycles, by what they were used for (base) or lost to, in parts_per_slot.

@@ -26,6 +26,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     row.interval = instruction.is_memory() ? 0 : config.interval[unit];
     if (instruction.op_class == trace::OpClass::tensor) {
       row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(instruction.opcode));
+      row.is_matrix_product = true;
     }
     row.unit = unit;
     row.is_memory = instruction.is_memory();
@@ -57,16 +58,25 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
 }
 
 void RowTable::read_waits() {
+  using Step = trace::CopyGroupStep;
   bool has_groups = false;
   bool has_phase_waits = false;
   for (const trace::StaticInstruction& instruction : trace_.instructions()) {
     copy_steps_.push_back(trace::copy_group_step(instruction));
-    has_groups = has_groups || copy_steps_.back().kind != trace::CopyGroupStep::Kind::none;
+    const Step& step = copy_steps_.back();
+    has_groups = has_groups || step.kind != Step::Kind::none;
+    const bool awaits_bulk = step.kind == Step::Kind::wait && step.of == Step::Of::bulk_stores;
+    has_bulk_groups_ = has_bulk_groups_ || awaits_bulk;
+    awaits_bulk_writes_ = awaits_bulk_writes_ || (awaits_bulk && !step.for_reading);
     phase_steps_.push_back(trace::phase_step(instruction));
     has_phase_waits = has_phase_waits || phase_steps_.back().kind == trace::PhaseStep::Kind::wait;
   }
   if (!has_groups) copy_steps_.clear();
   if (!has_phase_waits) phase_steps_.clear();
+  if (!has_bulk_groups_) return;
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    rows_[row].is_bulk_store = trace::is_bulk_store(trace_.instructions()[row]);
+  }
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
@@ -82,6 +92,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       has_control_(rows.has_control()),
       has_copy_groups_(rows.has_copy_groups()),
+      has_bulk_groups_(rows.has_bulk_groups()),
       has_phases_(rows.has_phases()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
@@ -92,7 +103,8 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
       control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),
-      phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_) {
+      phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_),
+      bulk_groups_(has_bulk_groups_ ? blocks_.size() * warps_per_block_ : 0) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -129,13 +141,14 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = start;
     warp.finish = start;
+    ++warp.number;
     if (has_control_) {
-      ++warp.number;
       warp.stalls_until = start;
       control_barriers_.clear(slot);
     } else {
       if (has_copy_groups_) control_barriers_.clear(slot);
       if (has_phases_) phases_.clear_warp(slot);
+      if (has_bulk_groups_) bulk_groups_.clear(slot);
       warp.products_done = -1;
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
       std::fill_n(register_ready_.begin() + first, num_registers_, start);
@@ -168,7 +181,7 @@ void Sm::step(Dispatcher& dispatcher) {
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
-    if (has_control_) free_readers(now);
+    if (has_control_ || has_bulk_groups_) free_readers(now);
     complete_loads(now);
   }
   last_ = now;
@@ -241,6 +254,7 @@ void Sm::complete_loads(Cycle now) {
     if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
       control_barriers_.copy_is_done(load.warp, id, done, cause);
     }
+    if (row.is_bulk_store) bulk_groups_.is_written(load.warp, id, done);
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
     if (warp.has_exited) {
@@ -325,6 +339,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   warp.finish = std::max(warp.finish, now + 1);
   // A unit takes an instruction whose guard is false everywhere like any other.
   if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
+  if (row.is_matrix_product) tensor_cycles_ += row.interval;
   std::uint32_t load = LoadStoreUnit::no_load;
   if (warp.stream.mask() != 0) {
     const std::size_t first = slot * num_registers_;
@@ -332,12 +347,19 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(),
-                                            std::popcount(warp.stream.mask()), slot, now)
+                                            std::popcount(warp.stream.mask()), slot, now,
+                                            row.is_bulk_store && rows_.awaits_bulk_writes())
                                : lsu_.issue_shared(instruction, row_number,
                                                    warp.stream.memory_count(), slot, now);
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
           control_barriers_.add_copy(slot, load);
+        }
+        if (has_bulk_groups_) {
+          readers_.push() = {.slot = slot,
+                             .number = warp.number,
+                             .is_bulk_store = row.is_bulk_store};
+          if (row.is_bulk_store) bulk_groups_.add(slot, load, now);
         }
       }
       if (load != LoadStoreUnit::no_load) warp.loads.push_back(load);
@@ -429,10 +451,16 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
     }
     const trace::CopyGroupStep& group = rows_.copy_step(row_number);
     if (group.kind == trace::CopyGroupStep::Kind::commit) {
-      if (group.is_of_products) {
-        control_barriers_.hold(slot, product_barrier, std::max(warp.products_done, now + 1), now);
-      } else {
-        control_barriers_.hold_for_copies(slot, copy_barrier, now);
+      switch (group.of) {
+        case trace::CopyGroupStep::Of::copies:
+          control_barriers_.hold_for_copies(slot, copy_barrier, now);
+          break;
+        case trace::CopyGroupStep::Of::products:
+          control_barriers_.hold(slot, product_barrier, std::max(warp.products_done, now + 1), now);
+          break;
+        case trace::CopyGroupStep::Of::bulk_stores:
+          if (has_bulk_groups_) bulk_groups_.commit(slot);
+          break;
       }
     }
   }
@@ -466,11 +494,13 @@ ControlBarriers::Wait Sm::copy_wait(std::uint32_t slot, std::uint32_t row) {
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep& step = rows_.copy_step(row);
   if (step.kind == Kind::wait_all) return control_barriers_.wait_for_copies(slot);
-  if (step.kind == Kind::wait) {
-    return control_barriers_.wait_for_most(
-        slot, step.is_of_products ? product_barrier : copy_barrier, step.most);
+  if (step.kind != Kind::wait) return {};
+  if (step.of == trace::CopyGroupStep::Of::bulk_stores) {
+    return bulk_groups_.wait(slot, step.most, step.for_reading);
   }
-  return {};
+  const bool is_of_products = step.of == trace::CopyGroupStep::Of::products;
+  return control_barriers_.wait_for_most(slot, is_of_products ? product_barrier : copy_barrier,
+                                         step.most);
 }
 
 void Sm::free_readers(Cycle now) {
@@ -479,6 +509,10 @@ void Sm::free_readers(Cycle now) {
     readers_.pop();
     const Warp& warp = warps_[reader.slot];
     if (warp.number != reader.number) continue;
+    if (!has_control_) {
+      if (!reader.is_bulk_store) continue;
+      bulk_groups_.is_read(reader.slot, now + 1);
+    }
     for (const std::uint8_t barrier : {reader.write_barrier, reader.barrier}) {
       if (barrier == trace::no_control_barrier) continue;
       control_barriers_.sources_are_read(reader.slot, barrier, now + 1);

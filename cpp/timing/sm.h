@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "timing/bulk_groups.h"
 #include "timing/control_barriers.h"
 #include "timing/dispatcher.h"
 #include "timing/instruction_stream.h"
@@ -32,6 +33,8 @@ class RowTable {
     bool is_block_barrier = false;
     bool is_async_copy = false;
     bool is_async_product = false;  ///< its sums are there when a wait says so
+    bool is_matrix_product = false;
+    bool is_bulk_store = false;  ///< in a group that a wait waits for
     std::uint32_t registers = 0;
     std::uint16_t num_sources = 0;
     std::uint16_t num_destinations = 0;
@@ -52,6 +55,10 @@ class RowTable {
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
     return copy_steps_[row];
   }
+  /// Whether an instruction without control fields waits for groups of bulk stores, and whether one
+  /// waits until they are written rather than read.
+  [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
+  [[nodiscard]] bool awaits_bulk_writes() const { return awaits_bulk_writes_; }
   /// Whether an instruction waits at an mbarrier.
   [[nodiscard]] bool has_phases() const { return !phase_steps_.empty(); }
   [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
@@ -78,6 +85,8 @@ class RowTable {
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
   std::vector<trace::CopyGroupStep> copy_steps_;
+  bool has_bulk_groups_ = false;
+  bool awaits_bulk_writes_ = false;
   std::vector<trace::PhaseStep> phase_steps_;
   std::vector<std::uint16_t> registers_;
 };
@@ -117,6 +126,8 @@ class Sm {
   [[nodiscard]] LoadStoreUnit& lsu() { return lsu_; }
   [[nodiscard]] const LoadStoreUnit& lsu() const { return lsu_; }
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+  /// Cycles for which its tensor cores were busy, each scheduler's by themselves.
+  [[nodiscard]] std::uint64_t tensor_cycles() const { return tensor_cycles_; }
   /// The cycle after its last warp was done.
   [[nodiscard]] Cycle end() const { return end_; }
   /// Parts of the issue slots until end(), by what they were used for or lost to.
@@ -158,6 +169,7 @@ class Sm {
     std::uint32_t number = 0;  ///< of the warp
     std::uint8_t barrier = trace::no_control_barrier;
     std::uint8_t write_barrier = trace::no_control_barrier;  ///< of one that returns nothing
+    bool is_bulk_store = false;
   };
 
   void deliver(Cycle now);
@@ -207,7 +219,7 @@ class Sm {
   void drain(std::uint32_t slot);
   [[nodiscard]] Cycle next_issue(Cycle now) const;
   [[nodiscard]] bool waits_for_load_store_unit(std::size_t slot) const {
-    return has_control_ && warps_[slot].cause == load_store_unit_cause;
+    return (has_control_ || has_bulk_groups_) && warps_[slot].cause == load_store_unit_cause;
   }
   [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
     return slot % static_cast<std::uint32_t>(schedulers_.size());
@@ -247,6 +259,7 @@ class Sm {
   std::size_t num_registers_;
   bool has_control_;
   bool has_copy_groups_;
+  bool has_bulk_groups_;
   bool has_phases_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
@@ -274,12 +287,14 @@ class Sm {
   Survey survey_;
   ControlBarriers control_barriers_;
   PhaseBarriers phases_;
+  BulkGroups bulk_groups_;
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;
 
   Ticks next_warp_start_ = 0;
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
+  std::uint64_t tensor_cycles_ = 0;
   CpiStack<std::int64_t> slots_;
   std::int64_t store_slots_ = 0;
   std::optional<RowSlots> row_slots_;

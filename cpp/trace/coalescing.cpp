@@ -204,9 +204,9 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, st
   return collector.count();
 }
 
-std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width) {
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width, bool in_turn) {
   constexpr std::uint32_t num_banks = 32;
-  if (lanes.mask == ~std::uint32_t{0} && width == 4) {
+  if (!in_turn && lanes.mask == ~std::uint32_t{0} && width == 4) {
     // Aligned words of one line of 32 lie in different banks or are the same word.
     const std::uint64_t bits = differing_bits(lanes);
     if (bits < 4 * num_banks && ((lanes.address[0] | bits) & 3) == 0) return 1;
@@ -231,7 +231,7 @@ std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width)
     std::array<std::uint32_t, num_banks> load{};
     std::uint32_t worst = 0;
     for (std::size_t i = 0; i < num_words; ++i) {
-      if (i > 0 && words[i] == words[i - 1]) continue;  // broadcast
+      if (!in_turn && i > 0 && words[i] == words[i - 1]) continue;  // broadcast
       worst = std::max(worst, ++load[words[i] % num_banks]);
     }
     wavefronts += worst;

@@ -57,7 +57,9 @@ inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;
 
 /// Shared-memory wavefronts of a warp access: 32 banks of 4 bytes; lanes that read different words
 /// of one bank conflict, lanes that read the same word do not. 8- and 16-byte accesses proceed in
-/// two and four groups of lanes. 1 means no conflict; 0 means no active lane.
-std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width);
+/// two and four groups of lanes. 1 means no conflict; 0 means no active lane. `in_turn`: lanes of
+/// one word conflict, too, as those of atomics do, which change it one after the other.
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width,
+                                bool in_turn = false);
 
 }  // namespace warpstack::trace

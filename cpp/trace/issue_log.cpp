@@ -32,7 +32,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   std::uint32_t count = 0;
   switch (instruction.space) {
     case MemorySpace::shared:
-      count = shared_wavefronts(lanes, instruction.width);
+      count = shared_wavefronts(lanes, instruction.width, instruction.takes_lanes_in_turn());
       break;
     case MemorySpace::local:
       count = coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,

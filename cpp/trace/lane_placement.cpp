@@ -288,7 +288,7 @@ bool place_local_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t wa
 }
 
 bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
-                        LaneAddresses& lanes) {
+                        LaneAddresses& lanes, bool in_turn) {
   constexpr std::uint32_t bank_row_bytes = 128;
   lanes.mask = mask;
   if (width == 0) return false;
@@ -296,14 +296,16 @@ bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t w
     const std::uint32_t lane = take_lane(rest);
     lanes.address[lane] = std::uint64_t{lane} * width;
   }
-  const std::uint32_t least = shared_wavefronts(lanes, width);
+  const std::uint32_t least = shared_wavefronts(lanes, width, in_turn);
   if (least == wavefronts) return true;
   if (least > wavefronts) return false;
-  // A lane with a row of its own adds a wavefront to its group; the others share the first row.
+  // A lane with a row of its own adds a wavefront to its group; the others share the first word or,
+  // where lanes of a word take turns, stay side by side in it. Then the first one's word will do.
   const std::uint32_t group_lanes = std::max(warp_size / std::max((width + 3) / 4, 1u), 1u);
   std::uint32_t missing = wavefronts - least;
   for (std::uint32_t first = 0; first < warp_size; first += group_lanes) {
     std::uint64_t row = 0;
+    std::uint64_t first_address = 0;
     bool is_first = true;
     for (std::uint32_t lane = first; lane < std::min(first + group_lanes, warp_size); ++lane) {
       if ((mask >> lane & 1) == 0) continue;
@@ -312,11 +314,17 @@ bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t w
         ++row;
         --missing;
       }
-      lanes.address[lane] = own_row ? row * bank_row_bytes : 0;
+      if (!in_turn) {
+        lanes.address[lane] = own_row ? row * bank_row_bytes : 0;
+      } else if (own_row) {
+        lanes.address[lane] = first_address;
+      } else if (is_first) {
+        first_address = lanes.address[lane];
+      }
       is_first = false;
     }
   }
-  return shared_wavefronts(lanes, width) == wavefronts;
+  return shared_wavefronts(lanes, width, in_turn) == wavefronts;
 }
 
 bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t warp,

@@ -26,9 +26,9 @@ bool place_local_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t wa
                        std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes);
 
 /// Offsets in shared memory that need `wavefronts` wavefronts: side by side without conflicts,
-/// otherwise as many lanes on one bank as it takes.
+/// otherwise as many lanes on one bank as it takes, of one word where lanes of a word take turns.
 bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
-                        LaneAddresses& lanes);
+                        LaneAddresses& lanes, bool in_turn = false);
 
 /// First bytes of the windows through which generic addresses reach shared and local memory.
 struct GenericWindows {

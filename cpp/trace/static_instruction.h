@@ -4,12 +4,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/control.h"
 #include "trace/opcode.h"
 
 namespace warpstack::trace {
+
+/// Behind the opcode of an addition of 1 in PTX whose result nobody reads, of which ptxas makes
+/// `ATOMS.POPC.INC`.
+inline constexpr std::string_view lane_count_suffix = ".popc";
 
 /// One row of a kernel's instruction table: everything that is the same each time the instruction
 /// executes. Two rows may share a PC when a called function restarts at its own offsets, or when a
@@ -46,6 +51,12 @@ struct StaticInstruction {
   [[nodiscard]] bool awaits_copies() const { return opcode.starts_with("LDGDEPBAR"); }
   [[nodiscard]] bool is_atomic() const {
     return kind == MemoryKind::atomic || kind == MemoryKind::reduction;
+  }
+  /// Lanes that address one word of shared memory take turns: atomics but those that count lanes,
+  /// of which a word gets the number at once.
+  [[nodiscard]] bool takes_lanes_in_turn() const {
+    return is_atomic() && opcode.find("POPC") == std::string::npos &&
+           opcode.find(lane_count_suffix) == std::string::npos;
   }
   /// Has byte masks in the store column.
   [[nodiscard]] bool writes_memory() const {

@@ -326,6 +326,8 @@ void Emitter::add_part(StaticInstruction row, std::vector<std::uint32_t> destina
   parts_.back().row = std::move(row);
 }
 
+std::string Emitter::opcode_text() const { return instruction_->full_opcode(); }
+
 /// A row as the instruction's own, without registers.
 PendingRow Emitter::new_row() const {
   PendingRow row{row_, {}, {}};

@@ -29,6 +29,8 @@ class Emitter {
   // ---- the instruction at hand ----
 
   [[nodiscard]] const Opcode& opcode() const { return *opcode_; }
+  /// Its name in the text, with modifiers.
+  [[nodiscard]] std::string opcode_text() const;
   [[nodiscard]] std::size_t num_operands() const { return instruction_->operands.size(); }
   /// Throws Unsupported when the instruction has fewer.
   [[nodiscard]] const Operand& operand(std::size_t i) const;

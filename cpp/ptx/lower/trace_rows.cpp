@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,8 +55,19 @@ void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first
       registers.push_back(static_cast<std::uint16_t>(n < trace::zero_register ? n : n + 1));
     }
   };
+  std::vector<char> is_read(draft.values.size(), 0);
+  for (const DefinitionsAndUses& effect : draft.effects) {
+    for (const std::uint32_t value : effect.uses) {
+      if (value != none) is_read[value] = 1;
+    }
+  }
   const auto base = static_cast<std::uint32_t>(program.rows.size());
   for (PendingRow& row : draft.rows) {
+    std::string& opcode = row.instruction.opcode;
+    if (opcode.ends_with(trace::lane_count_suffix) &&
+        std::ranges::any_of(row.destinations, [&](std::uint32_t v) { return is_read[v] != 0; })) {
+      opcode.resize(opcode.size() - trace::lane_count_suffix.size());
+    }
     for (const std::uint32_t value : row.destinations) append(row.instruction.destinations, value);
     for (const std::uint32_t value : row.sources) append(row.instruction.sources, value);
     row.instruction.pc = static_cast<std::uint32_t>(program.rows.size() * 16);

@@ -413,7 +413,8 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
   bool needs_window = false;
   switch (instruction.space) {
     case MemorySpace::shared:
-      found = place_shared_lanes(access.mask, instruction.width, access.count, lanes);
+      found = place_shared_lanes(access.mask, instruction.width, access.count, lanes,
+                                 instruction.takes_lanes_in_turn());
       // Offsets keep their banks from the next row of banks on.
       window = (header_.shared_window + 127) / 128 * 128;
       needs_window = through_window;

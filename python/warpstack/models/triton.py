@@ -41,6 +41,9 @@ from warpstack.timing.simulation import simulate
 
 __all__ = ["TritonKernel", "compile", "launch", "tune"]
 
+#: Bytes of a sector.
+SECTOR_BYTES = 32
+
 #: Options of the compiler that a configuration sets beside the constants of the kernel.
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
@@ -94,8 +97,10 @@ def tune(
         One row per configuration, the fastest first (by the simulator where it was asked, else by
         the model): its constants, ``num_warps``, ``num_stages``, ``time_us`` of the model and
         ``simulated_time_us`` (if `simulator`), ``registers_per_thread``, ``shared_memory_bytes``,
-        ``warps_per_sm`` (resident ones), and ``config``, the text of the ``triton.Config``. A
-        configuration that does not fit the GPU has an infinite time, as in Triton, and comes last.
+        with the simulator ``tensor_utilisation`` (`SimulationResult.tensor_utilisation`) and
+        ``dram_read_bytes``, ``warps_per_sm`` (resident ones), and ``config``, the text of the
+        ``triton.Config``. A configuration that does not fit the GPU has an infinite time, as in
+        Triton, and comes last.
         ``attrs["best_config"]`` is the first row's `config`.
 
     Raises
@@ -146,7 +151,7 @@ def _times(
     row: dict[str, Any] = {"time_us": math.inf}
     if simulator:
         row["simulated_time_us"] = math.inf
-    facts = {
+    facts: dict[str, float] = {
         "registers_per_thread": made.registers_per_thread,
         "shared_memory_bytes": made.shared_memory_bytes,
     }
@@ -160,7 +165,10 @@ def _times(
         return {**row, **facts, "warps_per_sm": 0}
     row["time_us"] = predicted_rows(trace, gpu, model, profiler=profiler)[0]["time_us"]
     if simulator:
-        row["simulated_time_us"] = simulate(trace, gpu, profiler=profiler).time_us
+        simulated = simulate(trace, gpu, profiler=profiler)
+        row["simulated_time_us"] = simulated.time_us
+        facts["tensor_utilisation"] = simulated.tensor_utilisation
+        facts["dram_read_bytes"] = SECTOR_BYTES * simulated.totals["dram_read_sectors"]
     return {**row, **facts, "warps_per_sm": resident}
 
 

@@ -25,6 +25,7 @@ class ResultValues:
 
     cycles: int
     instructions: int
+    tensor_cycles: int
     active_sms: int
     sm_cycles: int
     l1_size_bytes: int

@@ -157,6 +157,16 @@ class SimulationResult:
         """Issue slots lost while a store waited for an MSHR or the NoC; part of `cpi_stack`."""
         return self._core.store_slots
 
+    @property
+    def tensor_utilisation(self) -> float:
+        """Share of the cycles of all tensor cores of the GPU in which they multiply, 0 to 1.
+
+        A matrix instruction keeps those of its scheduler busy for its multiply-adds at the dense
+        rate of its type. The cycles are `cycles`, without the launch, on all SMs.
+        """
+        available = self.cycles * self.gpu.num_sms * self.gpu.num_schedulers
+        return self._core.tensor_cycles / available if available else 0.0
+
     @cached_property
     def totals(self) -> dict[str, int]:
         """Counters by name: those of `MemoryProfile.totals`, and those of the NoC and DRAM."""
@@ -308,7 +318,8 @@ def as_table(
 def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
     """Return simulations with their CPI stacks as one dictionary each, ready for JSON.
 
-    Each has the mean ``miss_latency`` by part (None without misses) and the ``totals`` too.
+    Each has ``tensor_utilisation``, the mean ``miss_latency`` by part (None without misses) and the
+    ``totals`` too.
     """
     records = []
     for result in results:
@@ -317,6 +328,7 @@ def as_records(results: Iterable[SimulationResult]) -> list[dict[str, Any]]:
         records.append(
             {
                 **record,
+                "tensor_utilisation": result.tensor_utilisation,
                 "misses": result.misses,
                 "miss_latency": {part: mean[part] if result.misses else None for part in mean},
                 "totals": result.totals,

@@ -124,5 +124,18 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   EXPECT_EQ(shared_wavefronts(LaneAddresses{}, 4), 0u);
 }
 
+TEST(SharedWavefronts, LanesOfAWordInTurn) {
+  const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t)) {
+    return shared_wavefronts(lanes_of(0xffffffff, address), width, true);
+  };
+  EXPECT_EQ(count(4, [](std::uint64_t i) { return 4 * i; }), 1u);
+  EXPECT_EQ(count(4, [](std::uint64_t) -> std::uint64_t { return 64; }), 32u);
+  // Lanes 0 and 8 and so on share a word: four of each.
+  EXPECT_EQ(count(4, [](std::uint64_t i) { return 4 * (i % 8); }), 4u);
+  // Words 0 and 32 are in one bank, with 16 lanes each.
+  EXPECT_EQ(count(4, [](std::uint64_t i) { return 128 * (i % 2); }), 32u);
+  EXPECT_EQ(count(8, [](std::uint64_t) -> std::uint64_t { return 0; }), 32u);
+}
+
 }  // namespace
 }  // namespace warpstack::trace

@@ -394,6 +394,25 @@ def test_flash_attention(heads, length, dim, causal):
     on_gpus(trace)
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_sort_sums_and_counts(target):
+    x = np.random.default_rng(1).integers(0, 16, 512).astype(np.int32)
+    out = [ws.cuda.zeros(n, np.int32) for n in (512, 512, 16)]
+    ws.triton.launch(
+        kernels.sort_and_count, 1, ws.cuda.array(x), *out, N=512, BINS=16, target=target
+    )
+    expected = (np.sort(x), np.cumsum(x), np.bincount(x, minlength=16))
+    for found, values in zip(out, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), values)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_programs_take_a_lock(target):
+    lock, count = ws.cuda.zeros(1, np.int32), ws.cuda.zeros(1, np.int32)
+    ws.triton.launch(kernels.count_under_lock, 8, lock, count, target=target)
+    assert (np.asarray(lock)[0], np.asarray(count)[0]) == (0, 8)
+
+
 def test_heuristics_choose_constants():
     x = ws.cuda.array(np.arange(100, dtype=np.float32))
     kernel = ws.triton.compile(kernels.double, x, 100)
@@ -432,8 +451,11 @@ def test_tune_sorts_the_configurations():
     )
     assert table.columns.tolist() == [
         *("BLOCK", "num_warps", "num_stages", "time_us", "simulated_time_us"),
-        *("registers_per_thread", "shared_memory_bytes", "warps_per_sm", "config"),
+        *("registers_per_thread", "shared_memory_bytes", "tensor_utilisation", "dram_read_bytes"),
+        *("warps_per_sm", "config"),
     ]
+    assert (table["tensor_utilisation"] == 0).all()  # an addition has no matrices
+    assert (table["dram_read_bytes"] == 2000 * 4).all()  # x, twice, and nothing of what is stored
     assert sorted(table["BLOCK"]) == [64, 256]
     assert table["simulated_time_us"].is_monotonic_increasing
     assert table.attrs["best_config"] == table["config"][0]
@@ -575,7 +597,11 @@ def test_times_are_not_below_the_tensor_cores_peak():
         )
         least = 2048 / blocks * gpu.tensor_interval / gpu.num_schedulers
         assert ws.predict(trace, gpu, models=["closed_network"])["cycles"][0] >= least
-        assert ws.simulate(trace, gpu).cycles >= least
+        simulated = ws.simulate(trace, gpu)
+        assert simulated.cycles >= least
+        # Of all SMs: 2048 mma of 8 cycles, over the cycles of 108 SMs with 4 schedulers each.
+        by_hand = 2048 * 8 / (simulated.cycles * 108 * 4)
+        assert simulated.tensor_utilisation == pytest.approx(by_hand, rel=1e-12)
         # Both matrices come from DRAM once; of C, what a store writes only a part of.
         reads = 32 * ws.simulate_caches(trace, gpu).totals["dram_read_sectors"]
         assert 2 * 128 * 256 * 2 <= reads <= 2 * 128 * 256 * 2 + 128 * 128 * 2

@@ -341,3 +341,23 @@ def numbers(out_ptr, whole, long, real: tl.float64, half: tl.float16, flag, pair
     tl.store(out_ptr + 5, tl.load(pair[0]).to(tl.float64) + pair[1])
     if nothing is None:
         tl.store(out_ptr + 6, 1.0)
+
+
+@triton.jit
+def sort_and_count(x_ptr, sorted_ptr, sums_ptr, counts_ptr, N: tl.constexpr, BINS: tl.constexpr):
+    """Sort numbers, add them up along, and count them in bins."""
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(sorted_ptr + i, tl.sort(x))
+    tl.store(sums_ptr + i, tl.cumsum(x, 0))
+    tl.store(counts_ptr + tl.arange(0, BINS), tl.histogram(x, BINS))
+
+
+@triton.jit
+def count_under_lock(lock_ptr, count_ptr):
+    """Count the programs, one at a time."""
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(count_ptr, tl.load(count_ptr) + 1)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)

@@ -91,7 +91,8 @@ def access(entry, header, block, warp):
                 space, address = "local", address - local_base
         spaces[space].append((lane, address))
     if len(spaces["shared"]) == len(addresses):
-        return wavefronts(spaces["shared"], width), [], []
+        in_turn = base.startswith("ATOM") and "POPC" not in opcode
+        return wavefronts(spaces["shared"], width, in_turn), [], []
     touched = sectors(spaces["global"], width)
     touched |= local_sectors(spaces["local"], width, number)
     writes = base in ("ST", "STG", "STL", "ATOM", "ATOMG", "RED")

@@ -31,16 +31,21 @@ def byte_mask(touched_bytes):
     return sum(1 << byte for byte in touched_bytes)
 
 
-def wavefronts(lanes, width):
-    """Return the passes of a shared-memory access: 32 banks of 4 bytes, wide accesses in groups."""
+def wavefronts(lanes, width, in_turn=False):
+    """Return the passes of a shared-memory access: 32 banks of 4 bytes, wide accesses in groups.
+
+    With `in_turn` lanes of one word come one after the other, as those of atomics do.
+    """
     words_per_lane = max(width // 4, 1)
     group_size = max(32 // words_per_lane, 1)
     total = 0
     for first in range(0, 32, group_size):
-        words = set()
+        words = []
         for lane, address in lanes:
             if first <= lane < first + group_size:
-                words |= {byte // 4 for byte in range(address, address + width)}
+                words += sorted({byte // 4 for byte in range(address, address + width)})
+        if not in_turn:
+            words = set(words)
         banks = [word % 32 for word in words]
         total += max((banks.count(bank) for bank in banks), default=0)
     return total

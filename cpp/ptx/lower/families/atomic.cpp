@@ -1,3 +1,4 @@
+#include <string>
 #include <string_view>
 
 #include "ptx/lower/families.h"
@@ -32,6 +33,12 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.operand_b = e.in(first + 1, type);
   access.operand_c = name == "cas" ? e.in(first + 2, type) : none;
   access.takes_locks = name == "cas" || name == "exch";
+  // Of a count of lanes: unless somebody reads the result (add_rows()).
+  const bool counts = space.space == AddressSpace::shared && name == "add" &&
+                      (type == Type::u32 || type == Type::s32) &&
+                      e.is_constant(access.operand_b) &&
+                      access.operand_b == e.constant(1, 4);
+  if (counts) e.row().opcode = e.opcode_text() + std::string(trace::lane_count_suffix);
   if (returns) access.result = e.out(0, type);
   e.emit(Action::atomic, e.program().memory, access, {access.result},
          {access.address, access.operand_b, access.operand_c});

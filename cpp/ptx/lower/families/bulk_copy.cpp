@@ -7,6 +7,7 @@
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
 #include "simt/atomics.h"
+#include "trace/copy_groups.h"
 
 // Copies of blocks of bytes and of tiles of tensors, and the maps that describe the tensors.
 
@@ -187,9 +188,16 @@ void replace(Emitter& e, Modifiers& modifiers) {
 }  // namespace
 
 void bulk_copy(Emitter& e, Modifiers& modifiers, bool reduces) {
-  // Copies finish at once, so waiting for them takes no step, and fetching ahead neither.
-  if (modifiers.take("commit_group") || modifiers.take("wait_group") ||
-      modifiers.take("prefetch")) {
+  // Copies finish at once, so waiting for them takes no step, and fetching ahead neither; models
+  // and simulator read of the trace who waits for which groups.
+  if (modifiers.take("wait_group")) {
+    const auto most = static_cast<std::uint32_t>(e.operand(0).integer);
+    e.row().opcode = trace::bulk_wait_opcode(e.opcode_text(), most);
+    modifiers.take("read");
+    return;
+  }
+  if (modifiers.take("commit_group")) return;
+  if (modifiers.take("prefetch")) {
     modifiers.take_all();
     return;
   }
