@@ -346,19 +346,18 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     if (row.is_memory) {
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
-        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(),
-                                            std::popcount(warp.stream.mask()), slot, now,
-                                            row.is_bulk_store && rows_.awaits_bulk_writes())
-                               : lsu_.issue_shared(instruction, row_number,
-                                                   warp.stream.memory_count(), slot, now);
+        load =
+            row.uses_caches
+                ? lsu_.issue(instruction, warp.stream.access(), std::popcount(warp.stream.mask()),
+                             slot, now, row.is_bulk_store && rows_.awaits_bulk_writes())
+                : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot, now);
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
           control_barriers_.add_copy(slot, load);
         }
         if (has_bulk_groups_) {
-          readers_.push() = {.slot = slot,
-                             .number = warp.number,
-                             .is_bulk_store = row.is_bulk_store};
+          readers_.push() = {
+              .slot = slot, .number = warp.number, .is_bulk_store = row.is_bulk_store};
           if (row.is_bulk_store) bulk_groups_.add(slot, load, now);
         }
       }

@@ -36,8 +36,7 @@ std::string bulk_wait_opcode(const std::string& opcode, std::uint32_t most) {
 }
 
 bool is_bulk_store(const StaticInstruction& instruction) {
-  return instruction.writes_memory() &&
-         instruction.opcode.find(".bulk_group") != std::string::npos;
+  return instruction.writes_memory() && instruction.opcode.find(".bulk_group") != std::string::npos;
 }
 
 bool is_async_product(const StaticInstruction& instruction) {

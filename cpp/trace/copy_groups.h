@@ -10,9 +10,9 @@ namespace warpstack::trace {
 
 /// What an instruction of PTX does with the groups of asynchronous copies that its warp has issued
 /// (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"), or with the groups of
-/// products of four warps (`wgmma`), or those of bulk stores, which go from shared to global memory.
-/// Machine code says the same with `LDGDEPBAR` and `DEPBAR.LE`,
-/// whose control fields are in the trace.
+/// products of four warps (`wgmma`), or those of bulk stores, which go from shared to global
+/// memory. Machine code says the same with `LDGDEPBAR` and `DEPBAR.LE`, whose control fields are in
+/// the trace.
 struct CopyGroupStep {
   enum class Kind : std::uint8_t {
     none,

@@ -35,8 +35,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.takes_locks = name == "cas" || name == "exch";
   // Of a count of lanes: unless somebody reads the result (add_rows()).
   const bool counts = space.space == AddressSpace::shared && name == "add" &&
-                      (type == Type::u32 || type == Type::s32) &&
-                      e.is_constant(access.operand_b) &&
+                      (type == Type::u32 || type == Type::s32) && e.is_constant(access.operand_b) &&
                       access.operand_b == e.constant(1, 4);
   if (counts) e.row().opcode = e.opcode_text() + std::string(trace::lane_count_suffix);
   if (returns) access.result = e.out(0, type);
