@@ -98,7 +98,9 @@ def test_families_span_little_of_l1_and_more_of_l2():
     assert {len({gpus[m].num_sms for m in family}) for _, family in found} == {1}
     gpus = [gpu.replace(l2_size_kib=size) for size in (768, 1536, 3072, 6144, 12288)]
     # log(12288 / 768) / log(4) = 2 parts, which meet at 3072.
-    members = [[gpus[m].l2_size_kib for m in family] for _, family in recorded.families(gpus, Options())]
+    members = [
+        [gpus[m].l2_size_kib for m in family] for _, family in recorded.families(gpus, Options())
+    ]
     assert members == [[768, 1536], [3072, 6144, 12288]]
 
 
