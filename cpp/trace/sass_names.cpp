@@ -207,9 +207,16 @@ std::string_view atomic_modifier(const std::vector<std::string_view>& tokens) {
   struct Operation {
     std::string_view ptx, sass;
   };
-  static constexpr Operation operations[] = {
-      {"popc", ".POPC.INC"}, {"and", ".AND"}, {"or", ".OR"},   {"xor", ".XOR"}, {"cas", ".CAS"},
-      {"exch", ".EXCH"},     {"inc", ".INC"}, {"dec", ".DEC"}, {"min", ".MIN"}, {"max", ".MAX"}};
+  static constexpr Operation operations[] = {{"count_lanes", ".POPC.INC"},
+                                             {"and", ".AND"},
+                                             {"or", ".OR"},
+                                             {"xor", ".XOR"},
+                                             {"cas", ".CAS"},
+                                             {"exch", ".EXCH"},
+                                             {"inc", ".INC"},
+                                             {"dec", ".DEC"},
+                                             {"min", ".MIN"},
+                                             {"max", ".MAX"}};
   for (const Operation& operation : operations) {
     if (has(tokens, operation.ptx)) return operation.sass;
   }

@@ -14,7 +14,7 @@ namespace warpstack::trace {
 
 /// Behind the opcode of an addition of 1 in PTX whose result nobody reads, of which ptxas makes
 /// `ATOMS.POPC.INC`.
-inline constexpr std::string_view lane_count_suffix = ".popc";
+inline constexpr std::string_view lane_count_suffix = ".count_lanes";
 
 /// One row of a kernel's instruction table: everything that is the same each time the instruction
 /// executes. Two rows may share a PC when a called function restarts at its own offsets, or when a
