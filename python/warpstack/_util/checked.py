@@ -202,6 +202,8 @@ def _remedy(expected: str, value: object) -> str:
         return "write App([kernel])"
     if "App" in expected and isinstance(value, (list, tuple)):
         return "make one of the kernels: warpstack.App(kernels)"
+    if "KernelTrace" in expected and isinstance(value, (str, os.PathLike)):
+        return "read the trace first: warpstack.load(path)"
     return ""
 
 

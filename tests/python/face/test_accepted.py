@@ -14,7 +14,7 @@ import pytest
 import warpstack as ws
 from warpstack._util.checked import strictly_checked
 from warpstack.cli.validate import read_predictions
-from warpstack.errors import shown
+from warpstack.errors import InputError, shown
 
 MEASURED = pd.DataFrame({"kernel": [1], "cycles": [100.0], "app": [1]})
 PREDICTED = MEASURED.assign(model="mdm", suite=2, name=7, **{"class": 3})
@@ -142,3 +142,11 @@ def test_warnings_name_the_line_of_the_caller(kernel):
             warnings.simplefilter("always")
             call()
         assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
+
+
+@pytest.mark.parametrize("ask", [ws.predict, ws.simulate, ws.simulate_caches, ws.occupancy])
+def test_a_path_where_a_trace_is_asked_for_says_how_to_read_it(ask):
+    with pytest.raises(
+        InputError, match=r"got 'bfs/kernelslist.g'; read the trace first: warpstack.load"
+    ):
+        ask("bfs/kernelslist.g", "pascal-mdm")
