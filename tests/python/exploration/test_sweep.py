@@ -619,6 +619,8 @@ def test_ctrl_c_ends_a_sweep_on_threads(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A job in the background of a shell script, as tests may be, inherits that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:
         assert process.stdout.readline().startswith("run")
