@@ -29,8 +29,8 @@ ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instruct
     row.distance = row.control.issue_distance();
     row.returns = !instruction.is_memory() || instruction.reads_memory() ||
                   instruction.kind == trace::MemoryKind::atomic;
-    row.is_copy = instruction.kind == trace::MemoryKind::async_copy;
-    row.awaits_copies = instruction.awaits_copies();
+    if (instruction.kind == trace::MemoryKind::async_copy) row.is_one_of = Of::copies;
+    if (instruction.awaits_copies()) row.awaits = Of::copies;
   }
 }
 
@@ -38,22 +38,25 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep step = trace::copy_group_step(instruction);
   // All groups of copies hold one barrier, those of products and of bulk stores others.
-  using Of = trace::CopyGroupStep::Of;
   const auto barrier = static_cast<std::uint8_t>(step.of);
   Row row;
   row.distance = 0;
   row.phase = trace::phase_step(instruction);
   // A copy that completes something at an mbarrier is in no group.
-  row.is_copy = instruction.kind == trace::MemoryKind::async_copy &&
-                row.phase.kind == trace::PhaseStep::Kind::none;
-  row.is_product = trace::is_async_product(instruction);
+  if (instruction.kind == trace::MemoryKind::async_copy &&
+      row.phase.kind == trace::PhaseStep::Kind::none) {
+    row.is_one_of = Of::copies;
+  } else if (trace::is_async_product(instruction)) {
+    row.is_one_of = Of::products;
+  } else if (trace::is_bulk_store(instruction)) {
+    row.is_one_of = Of::bulk_stores;  // what it stores is read at once
+  }
   row.returns = step.kind == Kind::commit;
-  row.awaits_copies = row.returns && step.of == Of::copies;
-  row.awaits_products = row.returns && step.of == Of::products;
-  row.awaits_bulk_stores = row.returns && step.of == Of::bulk_stores;
-  row.is_bulk_store = trace::is_bulk_store(instruction);
   row.awaits_all = step.kind == Kind::wait_all;
-  if (row.returns) row.control.write_barrier = barrier;
+  if (row.returns) {
+    row.awaits = step.of;
+    row.control.write_barrier = barrier;
+  }
   if (step.kind == Kind::wait && !step.for_reading) {
     row.control.counted_barrier = barrier;
     row.control.counted_most = static_cast<std::uint8_t>(std::min(step.most, 255u));
@@ -63,7 +66,7 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
 
 void ControlClock::reset() {
   stalls_until_ = 0;
-  copies_ = products_ = bulk_stores_ = {};
+  last_ = {};
   own_.clear();
   awaited_.clear();
   for (std::vector<Hold>& holds : holds_) holds.clear();
@@ -84,7 +87,7 @@ ControlClock::Ready ControlClock::ready(std::uint32_t row) {
     std::ranges::stable_sort(by_end_, std::greater<>(), &Hold::end);
     if (control.counted_most < by_end_.size()) consider(by_end_[control.counted_most]);
   }
-  if (rows_[row].awaits_all) consider(copies_);
+  if (rows_[row].awaits_all) consider(last(Of::copies));
   const trace::PhaseStep& phase = rows_[row].phase;
   if (phase.kind == trace::PhaseStep::Kind::wait) {
     const PhaseTimes::Completion* const last =
@@ -118,8 +121,9 @@ void ControlClock::take_phase_step(std::uint32_t row, double done) {
     }
   } else if (phase.kind == trace::PhaseStep::Kind::complete && known_ == nullptr) {
     PhaseTimes& phases = shared_ != nullptr ? *shared_ : own_;
-    const bool is_later = phase.is_after_copies && copies_.end > done;
-    phases.add(phase.barrier, is_later ? PhaseTimes::Completion{copies_.end, copies_.row}
+    const Hold& copies = last(Of::copies);
+    const bool is_later = phase.is_after_copies && copies.end > done;
+    phases.add(phase.barrier, is_later ? PhaseTimes::Completion{copies.end, copies.row}
                                        : PhaseTimes::Completion{done, row});
   }
 }
@@ -130,18 +134,13 @@ void ControlClock::issue(std::uint32_t row, double time, double latency, bool is
   if (!is_active) return;
   // As for registers (GPUMech, Eq. 4), an instruction that waits issues a cycle later.
   const double done = time + latency + (has_control_ ? 0 : 1);
-  if (issued.is_copy && done > copies_.end) copies_ = {done, row};
-  if (issued.is_product && done > products_.end) products_ = {done, row};
-  if (issued.is_bulk_store && done > bulk_stores_.end) bulk_stores_ = {done, row};
+  if (issued.is_one_of && done > last(*issued.is_one_of).end) last(*issued.is_one_of) = {done, row};
   if (has_phases_) take_phase_step(row, done);
   const std::uint8_t barrier = issued.control.write_barrier;
   if (barrier == trace::no_control_barrier || !issued.returns) return;
   std::vector<Hold>& holds = holds_[barrier];
   std::erase_if(holds, [time](const Hold& hold) { return hold.end <= time; });
-  holds.push_back(issued.awaits_copies        ? copies_
-                  : issued.awaits_products    ? products_
-                  : issued.awaits_bulk_stores ? bulk_stores_
-                                              : Hold{done, row});
+  holds.push_back(issued.awaits ? last(*issued.awaits) : Hold{done, row});
 }
 
 }  // namespace warpstack::interval

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "interval/phase_times.h"
+#include "trace/copy_groups.h"
 #include "trace/phase_steps.h"
 #include "trace/static_instruction.h"
 
@@ -43,23 +46,21 @@ class ControlClock {
   void issue(std::uint32_t row, double time, double latency, bool is_active);
 
  private:
+  using Of = trace::CopyGroupStep::Of;
   struct Row {
     trace::Control control;
     double distance = 1;
-    bool returns = false;          ///< its write barrier waits for its latency
-    bool is_copy = false;          ///< asynchronous
-    bool awaits_copies = false;    ///< its write barrier is for these
-    bool awaits_all = false;       ///< it waits for all copies, in groups or not
-    bool is_product = false;       ///< asynchronous
-    bool awaits_products = false;  ///< as awaits_copies
-    bool is_bulk_store = false;
-    bool awaits_bulk_stores = false;  ///< the same; what they store is read at once
+    bool returns = false;         ///< its write barrier waits for its latency
+    std::optional<Of> is_one_of;  ///< asynchronous ones
+    std::optional<Of> awaits;     ///< its write barrier is for these
+    bool awaits_all = false;      ///< it waits for all copies, in groups or not
     trace::PhaseStep phase;
   };
   struct Hold {
     double end = 0;
     std::uint32_t row = 0;
   };
+  [[nodiscard]] Hold& last(Of of) { return last_[static_cast<std::size_t>(of)]; }
 
   /// A row of code without control fields.
   static Row row_of(const trace::StaticInstruction& instruction);
@@ -74,9 +75,7 @@ class ControlClock {
   std::vector<Row> rows_;
   bool has_control_ = false;
   double stalls_until_ = 0;
-  Hold copies_;    ///< the last to end of those that were issued
-  Hold products_;  ///< the same
-  Hold bulk_stores_;
+  std::array<Hold, 3> last_;  ///< by Of, the last to end of those that were issued
   std::array<std::vector<Hold>, trace::num_control_barriers> holds_;
   std::vector<Hold> by_end_;  ///< for ready()
   bool has_phases_ = false;

@@ -397,21 +397,18 @@ MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
                                 std::optional<trace::WarpPosition> observed,
                                 const InterruptCheck& interrupt, double share) {
   const std::scoped_lock lock(mutex_);
-  if (share < 1) return simulate(trace, observed, interrupt, share, nullptr);
+  before_sampled_.reset();
+  const auto run = [&] { return simulate(trace, observed, interrupt, share, nullptr); };
+  if (share < 1) return run();
   const std::string settings =
       observed ? std::to_string(observed->block) + ':' + std::to_string(observed->warp) : "";
-  if (const MemoryProfile* known = repeated_.find(trace, settings, l2_)) {
-    before_sampled_.reset();
-    return *known;
-  }
-  MemoryProfile profile = simulate(trace, observed, interrupt, share, nullptr);
-  repeated_.keep(profile, l2_);
-  return profile;
+  return repeated_.result_of(trace, settings, l2_, run);
 }
 
 OrderRecording MemorySystem::record(const trace::KernelTrace& trace,
                                     const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
+  before_sampled_.reset();
   OrderRecorder recorder(trace, config_.l2.slices);
   MemoryProfile profile = simulate(trace, {}, interrupt, 1, &recorder);
   return recorder.take(config_.access_order == AccessOrder::timed, std::move(profile));
@@ -421,7 +418,6 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
                                      std::optional<trace::WarpPosition> observed,
                                      const InterruptCheck& interrupt, double share,
                                      OrderRecorder* recorder) {
-  before_sampled_.reset();
   const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
   const RowFlags flags(instructions);
   MemoryProfile profile;

@@ -168,8 +168,8 @@ class MemorySystem {
 
   /// Runs a kernel with empty L1 caches, which write their dirty sectors back when it ends, SM by
   /// SM. A launch that is equal to an earlier one and finds the same in L2 is not simulated again.
-  /// Records the accesses of warp `observed`. Throws InputError when a thread block does not
-  /// fit on an SM. Calls from several threads run one after another.
+  /// Records the accesses of warp `observed`. Throws InputError when a thread block does not fit on
+  /// an SM. Calls from several threads run one after another.
   ///
   /// With `share` below 1 about that part of the SMs of a large launch is simulated, and the others
   /// follow (sampling.h): in the timed order, and unless L2 loses lines that are used again, for

@@ -25,33 +25,29 @@ class RepeatedLaunches {
         most_kept_(
             std::clamp<std::size_t>(most_bytes / (bytes_per_line * l2.num_lines()), 4, 256)) {}
 
-  /// What a launch with these settings does, and L2 as it leaves it; or null. Then keep() takes
-  /// what it has done.
-  const Result* find(const trace::KernelTrace& trace, const std::string& settings, Cache& l2) {
-    key_.clear();
+  /// What a launch with these settings does: run() says so, which leaves L2 as the launch does,
+  /// unless it is known and L2 takes what was left then.
+  template <typename Run>
+  Result result_of(const trace::KernelTrace& trace, const std::string& settings, Cache& l2,
+                   const Run& run) {
     // A digest and a copy of L2 must cost less than the launch.
-    if (trace.totals().sectors < worth_) return nullptr;
+    if (trace.totals().sectors < worth_) return run();
     const auto [entry, is_new] = tries_.try_emplace(trace.content_digest(), 0);
-    if (is_new || entry->second == most_tries) return nullptr;
+    if (is_new || entry->second == most_tries) return run();
     Digest state;
     l2.add_to(state);
-    key_ = trace.content_digest() + ' ' + settings + ' ' + state.hex();
-    const auto found = std::ranges::find(kept_, key_, &Kept::key);
-    if (found == kept_.end()) {
-      ++entry->second;
-      return nullptr;
+    std::string key = trace.content_digest() + ' ' + settings + ' ' + state.hex();
+    if (const auto found = std::ranges::find(kept_, key, &Kept::key); found != kept_.end()) {
+      entry->second = 0;
+      kept_.splice(kept_.begin(), kept_, found);
+      l2 = found->l2;
+      return found->result;
     }
-    entry->second = 0;
-    kept_.splice(kept_.begin(), kept_, found);
-    l2 = found->l2;
-    return &found->result;
-  }
-
-  /// The launch for which find() has found nothing did this.
-  void keep(const Result& result, const Cache& l2) {
-    if (key_.empty()) return;
-    kept_.push_front({std::exchange(key_, {}), result, l2});
+    ++entry->second;
+    Result result = run();
+    kept_.push_front({std::move(key), result, l2});
     if (kept_.size() > most_kept_) kept_.pop_back();
+    return result;
   }
 
  private:
@@ -70,7 +66,6 @@ class RepeatedLaunches {
   std::size_t most_kept_;
   std::unordered_map<std::string, std::uint32_t> tries_;  ///< in vain, by digest of the launch
   std::list<Kept> kept_;                                  ///< the one used last first
-  std::string key_;                                       ///< of the launch that runs
 };
 
 }  // namespace warpstack::memory

@@ -497,18 +497,11 @@ Simulator::Simulator(const TimingConfig& config)
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  if (options.sample_cycles > 0 || options.fault != SimulationOptions::Fault::none) {
-    return SimulatedGpu(trace, config_, l2_, options).run();
-  }
+  const auto run = [&] { return SimulatedGpu(trace, config_, l2_, options).run(); };
+  if (options.sample_cycles > 0 || options.fault != SimulationOptions::Fault::none) return run();
   const std::string settings =
       std::to_string(options.max_cycles) + (options.count_rows ? " by row" : "");
-  if (const SimulationResult* known = repeated_.find(trace, settings, l2_)) {
-    if (options.progress) options.progress(known->instructions);
-    return *known;
-  }
-  SimulationResult result = SimulatedGpu(trace, config_, l2_, options).run();
-  repeated_.keep(result, l2_);
-  return result;
+  return repeated_.result_of(trace, settings, l2_, run);
 }
 
 }  // namespace warpstack::timing

@@ -80,9 +80,8 @@ class Simulator {
 
   /// Runs a kernel from its launch until nothing is left to do. A launch that is equal to an
   /// earlier one and finds the same in L2 is not simulated again, unless samples are asked for.
-  /// Throws InputError when a thread
-  /// block does not fit on an SM or the kernel takes longer than asked for. Calls from several
-  /// threads run one after another.
+  /// Throws InputError when a thread block does not fit on an SM or the kernel takes longer than
+  /// asked for. Calls from several threads run one after another.
   SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {

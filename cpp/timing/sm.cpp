@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t copy_barrier = 0;
 /// Groups of products hold this one.
 constexpr std::uint32_t product_barrier = 1;
+constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 }  // namespace
 
@@ -26,7 +27,6 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     row.interval = instruction.is_memory() ? 0 : config.interval[unit];
     if (instruction.op_class == trace::OpClass::tensor) {
       row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(instruction.opcode));
-      row.is_matrix_product = true;
     }
     row.unit = unit;
     row.is_memory = instruction.is_memory();
@@ -61,13 +61,14 @@ void RowTable::read_waits() {
   using Step = trace::CopyGroupStep;
   bool has_groups = false;
   bool has_phase_waits = false;
+  bool awaits_writes = false;
   for (const trace::StaticInstruction& instruction : trace_.instructions()) {
     copy_steps_.push_back(trace::copy_group_step(instruction));
     const Step& step = copy_steps_.back();
     has_groups = has_groups || step.kind != Step::Kind::none;
     const bool awaits_bulk = step.kind == Step::Kind::wait && step.of == Step::Of::bulk_stores;
     has_bulk_groups_ = has_bulk_groups_ || awaits_bulk;
-    awaits_bulk_writes_ = awaits_bulk_writes_ || (awaits_bulk && !step.for_reading);
+    awaits_writes = awaits_writes || (awaits_bulk && !step.for_reading);
     phase_steps_.push_back(trace::phase_step(instruction));
     has_phase_waits = has_phase_waits || phase_steps_.back().kind == trace::PhaseStep::Kind::wait;
   }
@@ -76,6 +77,7 @@ void RowTable::read_waits() {
   if (!has_bulk_groups_) return;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     rows_[row].is_bulk_store = trace::is_bulk_store(trace_.instructions()[row]);
+    rows_[row].awaits_write = rows_[row].is_bulk_store && awaits_writes;
   }
 }
 
@@ -339,7 +341,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   warp.finish = std::max(warp.finish, now + 1);
   // A unit takes an instruction whose guard is false everywhere like any other.
   if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
-  if (row.is_matrix_product) tensor_cycles_ += row.interval;
+  if (row.unit == tensor_unit) tensor_cycles_ += row.interval;
   std::uint32_t load = LoadStoreUnit::no_load;
   if (warp.stream.mask() != 0) {
     const std::size_t first = slot * num_registers_;
@@ -349,7 +351,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
         load =
             row.uses_caches
                 ? lsu_.issue(instruction, warp.stream.access(), std::popcount(warp.stream.mask()),
-                             slot, now, row.is_bulk_store && rows_.awaits_bulk_writes())
+                             slot, now, row.awaits_write)
                 : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot, now);
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {

@@ -33,8 +33,8 @@ class RowTable {
     bool is_block_barrier = false;
     bool is_async_copy = false;
     bool is_async_product = false;  ///< its sums are there when a wait says so
-    bool is_matrix_product = false;
-    bool is_bulk_store = false;  ///< in a group that a wait waits for
+    bool is_bulk_store = false;     ///< in a group that a wait waits for
+    bool awaits_write = false;      ///< of such a store, that it is written, not only read
     std::uint32_t registers = 0;
     std::uint16_t num_sources = 0;
     std::uint16_t num_destinations = 0;
@@ -55,10 +55,8 @@ class RowTable {
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
     return copy_steps_[row];
   }
-  /// Whether an instruction without control fields waits for groups of bulk stores, and whether one
-  /// waits until they are written rather than read.
+  /// Whether an instruction without control fields waits for groups of bulk stores.
   [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
-  [[nodiscard]] bool awaits_bulk_writes() const { return awaits_bulk_writes_; }
   /// Whether an instruction waits at an mbarrier.
   [[nodiscard]] bool has_phases() const { return !phase_steps_.empty(); }
   [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
@@ -86,7 +84,6 @@ class RowTable {
   std::vector<ControlRow> control_;
   std::vector<trace::CopyGroupStep> copy_steps_;
   bool has_bulk_groups_ = false;
-  bool awaits_bulk_writes_ = false;
   std::vector<trace::PhaseStep> phase_steps_;
   std::vector<std::uint16_t> registers_;
 };

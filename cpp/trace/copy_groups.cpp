@@ -23,15 +23,7 @@ std::optional<std::uint32_t> last_number(std::string_view opcode) {
 
 }  // namespace
 
-std::string copy_wait_opcode(std::uint32_t most) {
-  return std::string(wait_start) + "." + std::to_string(most);
-}
-
-std::string product_wait_opcode(const std::string& opcode, std::uint32_t most) {
-  return opcode + "." + std::to_string(most);
-}
-
-std::string bulk_wait_opcode(const std::string& opcode, std::uint32_t most) {
+std::string wait_opcode(const std::string& opcode, std::uint32_t most) {
   return opcode + "." + std::to_string(most);
 }
 

@@ -27,14 +27,9 @@ struct CopyGroupStep {
   bool for_reading = false;  ///< of bulk stores: only until what they store has been read
 };
 
-/// The opcode of a wait, which in PTX has the number as an operand: `cp.async.wait_group.2`.
-std::string copy_wait_opcode(std::uint32_t most);
-
-/// The same of a wait for products, behind its name in PTX: `wgmma.wait_group.sync.aligned.1`.
-std::string product_wait_opcode(const std::string& opcode, std::uint32_t most);
-
-/// The same of a wait for bulk stores: `cp.async.bulk.wait_group.read.1`.
-std::string bulk_wait_opcode(const std::string& opcode, std::uint32_t most);
+/// The opcode of a wait, which in PTX has the number as an operand: `cp.async.wait_group.2`,
+/// `wgmma.wait_group.sync.aligned.1`, `cp.async.bulk.wait_group.read.1`.
+std::string wait_opcode(const std::string& opcode, std::uint32_t most);
 
 /// Whether instructions wait for products with a number, as those of traces before version 0.2 do
 /// not: there, registers say when sums are there.

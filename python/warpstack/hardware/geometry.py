@@ -11,8 +11,10 @@ from typing import Any
 from warpstack.errors import InputError
 from warpstack.hardware.fields import short, shown_name
 
-__all__ = ["check_geometry"]
+__all__ = ["SECTOR_BYTES", "check_geometry"]
 
+#: What coalesced accesses are counted in.
+SECTOR_BYTES = 32
 #: Lines of all caches together that a simulation can hold: 3 GiB of state.
 _MOST_LINES = 2**26
 #: Banks of DRAM of all channels together that a simulation can hold.

@@ -11,6 +11,7 @@ from typing import Any
 
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.hardware.gpgpusim_dram import AddressMapping, Banks
 from warpstack.hardware.gpgpusim_options import INTEGER, Option, Options
 
@@ -52,7 +53,6 @@ _LETTERS: dict[str, dict[str, str]] = {
     "index": {"L": "modulo", "X": "xor", "P": "ipoly", "H": "xor", "C": "modulo"},
     "mshr": {"A": "associative", "S": "associative"},
 }
-_SECTOR_BYTES = 32
 
 #: What is simplified in the set indices that are not exactly those of the simulator.
 _INEXACT_INDICES = {
@@ -125,11 +125,11 @@ class _Cache:
         sets, line, ways, mshrs = (int(match[p]) for p in ("sets", "line", "ways", "mshrs"))
         if not sets or not ways or not mshrs:
             raise option.error("a size is 0", "give sets, ways and MSHRs of at least 1")
-        if letters["kind"] == "S" and line != 4 * _SECTOR_BYTES:
+        if letters["kind"] == "S" and line != 4 * SECTOR_BYTES:
             raise option.error(
                 f"a sectored cache with lines of {line} bytes", "give lines of 128 bytes"
             )
-        if not line or line % _SECTOR_BYTES or line > 256:
+        if not line or line % SECTOR_BYTES or line > 256:
             raise option.error(
                 f"lines of {line} bytes", "give lines of a multiple of 32 bytes up to 256"
             )
@@ -272,7 +272,7 @@ class _Description:
     def _cache(self, level: str, name: str, example: str) -> _Cache:
         cache = _Cache.parse(self.options.need(name, example))
         where, letters = cache.option.where, cache.letters
-        sector = _SECTOR_BYTES if letters["kind"] == "S" else cache.line
+        sector = SECTOR_BYTES if letters["kind"] == "S" else cache.line
         self.put(f"{level}_line_bytes", cache.line, where)
         self.put(f"{level}_sector_bytes", sector, f"{where}: {letters['kind']}")
         for part, field in (

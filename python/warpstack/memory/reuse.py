@@ -18,6 +18,7 @@ from warpstack import _core
 from warpstack._util.checked import checked, checked_fields
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import occupancy
 from warpstack.traces.trace import App, KernelTrace
 
@@ -39,7 +40,6 @@ _U64 = npt.NDArray[np.uint64]
 KINDS = ("load", "store", "atomic")
 #: Marks free ways in the core.
 _NO_LINE = 2**64 - 1
-_SECTOR_BYTES = 32
 
 
 class _Histogram(NamedTuple):
@@ -499,10 +499,10 @@ def ppt_gpu_mem(kernel: KernelTrace, gpu: GpuLike) -> PptGpuMem:
         If a thread block does not fit on an SM.
     """
     gpu = as_gpu(gpu)
-    l1 = reuse_profile(kernel, gpu, level="l1", line_bytes=_SECTOR_BYTES)
-    l2 = reuse_profile(kernel, gpu, level="l2", line_bytes=_SECTOR_BYTES)
-    l1_lines = int(gpu.l1_size_kib * 1024) // _SECTOR_BYTES
-    l2_lines = int(gpu.l2_size_kib * 1024) // _SECTOR_BYTES
+    l1 = reuse_profile(kernel, gpu, level="l1", line_bytes=SECTOR_BYTES)
+    l2 = reuse_profile(kernel, gpu, level="l2", line_bytes=SECTOR_BYTES)
+    l1_lines = int(gpu.l1_size_kib * 1024) // SECTOR_BYTES
+    l2_lines = int(gpu.l2_size_kib * 1024) // SECTOR_BYTES
 
     def rate(profiles: Sequence[ReuseProfile], ways: int, lines: int) -> float:
         accesses = sum(p.accesses for p in profiles)

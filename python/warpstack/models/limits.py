@@ -16,7 +16,6 @@ from warpstack.interval.profile import IntervalProfile, Launch
 
 __all__ = [
     "UNIT_FIELDS",
-    "tensor_utilisation",
     "unit_cycles",
     "unit_cycles_on",
     "with_block_starts",
@@ -65,9 +64,8 @@ def unit_cycles_on(profile: IntervalProfile, gpu: Gpu) -> float:
     return _unit_cycles(profile.launch, _read_units(gpu)) if profile.launch else 0.0
 
 
-def _busy_of_block(launch: Launch, values: tuple[Any, ...]) -> dict[str, float]:
-    """Return the cycles for which the warps of a block keep the units of each class busy."""
-    _, _, *of_units = values
+def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
+    num_sms, schedulers, *of_units = values
     counts = launch.unit_instructions
     intervals = dict(zip(_INTERVALS, of_units, strict=False))
     busy = {name: counts.get(name, 0) * interval for name, interval in intervals.items()}
@@ -78,12 +76,6 @@ def _busy_of_block(launch: Launch, values: tuple[Any, ...]) -> dict[str, float]:
             if rate := rates[tensor_type]:
                 each = max(math.ceil(multiply_adds / rate), 1)
                 busy["tensor"] += count * (each - intervals["tensor"])
-    return busy
-
-
-def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
-    num_sms, schedulers, *_ = values
-    busy = _busy_of_block(launch, values)
     warps = launch.warps_per_block
     if not warps > 0:
         return 0.0
@@ -92,18 +84,6 @@ def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
     of_one_scheduler = full * math.ceil(launch.blocks_per_sm * warps / schedulers)
     of_one_scheduler += math.ceil(rest * warps / schedulers)
     return float(max(busy.values()) / warps * of_one_scheduler)
-
-
-def tensor_utilisation(profile: IntervalProfile, gpu: Gpu, cycles: float) -> float:
-    """Return the share of `cycles` of all tensor cores of a GPU in which they multiply.
-
-    0 for a hand-made profile.
-    """
-    launch = profile.launch
-    if launch is None or not cycles > 0:
-        return 0.0
-    busy = _busy_of_block(launch, _read_units(gpu))["tensor"] * launch.num_blocks
-    return busy / (cycles * gpu.num_sms * gpu.num_schedulers)
 
 
 def with_block_starts(

@@ -10,6 +10,7 @@ from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.hardware.profiler import profiled, times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline
@@ -20,7 +21,6 @@ from warpstack.traces.trace import App, KernelTrace
 __all__ = ["LEVELS", "ceilings", "roofline"]
 
 LEVELS = ("L1", "L2", "DRAM")
-_SECTOR_BYTES = 32
 #: Sectors that cross each level's interface, both ways.
 _TRAFFIC = {
     "L1": ("l1_read_sectors", "l1_write_sectors", "l2_atomic_sectors"),
@@ -127,7 +127,7 @@ def roofline(
             for model, (found, totals) in points.items():
                 gips = found.ipc * gpu.clock_ghz
                 moved = {
-                    level: _SECTOR_BYTES * sum(totals[name] for name in names)
+                    level: SECTOR_BYTES * sum(totals[name] for name in names)
                     for level, names in _TRAFFIC.items()
                 }
                 intensity = {

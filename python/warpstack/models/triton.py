@@ -35,14 +35,12 @@ from warpstack.cuda.triton import Grid, TritonKernel, compile, launch
 from warpstack.cuda.triton_descriptors import arrays_of
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import occupancy
 from warpstack.models.prediction import predicted_rows
 from warpstack.timing.simulation import simulate
 
 __all__ = ["TritonKernel", "compile", "launch", "tune"]
-
-#: Bytes of a sector.
-SECTOR_BYTES = 32
 
 #: Options of the compiler that a configuration sets beside the constants of the kernel.
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")

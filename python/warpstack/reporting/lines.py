@@ -10,11 +10,12 @@ import numpy.typing as npt
 from warpstack._util.checked import strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.models.prediction import evaluate
 from warpstack.reporting.advice import advice_for
-from warpstack.reporting.row_counts import SECTOR_BYTES, instruction_counts
+from warpstack.reporting.row_counts import instruction_counts
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack._util.lazy import pandas as pd
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import MemoryProfile
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["SECTOR_BYTES", "instruction_counts"]
+__all__ = ["instruction_counts"]
 
-SECTOR_BYTES = 32
 #: Bytes that shared memory delivers at once (32 banks of 4 bytes).
 _SHARED_BYTES = 128
 #: Thread blocks that are looked at in one go hold at most about this many instructions.

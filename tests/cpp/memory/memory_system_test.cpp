@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "memory/block_assignment.h"
 #include "memory/schedule.h"
+#include "memory/small_memory.h"
 
 namespace warpstack::memory {
 namespace {
@@ -14,18 +15,8 @@ using testing::make_kernel;
 using testing::memory_budget;
 
 MemoryConfig config() {
-  MemoryConfig result;
+  MemoryConfig result = testing::small_memory();
   result.num_sms = 2;
-  result.sm.warps = 64;
-  result.sm.threads = 2048;
-  result.sm.blocks = 2;
-  result.l1 = {.size_bytes = 1024,
-               .ways = 2,
-               .line_bytes = 128,
-               .sector_bytes = 128,
-               .write_policy = WritePolicy::write_through,
-               .write_miss = WriteMiss::no_allocate};
-  result.l2 = {.size_bytes = 1 << 16, .ways = 4, .line_bytes = 128, .sector_bytes = 128};
   return result;
 }
 

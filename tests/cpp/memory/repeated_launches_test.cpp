@@ -5,7 +5,7 @@
 #include "kernels.h"
 #include "memory/memory_system.h"
 #include "memory/profile_words.h"
-#include "timing/simulator.h"
+#include "memory/small_memory.h"
 
 namespace warpstack::memory {
 namespace {
@@ -16,24 +16,15 @@ using testing::Step;
 
 /// L2 has 128 lines, fewer than the launches below touch sectors.
 MemoryConfig config(Replacement replacement, std::uint32_t ways, WriteMiss write_miss) {
-  MemoryConfig result;
+  MemoryConfig result = testing::small_memory();
   result.num_sms = 2;
-  result.sm.warps = 64;
-  result.sm.threads = 2048;
   result.sm.blocks = 8;
-  result.l1 = {.size_bytes = 1024,
-               .ways = 2,
-               .line_bytes = 128,
-               .sector_bytes = 32,
-               .write_policy = WritePolicy::write_through,
-               .write_miss = WriteMiss::no_allocate};
-  result.l2 = {.size_bytes = 1 << 14,
-               .ways = ways,
-               .line_bytes = 128,
-               .sector_bytes = 32,
-               .write_policy = WritePolicy::write_back,
-               .write_miss = write_miss,
-               .replacement = replacement};
+  result.l1.sector_bytes = result.l2.sector_bytes = 32;
+  result.l2.size_bytes = 1 << 14;
+  result.l2.ways = ways;
+  result.l2.write_policy = WritePolicy::write_back;
+  result.l2.write_miss = write_miss;
+  result.l2.replacement = replacement;
   result.access_order = AccessOrder::timed;
   return result;
 }
@@ -118,47 +109,6 @@ TEST(RepeatedLaunches, ALaunchOfFewSectorsIsNotWorthIt) {
   std::size_t simulated = 0;
   for (int i = 0; i < 4; ++i) system.run(kernel, {}, [&] { ++simulated; });
   EXPECT_GE(simulated, 4u);
-}
-
-TEST(RepeatedLaunches, TheSimulatorRepeatsThemToo) {
-  timing::TimingConfig gpu;
-  gpu.memory = config(Replacement::lru, 4, WriteMiss::fetch_on_write);
-  gpu.clock_ghz = 1;
-  gpu.latency.of_class.fill(20);
-  gpu.latency.shared_memory = 23;
-  gpu.l1_latency = 25;
-  gpu.l1_mshrs = 32;
-  gpu.l1_mshr_targets = 8;
-  gpu.noc_queue_entries = 16;
-  gpu.noc_bandwidth_gbs = 64;
-  gpu.noc_control_bytes = 8;
-  gpu.l2_latency = 120;
-  gpu.l2_mshrs = 32;
-  gpu.l2_mshr_targets = 8;
-  gpu.l2_queue_entries = 32;
-  gpu.dram_latency = 220;
-  gpu.dram_bandwidth_gbs = 48;
-  gpu.dram_channels = 1;
-  gpu.dram_queue_entries = 64;
-  timing::Simulator simulator(gpu);
-  timing::Simulator reference(gpu);
-  const trace::KernelTrace kernel = launch(0, 60, "a");
-  std::size_t simulated = 0;
-  std::size_t last = 0;
-  timing::SimulationOptions options;
-  options.interrupt = [&] { ++simulated; };
-  for (int i = 0; i < 8; ++i) {
-    last = simulated;
-    const timing::SimulationResult result = simulator.run(kernel, options);
-    const timing::SimulationResult expected = reference.run(launch(0, 60, "a" + std::to_string(i)));
-    EXPECT_EQ(result.cycles, expected.cycles);
-    EXPECT_EQ(result.slots[StackComponent::dram], expected.slots[StackComponent::dram]);
-    EXPECT_EQ(result.traffic.dram_reads, expected.traffic.dram_reads);
-  }
-  EXPECT_EQ(simulated, last);
-  options.count_rows = true;  // what was not asked for before is not known
-  EXPECT_TRUE(simulator.run(kernel, options).row_slots.has_value());
-  EXPECT_GT(simulated, last);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "memory/memory_system.h"
+#include "memory/small_memory.h"
 
 namespace warpstack::memory {
 namespace {
@@ -11,19 +12,8 @@ namespace {
 using testing::make_kernel;
 using Counts = std::array<std::uint64_t, num_miss_events>;
 
-/// One SM; L1 has four sets of two lines.
 MemoryConfig config() {
-  MemoryConfig result;
-  result.sm.warps = 64;
-  result.sm.threads = 2048;
-  result.sm.blocks = 2;
-  result.l1 = {.size_bytes = 1024,
-               .ways = 2,
-               .line_bytes = 128,
-               .sector_bytes = 128,
-               .write_policy = WritePolicy::write_through,
-               .write_miss = WriteMiss::no_allocate};
-  result.l2 = {.size_bytes = 1 << 16, .ways = 4, .line_bytes = 128, .sector_bytes = 128};
+  MemoryConfig result = testing::small_memory();
   result.access_order = AccessOrder::timed;
   result.l1_mshrs = 8;
   return result;

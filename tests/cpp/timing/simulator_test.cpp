@@ -678,5 +678,36 @@ TEST(Simulator, RefusesImpossibleConfigurations) {
   refused([](TimingConfig& c) { c.noc_bandwidth_gbs = 0; });
 }
 
+TEST(Simulator, RepeatsALaunchThatFindsTheSameInL2) {
+  TimingConfig gpu = config();
+  gpu.memory.l2.size_bytes = 24 << 10;  // 192 lines, fewer than a launch touches sectors
+  const auto launch = [](const std::string& name) {
+    const std::vector<Step> steps = {{"LDG.E", {4}, {2}, own_lines(0, 1)},
+                                     {"STG.E", {}, {2, 4}, own_lines(0, 1)}};
+    return make_kernel(6, 256, steps, testing::memory_budget(), name);
+  };
+  Simulator simulator(gpu);
+  Simulator reference(gpu);
+  const trace::KernelTrace kernel = launch("a");
+  std::size_t simulated = 0;
+  std::size_t last = 0;
+  SimulationOptions options;
+  options.interrupt = [&] { ++simulated; };
+  for (int i = 0; i < 8; ++i) {
+    last = simulated;
+    const SimulationResult result = simulator.run(kernel, options);
+    // With another name each time, none repeats one that the reference knows.
+    const SimulationResult expected = reference.run(launch("a" + std::to_string(i)));
+    EXPECT_EQ(result.cycles, expected.cycles);
+    EXPECT_EQ(result.slots[StackComponent::dram], expected.slots[StackComponent::dram]);
+    EXPECT_EQ(result.traffic.dram_reads, expected.traffic.dram_reads);
+  }
+  EXPECT_GT(simulated, 0u);
+  EXPECT_EQ(simulated, last);
+  options.count_rows = true;  // what was not asked for before is not known
+  EXPECT_TRUE(simulator.run(kernel, options).row_slots.has_value());
+  EXPECT_GT(simulated, last);
+}
+
 }  // namespace
 }  // namespace warpstack::timing

@@ -10,7 +10,7 @@ from effort import rounds
 from machines import plain_pascal
 from twins import tensor
 from warpstack.hardware.stages import Stage, tensor_unit_to_core, to_core
-from warpstack.models.limits import tensor_utilisation, unit_cycles
+from warpstack.models.limits import unit_cycles
 
 MODEL = "closed_network"
 OPCODES = [
@@ -182,8 +182,7 @@ def test_utilisation_and_bytes_are_those_of_a_hand_count():
         assert 0 < by_hand < 1
         predicted = ws.predict(kernel, gpu, models=[MODEL])["cycles"].iloc[0]
         assert operations / (2 * 2048 * predicted) < 1
-        share = tensor_utilisation(ws.interval_profile(kernel, gpu), gpu, predicted)
-        assert share == pytest.approx(operations / (2 * 2048 * predicted), rel=1e-12)
+        assert busy / predicted == pytest.approx(operations / (2 * 2048 * predicted), rel=1e-12)
         # Each thread reads its own 16 and 8 bytes.
         assert 32 * ws.simulate_caches(kernel, gpu).totals["dram_read_sectors"] == 256 * 24
     # What is more in the longer one runs at the full rate.

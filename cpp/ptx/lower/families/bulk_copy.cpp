@@ -192,7 +192,7 @@ void bulk_copy(Emitter& e, Modifiers& modifiers, bool reduces) {
   // and simulator read of the trace who waits for which groups.
   if (modifiers.take("wait_group")) {
     const auto most = static_cast<std::uint32_t>(e.operand(0).integer);
-    e.row().opcode = trace::bulk_wait_opcode(e.opcode_text(), most);
+    e.row().opcode = trace::wait_opcode(e.opcode_text(), most);
     modifiers.take("read");
     return;
   }

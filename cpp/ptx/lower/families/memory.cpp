@@ -168,7 +168,8 @@ void cp(Emitter& e, Modifiers& modifiers) {
   // trace who waits for which groups.
   if (modifiers.take("commit_group") || modifiers.take("wait_all")) return;
   if (modifiers.take("wait_group")) {
-    e.row().opcode = trace::copy_wait_opcode(static_cast<std::uint32_t>(e.operand(0).integer));
+    e.row().opcode =
+        trace::wait_opcode("cp.async.wait_group", static_cast<std::uint32_t>(e.operand(0).integer));
     return;
   }
   modifiers.take("ca");

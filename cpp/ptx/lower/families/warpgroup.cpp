@@ -187,8 +187,8 @@ void wgmma(Emitter& e, Modifiers& modifiers) {
   } else if (modifiers.take("wait_group")) {
     const WarpgroupWait wait{static_cast<std::uint64_t>(e.operand(0).integer)};
     e.emit(Action::warpgroup_wait, e.program().warpgroup_waits, wait, {}, {});
-    e.row().opcode = trace::product_wait_opcode("wgmma.wait_group.sync.aligned",
-                                                static_cast<std::uint32_t>(wait.pending));
+    e.row().opcode = trace::wait_opcode("wgmma.wait_group.sync.aligned",
+                                        static_cast<std::uint32_t>(wait.pending));
   } else if (!modifiers.take("fence")) {
     throw Unsupported{"it is not an mma_async, fence, commit_group or wait_group"};
   }

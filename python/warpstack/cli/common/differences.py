@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from warpstack import _core
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.interval.profile import warp_groups
 from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.memory.reuse import line_stream
@@ -264,7 +265,7 @@ def _busy(known: _Kernel) -> dict[str, float]:
     cycles = known.simulated.cycles
     per_slice = cycles * gpu.l2_slices * (gpu.l2_clock_ghz or gpu.clock_ghz) / gpu.clock_ghz
     noc = max(totals["noc_request_bytes"], totals["noc_reply_bytes"])
-    dram = 32 * (totals["dram_read_sectors"] + totals["dram_write_sectors"])
+    dram = SECTOR_BYTES * (totals["dram_read_sectors"] + totals["dram_write_sectors"])
     units = cycles * known.simulated.active_sms
     parts = {
         _LSU: (table["requests"].sum() + table["shared_wavefronts"].sum()) / units,

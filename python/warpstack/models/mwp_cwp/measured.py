@@ -8,6 +8,7 @@ import numpy as np
 
 from warpstack._util.checked import checked
 from warpstack.hardware.description import Gpu
+from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.interval.profile import representative_warp
 from warpstack.models.mwp_cwp.machine import WARP_SIZE, Machine, as_machine
 from warpstack.models.mwp_cwp.model import KernelDescription
@@ -18,7 +19,6 @@ __all__ = ["describe_trace"]
 
 _Array = np.ndarray[Any, Any]
 
-_SECTOR_BYTES = 32
 #: Thread blocks read at once.
 _BATCH = 64
 
@@ -85,14 +85,14 @@ def describe_trace(
         members = sectors[np.repeat(starts, count) + _within(count)]
         if is_old:
             # A half-warp's segment of consecutive elements.
-            segment = np.maximum(16 * size // _SECTOR_BYTES, 1)
+            segment = np.maximum(16 * size // SECTOR_BYTES, 1)
         else:
             segment = np.select([size == 1, size == 2], [1, 2], 4)
         pairs = np.unique(np.stack([owner, members // segment[owner]]), axis=1)
         number = np.bincount(pairs[0], minlength=len(count)).astype(float)
         if is_old:
             # Both half-warps may read the same segment.
-            enough = 2 * count * _SECTOR_BYTES >= threads * size
+            enough = 2 * count * SECTOR_BYTES >= threads * size
             good = np.isin(size, (4, 8, 16)) & (number <= 2) & enough
             number[:] = float(machine.uncoalesced_transactions)
         else:

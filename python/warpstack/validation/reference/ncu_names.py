@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["METRICS", "STATISTICS", "Formula", "named", "ncu_metrics"]
+from warpstack.hardware.geometry import SECTOR_BYTES
 
-_SECTOR_BYTES = 32
+__all__ = ["METRICS", "STATISTICS", "Formula", "named", "ncu_metrics"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _l2_atomic(hits: str = "") -> tuple[Formula, ...]:
 
 def _dram(what: str) -> tuple[Formula, ...]:
     sectors = Formula((f"dram__sectors_{what}.sum",))
-    return (sectors, Formula((f"dram__bytes_{what}.sum",), divisor=_SECTOR_BYTES))
+    return (sectors, Formula((f"dram__bytes_{what}.sum",), divisor=SECTOR_BYTES))
 
 
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
