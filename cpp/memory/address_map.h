@@ -19,6 +19,7 @@ class Divisor {
     const std::uint64_t product = high_product(n, reciprocal_);
     return (product + (n - product) / 2) >> shift_;
   }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
   [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
     return is_power_ ? n & (value_ - 1) : n - quotient(n) * value_;
   }

@@ -129,15 +129,20 @@ class Cache {
   /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
   [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
                                          bool evict_first, Eviction& eviction) {
-    const auto [way, state] = use(set, line, eviction);
-    if (evict_first) sets_.place_last(set, way);
-    ReadResult result;
-    result.hit = mask & state.valid;
-    // A partly valid sector misses: the bytes around the written ones come from below.
-    result.fetch = widen(mask & ~state.valid) & ~state.valid;
-    state.valid |= result.fetch;
-    state.partial &= ~result.fetch;
-    return result;
+    return read_from(use(set, line, eviction), set, mask, evict_first);
+  }
+  using Finding = SetStore::Finding;
+  [[nodiscard, gnu::always_inline]] Finding look(std::uint32_t set, std::uint64_t line) const {
+    return sets_.look(set, line);
+  }
+  /// read() of a line that look() has just looked for.
+  [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                         const Finding& found, bool evict_first,
+                                         Eviction& eviction) {
+    const auto evict = [&](std::uint32_t way) __attribute__((always_inline)) {
+      describe(set, way, eviction);
+    };
+    return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
   }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
   /// `writer` with the line.
@@ -148,10 +153,10 @@ class Cache {
   }
   /// What read() would fetch now.
   [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
-    const int way = sets_.find(set, line);
-    const SectorMask valid =
-        way < 0 ? SectorMask{0} : sets_.state(set, static_cast<std::uint32_t>(way)).valid;
-    return widen(mask & ~valid) & ~valid;
+    return missing(look(set, line), mask);
+  }
+  [[nodiscard]] SectorMask missing(const Finding& found, SectorMask mask) const {
+    return widen(mask & ~found.valid) & ~found.valid;
   }
   /// What write() would fetch now.
   [[nodiscard]] SectorMask write_fetch(std::uint32_t set, std::uint64_t line, SectorMask mask,
@@ -185,11 +190,24 @@ class Cache {
   [[nodiscard]] const CacheConfig& config() const { return config_; }
 
  private:
+  [[gnu::always_inline]] ReadResult read_from(const SetStore::Place& place, std::uint32_t set,
+                                              SectorMask mask, bool evict_first) {
+    if (evict_first) sets_.place_last(set, place.way);
+    LineState& state = place.state;
+    ReadResult result;
+    result.hit = mask & state.valid;
+    // A partly valid sector misses: the bytes around the written ones come from below.
+    result.fetch = widen(mask & ~state.valid) & ~state.valid;
+    state.valid |= result.fetch;
+    state.partial &= ~result.fetch;
+    return result;
+  }
   /// Uses a line; one that is absent takes the place of another.
   [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
                                              Eviction& eviction) {
-    return sets_.access(
-        set, line, [this, set, &eviction](std::uint32_t way) { describe(set, way, eviction); });
+    return sets_.access(set, line, [&](std::uint32_t way) __attribute__((always_inline)) {
+      describe(set, way, eviction);
+    });
   }
   void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
   std::uint8_t& reserved(std::uint32_t set, std::uint64_t line) {

@@ -29,29 +29,28 @@ class LineGrouper {
     const bool writes = !access.store_bytes.empty();
     if (access.sectors.size() > lines_.size()) grow(access.sectors.size());
     count_ = 0;
-    bool is_indexed = false;
+    is_indexed_ = false;
+    const Divisor sectors_per_line = sectors_per_line_;
     std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t highest = 0;
+    std::uint64_t line = lowest;  // of the sector before
+    std::size_t position = 0;
     for (std::size_t i = 0; i < access.sectors.size(); ++i) {
-      const std::uint64_t line = sectors_per_line_.quotient(access.sectors[i]);
-      const std::uint64_t sector = sectors_per_line_.remainder(access.sectors[i]);
-      std::size_t position = count_;
-      if (count_ > 0 && lines_[count_ - 1].line == line) {
-        position = count_ - 1;
-      } else if (line <= highest && line >= lowest) {
+      const std::uint64_t here = sectors_per_line.quotient(access.sectors[i]);
+      const std::uint64_t sector = access.sectors[i] - here * sectors_per_line.value();
+      if (here != line) {
+        line = here;
         // Only a line inside the range seen so far can have come before.
-        if (!is_indexed) index_all();
-        is_indexed = true;
-        position = find_or_insert(line);
-      } else if (is_indexed) {
-        position = find_or_insert(line);
-      }
-      if (position == count_) {
-        lines_[count_] = {line, 0};
-        if (writes) bytes_[count_] = {};
-        ++count_;
-        highest = std::max(highest, line);
-        lowest = std::min(lowest, line);
+        position = line <= highest && line >= lowest ? find_among_all(line)
+                   : is_indexed_                     ? find_or_insert(line)
+                                                     : count_;
+        if (position == count_) {
+          lines_[count_] = {line, 0};
+          if (writes) bytes_[count_] = {};
+          ++count_;
+          highest = std::max(highest, line);
+          lowest = std::min(lowest, line);
+        }
       }
       lines_[position].mask |= static_cast<SectorMask>(1u << sector);
       if (writes) bytes_[position][sector] = access.store_bytes[i];
@@ -73,9 +72,13 @@ class LineGrouper {
     table_.assign(std::bit_ceil(2 * sectors), {});
     stamp_ = 0;
   }
-  void index_all() {
-    ++stamp_;
-    for (std::size_t i = 0; i < count_; ++i) find_or_insert(lines_[i].line, i);
+  std::size_t find_among_all(std::uint64_t line) {
+    if (!is_indexed_) {
+      is_indexed_ = true;
+      ++stamp_;
+      for (std::size_t i = 0; i < count_; ++i) find_or_insert(lines_[i].line, i);
+    }
+    return find_or_insert(line);
   }
   /// Position of a line, or `otherwise` for a new one, which it then has.
   std::size_t find_or_insert(std::uint64_t line, std::size_t otherwise) {
@@ -95,6 +98,7 @@ class LineGrouper {
   std::vector<ByteMasks> bytes_;
   std::vector<Entry> table_;  ///< open addressing, at most half full; stale stamps are free
   std::uint32_t stamp_ = 0;
+  bool is_indexed_ = false;  ///< the table has the lines so far
 };
 
 }  // namespace warpstack::memory

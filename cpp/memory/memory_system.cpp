@@ -186,28 +186,33 @@ class Simulation {
       sm->prepare_outcomes(part);
       worker.asking.push_back(sm.get());
     }
-    worker.order.clear();
     for (std::size_t turn = 0; turn < most_turns_; ++turn) {
-      for (Sm* sm : worker.asking) sm->append_turn(turn, part, worker.order);
+      // Sets of L2 lie far apart: what the next turn will touch is brought close.
+      for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1);
+      for (Sm* sm : worker.asking) {
+        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
+      }
     }
-    serve_in_order(worker);
   }
 
-  void serve_in_order(Worker& worker) {
-    const std::vector<ServedRequest>& order = worker.order;
+  void prefetch(const Sm& sm, std::size_t turn) const {
+    const std::size_t last = sm.first_request(turn + 1);
+    for (std::size_t i = sm.first_request(turn); i < last; ++i) {
+      l2_.prefetch(sm.request(i).set, sm.request(i).line);
+    }
+  }
+
+  /// Serves those requests of an SM from `first` to before `last` whose sets are in a part.
+  void serve(Sm& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
     L2Port port(l2_, worker.totals);
-    // Sets of L2 lie far apart: what a request will touch is brought close before its turn.
-    constexpr std::size_t requests_ahead = 8;
-    const auto prefetch = [&](std::size_t i) {
-      if (i < order.size()) l2_.prefetch(order[i].request->set, order[i].request->line);
-    };
-    for (std::size_t i = 0; i < requests_ahead; ++i) prefetch(i);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      prefetch(i + requests_ahead);
-      const auto& [request, bytes, outcome] = order[i];
-      *outcome = port.serve(*request, *bytes);
-      worker.slice_turns[l2_.slice_of(request->set)] +=
-          request->kind == Request::Kind::atomic ? atomics_.turns(*request, *bytes) : 1;
+    std::vector<Outcome>& outcomes = sm.outcomes(part);
+    for (std::size_t i = first; i < last; ++i) {
+      const Request& request = sm.request(i);
+      if (request.owner != part) continue;
+      const ByteMasks& bytes = sm.bytes(request);
+      outcomes[i] = port.serve(request, bytes);
+      worker.slice_turns[l2_.slice_of(request.set)] +=
+          request.kind == Request::Kind::atomic ? atomics_.turns(request, bytes) : 1;
     }
   }
 
@@ -217,12 +222,10 @@ class Simulation {
     for (const auto& built : sms_) {
       Sm& sm = *built;
       sm.flush(worker);
-      worker.order.clear();
       for (std::size_t part = 0; part < workers_.size(); ++part) {
         sm.prepare_outcomes(part);
-        sm.append_all(part, worker.order);
+        serve(sm, 0, sm.num_requests(), part, worker);
       }
-      serve_in_order(worker);
       sm.settle(worker);
     }
   }

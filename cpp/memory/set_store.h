@@ -61,6 +61,27 @@ class SetStore {
     if (usual_groups_ == 4) return access_record<4, true>(nibbles_, set, line, evict);
     return access_other(set, line, evict);
   }
+  /// Whether a line is there, and which sectors of it are valid.
+  struct Finding {
+    std::uint32_t way = 0;  ///< for the store
+    bool is_there = false;
+    SectorMask valid = 0;
+  };
+  [[nodiscard, gnu::always_inline]] Finding look(std::uint32_t set, std::uint64_t line) const {
+    if (usual_groups_ == 1) return look_into<1>(nibbles_, set, line);
+    if (usual_groups_ == 2) return look_into<2>(nibbles_, set, line);
+    if (usual_groups_ == 4) return look_into<4>(nibbles_, set, line);
+    return look_into_other(set, line);
+  }
+  /// access() to what look() has just found.
+  template <typename Evict>
+  [[gnu::always_inline]] Place access(std::uint32_t set, std::uint64_t line, const Finding& found,
+                                      const Evict& evict) {
+    if (usual_groups_ == 1) return use_record<1, true>(nibbles_, set, line, found, evict);
+    if (usual_groups_ == 2) return use_record<2, true>(nibbles_, set, line, found, evict);
+    if (usual_groups_ == 4) return use_record<4, true>(nibbles_, set, line, found, evict);
+    return access_other(set, line, evict);
+  }
   /// The way that holds a line, or -1.
   [[nodiscard]] int find(std::uint32_t set, std::uint64_t line) const {
     if (form_ == Form::list) return look_up(set, line);
@@ -211,24 +232,49 @@ class SetStore {
   template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
   [[gnu::always_inline]] Place access_record(const Order& order, std::uint32_t set,
                                              std::uint64_t line, const Evict& evict) {
+    return use_record<known_groups, is_lru>(
+        order, set, line, look_into<known_groups>(order, set, line), evict);
+  }
+  /// The way of a line, or the one that makes room. No branch depends on which.
+  template <std::uint32_t known_groups, typename Order>
+  [[nodiscard, gnu::always_inline]] Finding look_into(const Order& order, std::uint32_t set,
+                                                      std::uint64_t line) const {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
-    std::byte* record = this->record(set);
-    auto& word = order_word<Order>(record, groups);
+    const std::byte* record = this->record(set);
+    const auto& word = *reinterpret_cast<const typename Order::Word*>(record + groups * group_bytes);
     const std::uint32_t found = search<known_groups>(record, line);
     const bool is_there = found != 0;
     const std::uint32_t last = order.last(word);
     // is_there ? first bit of found : last
     const auto first = static_cast<std::uint32_t>(std::countr_zero(found | std::uint32_t{1} << 31));
     const std::uint32_t way = last ^ ((last ^ first) & (0 - std::uint32_t{is_there}));
+    const LineState* states = reinterpret_cast<const LineState*>(&word + 1);
+    return {way, is_there,
+            static_cast<SectorMask>(states[way].valid & (0 - std::uint32_t{is_there}))};
+  }
+  [[nodiscard, gnu::noinline]] Finding look_into_other(std::uint32_t set,
+                                                       std::uint64_t line) const {
+    const int way = find(set, line);
+    if (way < 0) return {};
+    return {static_cast<std::uint32_t>(way), true, state(set, static_cast<std::uint32_t>(way)).valid};
+  }
+  template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
+  [[gnu::always_inline]] Place use_record(const Order& order, std::uint32_t set, std::uint64_t line,
+                                          const Finding& found, const Evict& evict) {
+    const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
+    std::byte* record = this->record(set);
+    auto& word = order_word<Order>(record, groups);
     // One branch, which is easy to predict where lines are rarely dirty.
     const LineState* states = reinterpret_cast<const LineState*>(&word + 1);
-    if ((states[way].dirty & (std::uint32_t{is_there} - 1)) != 0) evict(way);
-    if (is_lru || policy_ != Replacement::fifo || !is_there) order.place_first(word, way);
-    return take(record, groups, way, line, is_there);
+    if ((states[found.way].dirty & (std::uint32_t{found.is_there} - 1)) != 0) evict(found.way);
+    if (is_lru || policy_ != Replacement::fifo || !found.is_there) {
+      order.place_first(word, found.way);
+    }
+    return take(record, groups, found.way, line, found.is_there);
   }
   /// Puts a line into a way of a record and empties its state unless it is there already.
-  Place take(std::byte* record, std::uint32_t groups, std::uint32_t way, std::uint64_t line,
-             bool is_there) const {
+  [[gnu::always_inline]] Place take(std::byte* record, std::uint32_t groups, std::uint32_t way,
+                                    std::uint64_t line, bool is_there) const {
     std::uint32_t* tags = low_tags(record);
     tags[way] = static_cast<std::uint32_t>(~line);
     tags[groups * lanes + way] = static_cast<std::uint32_t>(~line >> 32);

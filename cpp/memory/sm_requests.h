@@ -36,13 +36,6 @@ struct IssuedAccess {
 
 class Sm;
 
-/// A request that L2 serves, where its bytes are and where its outcome goes.
-struct ServedRequest {
-  const Request* request;
-  const ByteMasks* bytes;
-  Outcome* outcome;
-};
-
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
 struct alignas(128) Worker {
   Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
@@ -50,9 +43,8 @@ struct alignas(128) Worker {
 
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
-  std::vector<double> slice_turns;   ///< see MemoryProfile
-  std::vector<Sm*> asking;           ///< with requests in the batch
-  std::vector<ServedRequest> order;  ///< of the batch, as L2 serves it
+  std::vector<double> slice_turns;  ///< see MemoryProfile
+  std::vector<Sm*> asking;          ///< with requests in the batch
   LineGrouper grouper;
 };
 
@@ -243,14 +235,6 @@ class alignas(128) Sm {
   /// Makes room for the outcomes of the requests that a thread owns. Each thread has its own place:
   /// neighbouring requests have different owners.
   void prepare_outcomes(std::size_t thread) { outcomes_[thread].resize(requests_.size()); }
-  /// Appends those requests of a turn that a thread owns.
-  void append_turn(std::size_t turn, std::size_t thread, std::vector<ServedRequest>& order) {
-    append(first_request(turn), first_request(turn + 1), thread, order);
-  }
-  /// Appends those of the whole batch.
-  void append_all(std::size_t thread, std::vector<ServedRequest>& order) {
-    append(0, requests_.size(), thread, order);
-  }
 
   /// Counts what L2 said about the batch.
   void settle(Worker& worker) {
@@ -300,15 +284,6 @@ class alignas(128) Sm {
   }
 
  private:
-  void append(std::size_t first, std::size_t last, std::size_t thread,
-              std::vector<ServedRequest>& order) {
-    std::vector<Outcome>& outcomes = outcomes_[thread];
-    for (std::size_t i = first; i < last; ++i) {
-      const Request& request = requests_[i];
-      if (request.owner != thread) continue;
-      order.push_back({&request, &bytes_[request.bytes], &outcomes[i]});
-    }
-  }
   template <typename Order>
   void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
            Worker& worker) {
@@ -335,6 +310,7 @@ class alignas(128) Sm {
     timed_->begin_window();
     if (followers_) followers_->begin_batch();
     turn_ = 0;
+    next_turn_ = 0;
     end_ = end;
     while (const MemoryAccess* access = timed_->next(end)) {
       accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
@@ -369,27 +345,33 @@ class alignas(128) Sm {
     while (turn_ < turn) first_of_turn_[turn_++] = static_cast<std::uint32_t>(requests_.size());
   }
   void begin_turn_of(ReferenceCycle now) {
+    if (now < next_turn_) return;
     const ReferenceCycle begin = end_ - TimedSchedule::window;
     begin_turns_until(now < begin ? 1
                                   : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
+    next_turn_ = turn_ < turns_of_window ? begin + turn_ * cycles_of_turn : never;
   }
 
   /// In the timed order: the lines of a load, of which some may be left for the next batch.
   void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const std::uint32_t set = lines[i].set;
-      const bool can_go_on = timed_->takes_line(end_) &&
-                             (!timed_->is_full(lines[i].line, set) || bypasses_l1(lines[i].line) ||
-                              l1_.missing(set, lines[i].line, lines[i].mask) == 0 ||
-                              timed_->takes_miss(lines[i].line, set, end_));
-      if (!can_go_on) {
-        lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
-        return;
+    std::size_t taken = 0;
+    for (; taken < lines.size() && timed_->takes_line(end_); ++taken) {
+      const LineAccess& access = lines[taken];
+      if (bypasses_l1(access.line)) {
+        begin_turn_of(timed_->now());
+        load_past_l1(access, evict_first_, totals);
+        continue;
+      }
+      const Cache::Finding found = l1_.look(access.set, access.line);
+      if (timed_->is_full(access.line, access.set) && l1_.missing(found, access.mask) != 0 &&
+          !timed_->wait_until_free(access.line, access.set, end_)) {
+        break;
       }
       begin_turn_of(timed_->now());
-      load(lines[i], evict_first_, totals);
+      load(access, found, evict_first_, totals);
     }
-    lines_left_.clear();
+    totals[Total::l1_read_requests] += taken;
+    lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(taken), lines.end());
   }
   void load_lines_left(MemoryTotals& totals) {
     std::swap(lines_left_, resumed_);
@@ -426,12 +408,10 @@ class alignas(128) Sm {
         if (timed_) {
           begin_turn_of(timed_->now());
           waits ? timed_->pass_l1() : timed_->store();
-          is_awaited_ = waits;
         }
         record(lines[i], RecordedLine::Kind::atomic, &worker.grouper.bytes(i));
-        leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first,
+        leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first, timed_ && waits,
               &worker.grouper.bytes(i), access.row);
-        is_awaited_ = false;
       }
     } else if (instruction.kind == trace::MemoryKind::store) {
       in_order_of_allocation(lines, [&](std::size_t i) {
@@ -452,8 +432,12 @@ class alignas(128) Sm {
         }
         return;
       }
-      in_order_of_allocation(lines,
-                             [&](std::size_t i) { load(lines[i], evict_first, worker.totals); });
+      worker.totals[Total::l1_read_requests] += lines.size();
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        const LineAccess& line = lines[i];
+        if (bypasses_l1(line.line)) return load_past_l1(line, evict_first, worker.totals);
+        load(line, l1_.look(line.set, line.line), evict_first, worker.totals);
+      });
     }
   }
 
@@ -480,39 +464,43 @@ class alignas(128) Sm {
     return bypass_ || (line < first_local_line_ && !keeps_global_);
   }
 
-  void load(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
-    const bool is_local = access.line >= first_local_line_;
+  // The caller counts the requests of loads.
+  void load_past_l1(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
     const std::uint32_t sectors = count_sectors(access.mask);
-    ++totals[Total::l1_read_requests];
     totals[Total::l1_read_sectors] += sectors;
-    if (is_local) totals[Total::l1_local_read_sectors] += sectors;
+    if (access.line >= first_local_line_) totals[Total::l1_local_read_sectors] += sectors;
     record(access, RecordedLine::Kind::load);
-    if (bypasses_l1(access.line)) {
-      ++misses_;
-      if (timed_) timed_->pass_l1();
-      is_awaited_ = timed_;
-      leave(access.line, access.mask, Request::Kind::read, evict_first);
-      is_awaited_ = false;
-      return;
-    }
+    ++misses_;
+    if (timed_) timed_->pass_l1();
+    leave(access.line, access.mask, Request::Kind::read, evict_first, timed_ != nullptr);
+  }
+  [[gnu::always_inline]] void load(const LineAccess& access, const Cache::Finding& found,
+                                   bool evict_first, MemoryTotals& totals) {
+    const std::uint32_t sectors = count_sectors(access.mask);
+    totals[Total::l1_read_sectors] += sectors;
+    record(access, RecordedLine::Kind::load);
     Cache::Eviction eviction;
     const Cache::ReadResult result =
-        l1_.read(access.set, access.line, access.mask, evict_first, eviction);
+        l1_.read(access.set, access.line, access.mask, found, evict_first, eviction);
     const std::uint32_t hits = count_sectors(result.hit);
     totals[Total::l1_read_sector_hits] += hits;
-    if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
+    if (access.line >= first_local_line_) {
+      totals[Total::l1_local_read_sectors] += sectors;
+      totals[Total::l1_local_read_sector_hits] += hits;
+    }
     totals[Total::l1_read_request_hits] += result.hit == access.mask;
     misses_ += result.hit != access.mask;
     write_back(eviction);
     if (followers_) followers_->note_line(result.hit == access.mask);
     const SectorMask asked =
         config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
-    if (timed_) {
-      is_awaited_ = result.fetch != 0;
-      is_awaited_ ? timed_->miss(access.line, access.set) : timed_->hit(access.line);
+    const bool is_awaited = timed_ && result.fetch != 0;
+    if (is_awaited) {
+      timed_->miss(access.line, access.set);
+    } else if (timed_) {
+      timed_->hit(access.line);
     }
-    if (asked) leave(access.line, asked, Request::Kind::read, evict_first);
-    is_awaited_ = false;
+    if (asked) leave(access.line, asked, Request::Kind::read, evict_first, is_awaited);
   }
 
   void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
@@ -536,15 +524,18 @@ class alignas(128) Sm {
       totals[Total::l1_local_write_sector_hits] += hits;
     }
     write_back(eviction);
-    if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first);
+    if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first, false);
     if (result.forward) {
-      leave(access.line, result.forward, Request::Kind::write, evict_first, &bytes);
+      leave(access.line, result.forward, Request::Kind::write, evict_first, false, &bytes);
     }
   }
 
   /// Tells a recorder of a line and when it is sent: after its cycle, which a load has not had yet.
   void record(const LineAccess& access, RecordedLine::Kind kind, const ByteMasks* bytes = nullptr) {
-    if (!recorder_) return;
+    if (recorder_) note_line(access, kind, bytes);
+  }
+  [[gnu::noinline]] void note_line(const LineAccess& access, RecordedLine::Kind kind,
+                                   const ByteMasks* bytes) {
     const std::uint64_t turn =
         timed_ ? std::uint64_t{batches_} * turns_of_window + (turn_ == 0 ? 0 : turn_ - 1)
                : recorded_turn_;
@@ -554,23 +545,32 @@ class alignas(128) Sm {
   }
   void write_back(const Cache::Eviction& eviction) {
     if (!eviction.dirty) return;
-    leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
+    leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, false, &eviction.bytes,
           eviction.writer);
   }
 
   /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
   void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
-             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+             bool is_awaited, const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+    if (l1_sectors_ == l2_sectors_) {
+      return note(l1_line, mask, kind, evict_first, is_awaited, bytes, writer, false);
+    }
+    leave_in_parts(l1_line, mask, kind, evict_first, is_awaited, bytes, writer);
+  }
+  [[gnu::noinline]] void leave_in_parts(std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+                                        bool evict_first, bool is_awaited, const ByteMasks* bytes,
+                                        std::uint32_t writer) {
     bool continues = false;
     for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
                   [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
-                    note(line, part, kind, evict_first, part_bytes, writer, continues);
+                    note(line, part, kind, evict_first, is_awaited, part_bytes, writer, continues);
                     continues = true;
                   });
   }
 
-  void note(std::uint64_t line, SectorMask mask, Request::Kind kind, bool evict_first,
-            const ByteMasks* bytes, std::uint32_t writer, bool continues) {
+  [[gnu::always_inline]] void note(std::uint64_t line, SectorMask mask, Request::Kind kind,
+                                   bool evict_first, bool is_awaited, const ByteMasks* bytes,
+                                   std::uint32_t writer, bool continues) {
     std::uint32_t position = 0;
     if (bytes && (keeps_bytes_ || (counts_lanes_ && kind == Request::Kind::atomic))) {
       position = static_cast<std::uint32_t>(bytes_.size());
@@ -578,9 +578,11 @@ class alignas(128) Sm {
     }
     const std::uint32_t set = l2_.set_of(line);
     if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
-    const auto owner = static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
+    const auto owner =
+        outcomes_.size() == 1 ? std::uint8_t{0}
+                              : static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
     requests_.push_back(
-        {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited_});
+        {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited});
   }
 
   const std::vector<trace::StaticInstruction>& instructions_;
@@ -605,13 +607,13 @@ class alignas(128) Sm {
   std::vector<TimedSchedule::Issued> issued_;  ///< of the accesses, in the timed order
   std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< requests
   std::size_t turn_ = 0;
+  ReferenceCycle next_turn_ = 0;  ///< when it begins
   ReferenceCycle end_ = 0;
   std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
   std::vector<LineAccess> resumed_;
   bool bypass_ = false;        ///< the load being looked up passes L1
   bool keeps_global_ = false;  ///< L1 keeps what it loads from global memory
   bool evict_first_ = false;
-  bool is_awaited_ = false;     ///< what leaves now, in the timed order
   ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;

@@ -2,19 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <utility>
 
 namespace warpstack::memory {
-namespace {
-
-using Reference = gpu::ReferenceMachine;
-
-/// Bytes that the port of an SM takes per cycle.
-constexpr std::uint32_t port_bytes = 32;
-
-}  // namespace
-
 TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                              const Paces& paces, std::vector<std::uint32_t> blocks,
                              std::uint32_t blocks_per_sm, const TimedOrder& order,
@@ -42,13 +32,13 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
       if (free_.empty()) {
         free_.push_back(static_cast<std::uint32_t>(warps_.size()));
         warps_.emplace_back();
+        places_.emplace_back();
       }
       const std::uint32_t place = free_.back();
       free_.pop_back();
       warps_[place] = std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now,
                                              Arrival{now, MissEvent::l1_hit});
-      Warp& warp = *warps_[place];
-      warp.place = static_cast<std::uint32_t>(ages_.size());
+      places_[place] = static_cast<std::uint32_t>(ages_.size());
       ages_.push_back(place);
       ++resident_;
       if (ready_.size() * 64 < ages_.size()) ready_.push_back(0);
@@ -58,25 +48,13 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
   }
 }
 
-void TimedSchedule::wait_until(ReferenceCycle ready, std::uint32_t place) {
-  waiting_.push_back({ready, place});
-  std::ranges::push_heap(waiting_, std::greater<>());
-}
-
-void TimedSchedule::wake_until(ReferenceCycle now) {
-  while (!waiting_.empty() && waiting_.front().ready <= now) {
-    const std::uint32_t place = waiting_.front().place;
-    ready_[place / 64] |= std::uint64_t{1} << place % 64;
-    std::ranges::pop_heap(waiting_, std::greater<>());
-    waiting_.pop_back();
-  }
-}
-
 void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
   Warp& warp = *warps_[id];
   // A warp is done when its data are there.
   const bool waits = warp.pace.waits || warp.stream.done();
+  num_blocked_ -= warp.is_blocked;
   warp.is_blocked = waits && warp.unknown > 0;
+  num_blocked_ += warp.is_blocked;
   if (warp.is_blocked) return;
   warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
   if (waits) {
@@ -85,21 +63,23 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
       ++(*per_row)[waiting.row].waits[source];
       (*per_row)[waiting.row].wait_cycles[source] +=
           std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent),
-                   ReferenceCycle{Reference::round_trips[source]});
+                   ReferenceCycle{gpu::ReferenceMachine::round_trips[source]});
     }
     warp.rows.clear();
     warp.data = {warp.data.time(), MissEvent::l1_hit};
   }
-  wait_until(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), warp.place);
+  waiting_.add(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
 }
 
-std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
-  for (std::size_t word = place / 64; word < ready_.size(); ++word) {
-    std::uint64_t bits = ready_[word];
-    if (word == place / 64) bits &= ~std::uint64_t{0} << place % 64;
-    if (bits != 0) return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+inline std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
+  std::size_t word = place / 64;
+  if (word >= ready_.size()) return nobody;
+  std::uint64_t bits = ready_[word] & ~std::uint64_t{0} << place % 64;
+  while (bits == 0) {
+    if (++word == ready_.size()) return nobody;
+    bits = ready_[word];
   }
-  return nobody;
+  return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
 }
 
 std::size_t TimedSchedule::last_ready() const {
@@ -110,9 +90,9 @@ std::size_t TimedSchedule::last_ready() const {
   return nobody;
 }
 
-std::size_t TimedSchedule::choose() const {
+inline std::size_t TimedSchedule::choose() const {
   if (has_issued_ && order_.scheduler != gpu::Scheduler::oldest) {
-    const std::size_t last = warps_[issued_]->place;
+    const std::size_t last = places_[issued_];
     if (order_.scheduler != gpu::Scheduler::lrr) {
       if (ready_[last / 64] >> last % 64 & 1) return last;
     } else if (const std::size_t found = first_ready_from(last + 1); found != nobody) {
@@ -130,7 +110,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
     std::size_t chosen = choose();
     if (chosen == nobody) {
       if (waiting_.empty()) return nullptr;
-      now = waiting_.front().ready;
+      now = waiting_.first();
       if (now >= end) return nullptr;
       wake_until(now);
       chosen = choose();
@@ -146,7 +126,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
                      warp.pace.instructions / order_.issue_width;
       warp.pace.instructions = 0;
       if (issue_slots_ > static_cast<double>(now + 1)) {
-        wait_until(static_cast<ReferenceCycle>(issue_slots_), warp.place);
+        waiting_.add(static_cast<ReferenceCycle>(issue_slots_), id);
         continue;
       }
     }
@@ -166,33 +146,12 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
 }
 
 ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
-  ReferenceCycle first = never;
   if (interrupted_) return std::max(end, time_);
   if (first_ready_from(0) != nobody) return std::max({end, now_, time_, queue_[queue_head_]});
-  if (!waiting_.empty()) first = waiting_.front().ready;
+  ReferenceCycle first = waiting_.first();
   // What L2 has not answered may come at any time from the end of the window on.
-  if (waiting_.size() < resident_) first = std::min(first, end);
+  if (num_blocked_ > 0) first = std::min(first, end);
   return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
-}
-
-void TimedSchedule::hit(std::uint64_t line) {
-  ++time_;
-  waited_for_ = true;
-  data_ = std::max(data_, Arrival{time_ + Reference::normal, MissEvent::l1_hit});
-  const UnderWay& entry = under_way(line);
-  if (entry.line != line) return;
-  if (entry.flight != UnderWay::none) {
-    all_joined_.push_back(entry.flight);
-    ++joined_;
-  } else {
-    data_ = std::max(data_, entry.back);
-  }
-}
-
-void TimedSchedule::release(std::deque<Holding>& holding) {
-  --mshrs_in_use_;
-  if (order_.reserves_lines) leave_place(holding.front().line, holding.front().set);
-  holding.pop_front();
 }
 
 std::size_t TimedSchedule::place_of(std::uint64_t line, std::uint32_t set) const {
@@ -219,46 +178,21 @@ void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
 }
 
 bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
-  while (is_full(line, set) && time_ < end) {
-    std::deque<Holding>* first = nullptr;
-    for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
-      if (each->empty()) continue;
-      if (!first || each->front().back < first->front().back) first = each;
-    }
+  while (time_ < end) {
     // What this window asked for comes later.
-    const ReferenceCycle back = first ? first->front().back : end;
-    const ReferenceCycle until = std::max(time_, std::min(back, end));
+    const ReferenceCycle until = std::max(time_, std::min(first_back_, end));
     // While the port is busy with data that came before, it is the port that keeps the load.
     if (mshrs_in_use_ < order_.mshrs)
       place_wait_ += until - std::min(until, std::max(time_, port_));
     time_ = until;
-    if (!first || back > time_) continue;
-    release(*first);
+    if (first_back_ > time_) continue;
+    const bool from_dram = release_first();
     if (is_full(line, set)) continue;
-    place_wait_cycles_[first == &from_dram_] += place_wait_;
+    place_wait_cycles_[from_dram] += place_wait_;
     place_wait_ = 0;
+    return time_ < end;
   }
-  return time_ < end;
-}
-
-void TimedSchedule::miss(std::uint64_t line, std::uint32_t set) {
-  ++time_;
-  waited_for_ = true;
-  for (std::deque<Holding>* each : {&from_l2_, &from_dram_}) {
-    while (!each->empty() && each->front().back <= time_) release(*each);
-  }
-  ++mshrs_in_use_;
-  if (order_.reserves_lines) keep_place(line, set);
-  under_way(line) = {line, {}, static_cast<std::uint32_t>(flights_.size())};
-  flights_.push_back({line, time_, {}, set, true});
-  ++own_;
-}
-
-void TimedSchedule::pass_l1() {
-  ++time_;
-  waited_for_ = true;
-  flights_.push_back({~std::uint64_t{0}, time_, {}, 0, false});
-  ++own_;
+  return false;
 }
 
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
@@ -281,37 +215,6 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
   return issued;
 }
 
-void TimedSchedule::come_back(bool from_dram, std::uint32_t bytes) {
-  Flight& flight = flights_[answered_];
-  const ReferenceCycle sent = std::max(flight.sent, port_);
-  port_ = sent + (bytes + port_bytes - 1) / port_bytes;
-  const MissEvent source = from_dram ? MissEvent::dram : MissEvent::l2_hit;
-  flight.back = {sent + Reference::round_trips[static_cast<std::size_t>(source)], source};
-  if (flight.holds) {
-    (from_dram ? from_dram_ : from_l2_).push_back({flight.back.time(), flight.line, flight.set});
-    UnderWay& entry = under_way(flight.line);
-    if (entry.line == flight.line && entry.flight == answered_) {
-      entry.back = flight.back;
-      entry.flight = UnderWay::none;
-    }
-  }
-  ++answered_;
-}
-
-void TimedSchedule::settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
-  if (access.flights == 0 && access.joined == 0) return;
-  Warp& warp = *warps_[access.warp];
-  const auto wait_for = [&warp](const Flight& flight) {
-    warp.data = std::max(warp.data, flight.back);
-  };
-  for (std::size_t i = answered_ - access.flights; i < answered_; ++i) wait_for(flights_[i]);
-  for (const std::size_t last = settled_joined_ + access.joined; settled_joined_ < last;) {
-    wait_for(flights_[all_joined_[settled_joined_++]]);
-  }
-  --warp.unknown;
-  if (warp.is_blocked) make_ready(access.warp, &per_row);
-}
-
 void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
   const std::uint32_t gone = ages_[place];
   const std::uint32_t slot = warps_[gone]->slot;
@@ -325,19 +228,16 @@ void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
 }
 
 void TimedSchedule::close_gaps() {
-  std::vector<std::uint32_t> new_places(ages_.size());
   std::vector<std::uint64_t> ready(ready_.size());
   std::uint32_t last = 0;
   for (std::size_t place = 0; place < ages_.size(); ++place) {
     if (ages_[place] == no_warp) continue;
     ready[last / 64] |= (ready_[place / 64] >> place % 64 & 1) << last % 64;
-    warps_[ages_[place]]->place = last;
-    new_places[place] = last;
+    places_[ages_[place]] = last;
     ages_[last++] = ages_[place];
   }
   ages_.resize(last);
   ready_ = std::move(ready);
-  for (Waiting& waiting : waiting_) waiting.place = new_places[waiting.place];
 }
 
 }  // namespace warpstack::memory

@@ -1,25 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <deque>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "gpu/reference_machine.h"
 #include "gpu/scheduler.h"
 #include "memory/counters.h"
+#include "memory/fifo.h"
 #include "memory/pace.h"
+#include "memory/wake_times.h"
 #include "memory/warp_stream.h"
 #include "trace/kernel_trace.h"
 
 namespace warpstack::memory {
-
-/// A time on the reference machine.
-using ReferenceCycle = std::uint64_t;
-inline constexpr ReferenceCycle never = std::numeric_limits<ReferenceCycle>::max();
 
 /// When data are there, and where they came from. The greater is the later; of equally late ones,
 /// that from farther away.
@@ -93,19 +90,47 @@ class TimedSchedule {
 
   /// Whether L1 can take a line before `end`. If not, the access is interrupted.
   [[nodiscard]] bool takes_line(ReferenceCycle end) const { return time_ < end; }
-  /// The same for a line that misses: waits for an MSHR and a place.
-  bool takes_miss(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
-    return !is_full(line, set) || wait_until_free(line, set, end);
-  }
+  /// A line that misses has to wait for an MSHR and a place.
   [[nodiscard]] bool is_full(std::uint64_t line, std::uint32_t set) const {
     return mshrs_in_use_ >= order_.mshrs || (order_.reserves_lines && under_way_in_[set] >= ways_ &&
                                              place_of(line, set) == places_end(set));
   }
+  /// Waits while is_full(). Returns whether L1 can take the line before `end`.
+  bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
   // The lines of the access, one after the other:
-  void hit(std::uint64_t line);                      ///< of a load
-  void miss(std::uint64_t line, std::uint32_t set);  ///< of a load, which waits for it
-  void pass_l1();                                    ///< of a load or atomic, which waits for it
-  void store() { ++time_; }                          ///< nobody waits
+  /// Of a load.
+  void hit(std::uint64_t line) {
+    ++time_;
+    waited_for_ = true;
+    data_ = std::max(data_, Arrival{time_ + gpu::ReferenceMachine::normal, MissEvent::l1_hit});
+    const UnderWay& entry = under_way(line);
+    if (entry.line != line) return;
+    if (entry.flight != UnderWay::none) {
+      all_joined_.push_back(entry.flight);
+      ++joined_;
+    } else {
+      data_ = std::max(data_, entry.back);
+    }
+  }
+  /// Of a load, which waits for it.
+  void miss(std::uint64_t line, std::uint32_t set) {
+    ++time_;
+    waited_for_ = true;
+    while (first_back_ <= time_) release_first();
+    ++mshrs_in_use_;
+    if (order_.reserves_lines) keep_place(line, set);
+    under_way(line) = {line, {}, static_cast<std::uint32_t>(flights_.size())};
+    flights_.push_back({line, time_, {}, set, true});
+    ++own_;
+  }
+  /// Of a load or atomic, which waits for it.
+  void pass_l1() {
+    ++time_;
+    waited_for_ = true;
+    flights_.push_back({~std::uint64_t{0}, time_, {}, 0, false});
+    ++own_;
+  }
+  void store() { ++time_; }  ///< nobody waits
 
   /// What settle() asks for later.
   struct Issued {
@@ -117,8 +142,39 @@ class TimedSchedule {
   Issued end_access(bool interrupted, std::vector<InstructionCounters>& per_row);
   /// L2's answers to the flights of an access, in their order, for accesses in their order; bytes:
   /// that come back.
-  void come_back(bool from_dram, std::uint32_t bytes);
-  void settle(const Issued& access, std::vector<InstructionCounters>& per_row);
+  void come_back(bool from_dram, std::uint32_t bytes) {
+    Flight& flight = flights_[answered_];
+    const ReferenceCycle sent = std::max(flight.sent, port_);
+    port_ = sent + (bytes + port_bytes - 1) / port_bytes;
+    const MissEvent source = from_dram ? MissEvent::dram : MissEvent::l2_hit;
+    const ReferenceCycle back =
+        sent + gpu::ReferenceMachine::round_trips[static_cast<std::size_t>(source)];
+    flight.back = {back, source};
+    if (flight.holds) {
+      (from_dram ? from_dram_ : from_l2_).push_back({back, flight.line, flight.set});
+      first_back_ = std::min(first_back_, back);
+      UnderWay& entry = under_way(flight.line);
+      if (entry.line == flight.line && entry.flight == answered_) {
+        entry.back = flight.back;
+        entry.flight = UnderWay::none;
+      }
+    }
+    ++answered_;
+  }
+  void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
+    if (access.flights == 0 && access.joined == 0) return;
+    Warp& warp = *warps_[access.warp];
+    Arrival data = warp.data;
+    for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
+      data = std::max(data, flights_[i].back);
+    }
+    for (const std::size_t last = settled_joined_ + access.joined; settled_joined_ < last;) {
+      data = std::max(data, flights_[all_joined_[settled_joined_++]].back);
+    }
+    warp.data = data;
+    --warp.unknown;
+    if (warp.is_blocked) make_ready(access.warp, &per_row);
+  }
   /// Cycles in which a load waited for a place that data from L2, from DRAM left.
   [[nodiscard]] const std::array<std::uint64_t, 2>& place_wait_cycles() const {
     return place_wait_cycles_;
@@ -139,14 +195,7 @@ class TimedSchedule {
     std::vector<WaitingRow> rows;  ///< whose data it has not waited for
     ReferenceCycle begin = 0;      ///< of what it does since
     std::uint32_t unknown = 0;     ///< accesses that L2 has not answered
-    std::uint32_t place = 0;       ///< in ages_
     bool is_blocked = false;       ///< until L2 answers
-  };
-  /// A warp that will be ready.
-  struct Waiting {
-    ReferenceCycle ready;
-    std::uint32_t place;  ///< in ages_
-    bool operator>(const Waiting& other) const { return ready > other.ready; }
   };
   /// A request that is on its way.
   struct Flight {
@@ -174,19 +223,38 @@ class TimedSchedule {
     std::uint32_t flight = none;  ///< none: `back` is known
   };
 
+  /// Bytes that the port of an SM takes per cycle.
+  static constexpr std::uint32_t port_bytes = 32;
   static constexpr std::size_t nobody = ~std::size_t{0};
   /// Place in ages_ of the warp that issues next of those that are ready.
   [[nodiscard]] std::size_t choose() const;
   [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
   [[nodiscard]] std::size_t last_ready() const;
   void make_ready(std::uint32_t warp, std::vector<InstructionCounters>* per_row);
-  void wait_until(ReferenceCycle ready, std::uint32_t place);
-  void wake_until(ReferenceCycle now);
+  void wake_until(ReferenceCycle now) {
+    waiting_.advance(now, [this](std::uint32_t warp) {
+      const std::uint32_t place = places_[warp];
+      ready_[place / 64] |= std::uint64_t{1} << place % 64;
+    });
+  }
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
   void close_gaps();
-  void release(std::deque<Holding>& holding);
-  bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
+  /// Frees what the flight holds that is back first. Returns whether it came from DRAM.
+  bool release_first() {
+    const bool from_dram =
+        from_l2_.empty() || (!from_dram_.empty() && from_dram_.front().back < from_l2_.front().back);
+    Fifo<Holding>& holding = from_dram ? from_dram_ : from_l2_;
+    --mshrs_in_use_;
+    if (order_.reserves_lines) leave_place(holding.front().line, holding.front().set);
+    holding.pop_front();
+    find_first_back();
+    return from_dram;
+  }
+  void find_first_back() {
+    first_back_ = std::min(from_l2_.empty() ? never : from_l2_.front().back,
+                           from_dram_.empty() ? never : from_dram_.front().back);
+  }
   /// Position in reserved_ of a line's place; places_end() if it keeps none.
   [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const;
   [[nodiscard]] std::size_t places_end(std::uint32_t set) const {
@@ -208,9 +276,11 @@ class TimedSchedule {
   std::vector<std::uint32_t> free_;           ///< places in warps_
   static constexpr std::uint32_t no_warp = ~std::uint32_t{0};
   std::vector<std::uint32_t> ages_;   ///< places in warps_, oldest first, with gaps: no_warp
-  std::size_t resident_ = 0;          ///< of them, without the gaps
+  std::vector<std::uint32_t> places_;  ///< in ages_, by place in warps_
+  std::size_t resident_ = 0;          ///< of ages_, without the gaps
   std::vector<std::uint64_t> ready_;  ///< a bit for each of ages_
-  std::vector<Waiting> waiting_;      ///< a heap, the first one on top
+  WakeTimes waiting_;                 ///< places in warps_ of those that will be ready
+  std::size_t num_blocked_ = 0;       ///< warps that L2 keeps
   std::vector<std::uint32_t> left_;   ///< warps of the block in each slot
   std::uint32_t issued_ = 0;          ///< place in warps_
   bool has_issued_ = false;           ///< and it is still there
@@ -230,8 +300,9 @@ class TimedSchedule {
   std::vector<std::uint32_t> all_joined_;  ///< by accesses of the window
   std::size_t settled_joined_ = 0;         ///< of them
   Arrival data_;                           ///< of the access, as far as it is known
-  std::deque<Holding> from_l2_;            ///< in the order of their times, as those from DRAM
-  std::deque<Holding> from_dram_;
+  Fifo<Holding> from_l2_;            ///< in the order of their times, as those from DRAM
+  Fifo<Holding> from_dram_;
+  ReferenceCycle first_back_ = never;  ///< of them all
   ReferenceCycle port_ = 0;  ///< until which the port of the SM is busy
   std::uint32_t mshrs_in_use_ = 0;
   std::array<std::uint64_t, 2> place_wait_cycles_{};
