@@ -116,7 +116,7 @@ class Cache {
     const std::uint64_t chunk = by_interleave_.quotient(line);
     const std::uint64_t local_chunk = by_slices_.quotient(chunk);
     const std::uint64_t local =
-        local_chunk * lines_per_interleave_ + by_interleave_.remainder(line);
+        local_chunk * lines_per_interleave_ + (line - chunk * lines_per_interleave_);
     const std::uint64_t slice = config_.slice_index == Indexing::modulo
                                     ? chunk - local_chunk * config_.slices
                                     : slice_(chunk);

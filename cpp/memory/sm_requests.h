@@ -76,7 +76,7 @@ class L2Port {
  private:
   static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
 
-  Outcome read(const Request& request) {
+  [[gnu::always_inline]] Outcome read(const Request& request) {
     Cache::Eviction eviction;
     const Cache::ReadResult result =
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
@@ -544,14 +544,17 @@ class alignas(128) Sm {
     recorder_->line(turn, access.line, access.mask, kind, sent, bytes);
   }
   void write_back(const Cache::Eviction& eviction) {
-    if (!eviction.dirty) return;
+    if (eviction.dirty) leave_as_written(eviction);
+  }
+  [[gnu::noinline]] void leave_as_written(const Cache::Eviction& eviction) {
     leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, false, &eviction.bytes,
           eviction.writer);
   }
 
   /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
-  void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
-             bool is_awaited, const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+  [[gnu::always_inline]] void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+                                    bool evict_first, bool is_awaited,
+                                    const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
     if (l1_sectors_ == l2_sectors_) {
       return note(l1_line, mask, kind, evict_first, is_awaited, bytes, writer, false);
     }

@@ -126,8 +126,19 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
                      warp.pace.instructions / order_.issue_width;
       warp.pace.instructions = 0;
       if (issue_slots_ > static_cast<double>(now + 1)) {
-        waiting_.add(static_cast<ReferenceCycle>(issue_slots_), id);
-        continue;
+        const auto ready = static_cast<ReferenceCycle>(issue_slots_);
+        now = std::max(ready, queue_[queue_head_]);
+        if (now >= std::min(end, waiting_.first()) || first_ready_from(0) != nobody) {
+          waiting_.add(ready, id);
+          continue;
+        }
+        // Nobody comes before it.
+        waiting_.advance(now, [](std::uint32_t) {});
+        now_ = now;
+        if (std::max(now, time_) >= end) {
+          set_ready(id);
+          return nullptr;
+        }
       }
     }
     if (warp.stream.done()) {

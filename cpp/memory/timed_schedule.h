@@ -232,10 +232,11 @@ class TimedSchedule {
   [[nodiscard]] std::size_t last_ready() const;
   void make_ready(std::uint32_t warp, std::vector<InstructionCounters>* per_row);
   void wake_until(ReferenceCycle now) {
-    waiting_.advance(now, [this](std::uint32_t warp) {
-      const std::uint32_t place = places_[warp];
-      ready_[place / 64] |= std::uint64_t{1} << place % 64;
-    });
+    waiting_.advance(now, [this](std::uint32_t warp) { set_ready(warp); });
+  }
+  void set_ready(std::uint32_t warp) {
+    const std::uint32_t place = places_[warp];
+    ready_[place / 64] |= std::uint64_t{1} << place % 64;
   }
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
