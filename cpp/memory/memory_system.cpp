@@ -188,17 +188,18 @@ class Simulation {
     }
     for (std::size_t turn = 0; turn < most_turns_; ++turn) {
       // Sets of L2 lie far apart: what the next turn will touch is brought close.
-      for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1);
+      for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1, part);
       for (Sm* sm : worker.asking) {
         serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
       }
     }
   }
 
-  void prefetch(const Sm& sm, std::size_t turn) const {
+  void prefetch(const Sm& sm, std::size_t turn, std::size_t part) const {
     const std::size_t last = sm.first_request(turn + 1);
     for (std::size_t i = sm.first_request(turn); i < last; ++i) {
-      l2_.prefetch(sm.request(i).set, sm.request(i).line);
+      const Request& request = sm.request(i);
+      if (request.owner == part) l2_.prefetch(request.set, request.line);
     }
   }
 
