@@ -139,9 +139,8 @@ class Cache {
   [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
                                          const Finding& found, bool evict_first,
                                          Eviction& eviction) {
-    const auto evict = [&](std::uint32_t way) __attribute__((always_inline)) {
-      describe(set, way, eviction);
-    };
+    const auto evict = [&](std::uint32_t way)
+                           __attribute__((always_inline)) { describe(set, way, eviction); };
     return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
   }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers

@@ -121,12 +121,18 @@ class Simulation {
   /// The SMs of a part: they stay with their thread, so that their state stays in its processor's
   /// cache. Those that ran last come first: more of their state is still there.
   void run_sms(std::size_t part, bool is_backward) {
+    Batch& batch = workers_[part].batch;
+    batch = {};
     const std::size_t mine = (sms_.size() - part + workers_.size() - 1) / workers_.size();
     for (std::size_t n = 0; n < mine; ++n) {
       const std::size_t i = part + (is_backward ? mine - 1 - n : n) * workers_.size();
       if (!sms_[i]) sms_[i] = make_sm_(i);
-      sms_[i]->settle(workers_[part]);
-      sms_[i]->run(turns_, end_, observed_, workers_[part]);
+      Sm& sm = *sms_[i];
+      sm.settle(workers_[part]);
+      sm.run(turns_, end_, observed_, workers_[part]);
+      batch.most_turns = std::max(batch.most_turns, sm.num_turns());
+      batch.requests += sm.num_requests();
+      if (timed_) batch.next_event = std::min(batch.next_event, sm.next_event(end_));
     }
   }
 
@@ -156,13 +162,13 @@ class Simulation {
     if (finished_) return;
     most_turns_ = 0;
     std::size_t requests = 0;
-    for (const auto& sm : sms_) {
-      most_turns_ = std::max(most_turns_, sm->num_turns());
-      requests += sm->num_requests();
+    ReferenceCycle first = never;
+    for (const Worker& worker : workers_) {
+      most_turns_ = std::max(most_turns_, worker.batch.most_turns);
+      requests += worker.batch.requests;
+      first = std::min(first, worker.batch.next_event);
     }
     if (timed_) {
-      ReferenceCycle first = never;
-      for (const auto& sm : sms_) first = std::min(first, sm->next_event(end_));
       finished_ = most_turns_ == 0 && first == never;
       // L2 may have to answer, though nothing else is left.
       if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;

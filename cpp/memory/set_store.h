@@ -232,8 +232,8 @@ class SetStore {
   template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
   [[gnu::always_inline]] Place access_record(const Order& order, std::uint32_t set,
                                              std::uint64_t line, const Evict& evict) {
-    return use_record<known_groups, is_lru>(
-        order, set, line, look_into<known_groups>(order, set, line), evict);
+    return use_record<known_groups, is_lru>(order, set, line,
+                                            look_into<known_groups>(order, set, line), evict);
   }
   /// The way of a line, or the one that makes room. No branch depends on which.
   template <std::uint32_t known_groups, typename Order>
@@ -241,7 +241,8 @@ class SetStore {
                                                       std::uint64_t line) const {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
     const std::byte* record = this->record(set);
-    const auto& word = *reinterpret_cast<const typename Order::Word*>(record + groups * group_bytes);
+    const auto& word =
+        *reinterpret_cast<const typename Order::Word*>(record + groups * group_bytes);
     const std::uint32_t found = search<known_groups>(record, line);
     const bool is_there = found != 0;
     const std::uint32_t last = order.last(word);
@@ -256,7 +257,8 @@ class SetStore {
                                                        std::uint64_t line) const {
     const int way = find(set, line);
     if (way < 0) return {};
-    return {static_cast<std::uint32_t>(way), true, state(set, static_cast<std::uint32_t>(way)).valid};
+    return {static_cast<std::uint32_t>(way), true,
+            state(set, static_cast<std::uint32_t>(way)).valid};
   }
   template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
   [[gnu::always_inline]] Place use_record(const Order& order, std::uint32_t set, std::uint64_t line,

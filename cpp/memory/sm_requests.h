@@ -36,6 +36,13 @@ struct IssuedAccess {
 
 class Sm;
 
+/// What the SMs of a part did in a batch.
+struct Batch {
+  std::size_t most_turns = 0;  ///< of an SM
+  std::size_t requests = 0;
+  ReferenceCycle next_event = never;  ///< in the timed order
+};
+
 /// What a thread works with, and what it counts: the sum over the threads is the profile.
 struct alignas(128) Worker {
   Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
@@ -45,6 +52,7 @@ struct alignas(128) Worker {
   std::vector<InstructionCounters> per_row;
   std::vector<double> slice_turns;  ///< see MemoryProfile
   std::vector<Sm*> asking;          ///< with requests in the batch
+  Batch batch;
   LineGrouper grouper;
 };
 
@@ -231,10 +239,12 @@ class alignas(128) Sm {
   [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
     return bytes_[request.bytes];
   }
-  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) { return outcomes_[thread]; }
+  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) {
+    return outcomes_[thread].by_request;
+  }
   /// Makes room for the outcomes of the requests that a thread owns. Each thread has its own place:
   /// neighbouring requests have different owners.
-  void prepare_outcomes(std::size_t thread) { outcomes_[thread].resize(requests_.size()); }
+  void prepare_outcomes(std::size_t thread) { outcomes(thread).resize(requests_.size()); }
 
   /// Counts what L2 said about the batch.
   void settle(Worker& worker) {
@@ -249,7 +259,7 @@ class alignas(128) Sm {
         const Request& first = requests_[i];
         one.l2_requests = 1;
         do {
-          const Outcome outcome = outcomes_[requests_[i].owner][i];
+          const Outcome outcome = outcomes_[requests_[i].owner].by_request[i];
           one.l2_request_sectors += count_sectors(requests_[i].mask);
           one.dram_requests |= outcome.missed;
           asks_dram |= outcome.asks_dram;
@@ -581,9 +591,9 @@ class alignas(128) Sm {
     }
     const std::uint32_t set = l2_.set_of(line);
     if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
-    const auto owner =
-        outcomes_.size() == 1 ? std::uint8_t{0}
-                              : static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
+    const auto owner = outcomes_.size() == 1
+                           ? std::uint8_t{0}
+                           : static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
     requests_.push_back(
         {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited});
   }
@@ -620,7 +630,10 @@ class alignas(128) Sm {
   ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
-  std::vector<std::vector<Outcome>> outcomes_;  ///< by thread
+  struct alignas(128) Outcomes {
+    std::vector<Outcome> by_request;
+  };
+  std::vector<Outcomes> outcomes_;  ///< by thread
   std::vector<std::size_t> absent_;
   std::vector<ObservedAccess> observed_;
   std::uint64_t read_sectors_ = 0;  ///< from L2

@@ -243,8 +243,8 @@ class TimedSchedule {
   void close_gaps();
   /// Frees what the flight holds that is back first. Returns whether it came from DRAM.
   bool release_first() {
-    const bool from_dram =
-        from_l2_.empty() || (!from_dram_.empty() && from_dram_.front().back < from_l2_.front().back);
+    const bool from_dram = from_l2_.empty() ||
+                           (!from_dram_.empty() && from_dram_.front().back < from_l2_.front().back);
     Fifo<Holding>& holding = from_dram ? from_dram_ : from_l2_;
     --mshrs_in_use_;
     if (order_.reserves_lines) leave_place(holding.front().line, holding.front().set);
@@ -276,17 +276,17 @@ class TimedSchedule {
   std::vector<std::unique_ptr<Warp>> warps_;  ///< null: free
   std::vector<std::uint32_t> free_;           ///< places in warps_
   static constexpr std::uint32_t no_warp = ~std::uint32_t{0};
-  std::vector<std::uint32_t> ages_;   ///< places in warps_, oldest first, with gaps: no_warp
+  std::vector<std::uint32_t> ages_;    ///< places in warps_, oldest first, with gaps: no_warp
   std::vector<std::uint32_t> places_;  ///< in ages_, by place in warps_
-  std::size_t resident_ = 0;          ///< of ages_, without the gaps
-  std::vector<std::uint64_t> ready_;  ///< a bit for each of ages_
-  WakeTimes waiting_;                 ///< places in warps_ of those that will be ready
-  std::size_t num_blocked_ = 0;       ///< warps that L2 keeps
-  std::vector<std::uint32_t> left_;   ///< warps of the block in each slot
-  std::uint32_t issued_ = 0;          ///< place in warps_
-  bool has_issued_ = false;           ///< and it is still there
-  bool interrupted_ = false;          ///< in the middle of its access
-  bool waited_for_ = false;           ///< the access has data that its warp waits for
+  std::size_t resident_ = 0;           ///< of ages_, without the gaps
+  std::vector<std::uint64_t> ready_;   ///< a bit for each of ages_
+  WakeTimes waiting_;                  ///< places in warps_ of those that will be ready
+  std::size_t num_blocked_ = 0;        ///< warps that L2 keeps
+  std::vector<std::uint32_t> left_;    ///< warps of the block in each slot
+  std::uint32_t issued_ = 0;           ///< place in warps_
+  bool has_issued_ = false;            ///< and it is still there
+  bool interrupted_ = false;           ///< in the middle of its access
+  bool waited_for_ = false;            ///< the access has data that its warp waits for
 
   ReferenceCycle now_ = 0;             ///< until which warps have become ready
   ReferenceCycle time_ = 0;            ///< until which L1 is busy
@@ -301,10 +301,10 @@ class TimedSchedule {
   std::vector<std::uint32_t> all_joined_;  ///< by accesses of the window
   std::size_t settled_joined_ = 0;         ///< of them
   Arrival data_;                           ///< of the access, as far as it is known
-  Fifo<Holding> from_l2_;            ///< in the order of their times, as those from DRAM
+  Fifo<Holding> from_l2_;                  ///< in the order of their times, as those from DRAM
   Fifo<Holding> from_dram_;
   ReferenceCycle first_back_ = never;  ///< of them all
-  ReferenceCycle port_ = 0;  ///< until which the port of the SM is busy
+  ReferenceCycle port_ = 0;            ///< until which the port of the SM is busy
   std::uint32_t mshrs_in_use_ = 0;
   std::array<std::uint64_t, 2> place_wait_cycles_{};
   std::uint64_t place_wait_ = 0;             ///< of the line that waits, so far
