@@ -80,7 +80,7 @@ class SetStore {
     if (usual_groups_ == 1) return use_record<1, true>(nibbles_, set, line, found, evict);
     if (usual_groups_ == 2) return use_record<2, true>(nibbles_, set, line, found, evict);
     if (usual_groups_ == 4) return use_record<4, true>(nibbles_, set, line, found, evict);
-    return access_other(set, line, evict);
+    return access(set, line, evict);
   }
   /// The way that holds a line, or -1.
   [[nodiscard]] int find(std::uint32_t set, std::uint64_t line) const {
