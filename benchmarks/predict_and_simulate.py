@@ -4,8 +4,8 @@
     python benchmarks/predict_and_simulate.py           # print the table
     python benchmarks/predict_and_simulate.py --write   # also write docs/quality/benchmarks.md
 
-Both take traces that are in memory, and `pascal-mdm`. The lowest of several times counts: on a shared machine the others
-say what the neighbours do.
+Both take traces that are in memory, and `pascal-mdm`. The lowest of several times counts: on a shared
+machine the others say what the neighbours do.
 """
 
 from __future__ import annotations
