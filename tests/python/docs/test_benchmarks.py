@@ -12,7 +12,7 @@ BENCHMARKS = REPOSITORY / "benchmarks"
 #: What each needs beyond the package itself, where it needs something.
 NEEDS = {"cluster": "distributed"}
 #: `large_app` has no options: it measures when it starts.
-WITH_OPTIONS = ("cache_sweep", "cluster", "peers", "reuse", "run", "sweep")
+WITH_OPTIONS = ("cache_sweep", "cluster", "peers", "predict_and_simulate", "reuse", "run", "sweep")
 
 
 def run(name, *arguments):
