@@ -115,8 +115,8 @@ class Cache {
     if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
     const std::uint64_t chunk = by_interleave_.quotient(line);
     const std::uint64_t local_chunk = by_slices_.quotient(chunk);
-    const std::uint64_t local =
-        local_chunk * lines_per_interleave_ + (line - chunk * lines_per_interleave_);
+    // Without the chunks of the other slices.
+    const std::uint64_t local = line - (chunk - local_chunk) * lines_per_interleave_;
     const std::uint64_t slice = config_.slice_index == Indexing::modulo
                                     ? chunk - local_chunk * config_.slices
                                     : slice_(chunk);
@@ -132,6 +132,7 @@ class Cache {
     return read_from(use(set, line, eviction), set, mask, evict_first);
   }
   using Finding = SetStore::Finding;
+  /// Looks for a line without using it.
   [[nodiscard, gnu::always_inline]] Finding look(std::uint32_t set, std::uint64_t line) const {
     return sets_.look(set, line);
   }
@@ -154,6 +155,7 @@ class Cache {
   [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
     return missing(look(set, line), mask);
   }
+  /// The same of a line that look() has found, or not.
   [[nodiscard]] SectorMask missing(const Finding& found, SectorMask mask) const {
     return widen(mask & ~found.valid) & ~found.valid;
   }

@@ -63,7 +63,7 @@ class SetStore {
   }
   /// Whether a line is there, and which sectors of it are valid.
   struct Finding {
-    std::uint32_t way = 0;  ///< for the store
+    std::uint32_t way = 0;  ///< of the line, or in a record the one that makes room
     bool is_there = false;
     SectorMask valid = 0;
   };
@@ -170,6 +170,10 @@ class SetStore {
   static typename Order::Word& order_word(std::byte* record, std::uint32_t groups) {
     return *reinterpret_cast<typename Order::Word*>(record + groups * group_bytes);
   }
+  template <typename Order>
+  static const typename Order::Word& order_word(const std::byte* record, std::uint32_t groups) {
+    return *reinterpret_cast<const typename Order::Word*>(record + groups * group_bytes);
+  }
   [[nodiscard]] LineState* states(std::byte* record) const {
     return reinterpret_cast<LineState*>(record + states_offset_);
   }
@@ -241,8 +245,7 @@ class SetStore {
                                                       std::uint64_t line) const {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
     const std::byte* record = this->record(set);
-    const auto& word =
-        *reinterpret_cast<const typename Order::Word*>(record + groups * group_bytes);
+    const auto& word = order_word<Order>(record, groups);
     const std::uint32_t found = search<known_groups>(record, line);
     const bool is_there = found != 0;
     const std::uint32_t last = order.last(word);

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/fifo.h"
 #include "gpu/reference_machine.h"
 #include "gpu/scheduler.h"
 #include "memory/counters.h"
-#include "memory/fifo.h"
 #include "memory/pace.h"
 #include "memory/wake_times.h"
 #include "memory/warp_stream.h"
@@ -151,7 +151,7 @@ class TimedSchedule {
         sent + gpu::ReferenceMachine::round_trips[static_cast<std::size_t>(source)];
     flight.back = {back, source};
     if (flight.holds) {
-      (from_dram ? from_dram_ : from_l2_).push_back({back, flight.line, flight.set});
+      (from_dram ? from_dram_ : from_l2_).push({back, flight.line, flight.set});
       first_back_ = std::min(first_back_, back);
       UnderWay& entry = under_way(flight.line);
       if (entry.line == flight.line && entry.flight == answered_) {
@@ -248,13 +248,10 @@ class TimedSchedule {
     Fifo<Holding>& holding = from_dram ? from_dram_ : from_l2_;
     --mshrs_in_use_;
     if (order_.reserves_lines) leave_place(holding.front().line, holding.front().set);
-    holding.pop_front();
-    find_first_back();
-    return from_dram;
-  }
-  void find_first_back() {
+    holding.pop();
     first_back_ = std::min(from_l2_.empty() ? never : from_l2_.front().back,
                            from_dram_.empty() ? never : from_dram_.front().back);
+    return from_dram;
   }
   /// Position in reserved_ of a line's place; places_end() if it keeps none.
   [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const;

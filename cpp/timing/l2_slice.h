@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "common/fifo.h"
 #include "memory/cache.h"
 #include "memory/memory_system.h"
 #include "timing/dram.h"
-#include "timing/fifo.h"
 #include "timing/interconnect.h"
 #include "timing/mshr.h"
 #include "timing/packet.h"

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/fifo.h"
 #include "memory/cache.h"
 #include "memory/line_grouper.h"
 #include "memory/memory_system.h"
-#include "timing/fifo.h"
 #include "timing/interconnect.h"
 #include "timing/mshr.h"
 #include "timing/packet.h"

@@ -6,8 +6,6 @@
 #include <random>
 #include <set>
 
-#include "memory/fifo.h"
-
 namespace warpstack::memory {
 namespace {
 
@@ -64,22 +62,6 @@ TEST(WakeTimes, EqualAnOrderedMap) {
     ASSERT_EQ(happen_until(times, now), expected) << now;
     for (const std::uint32_t id : expected) add(id);
   }
-}
-
-TEST(Fifo, KeepsTheOrderWhileItGrows) {
-  Fifo<int> fifo;
-  int in = 0;
-  int out = 0;
-  std::mt19937 random(1);
-  for (int round = 0; round < 200; ++round) {
-    for (unsigned n = random() % 20; n > 0; --n) fifo.push_back(in++);
-    for (unsigned n = random() % 18; n > 0 && out < in; --n) {
-      ASSERT_FALSE(fifo.empty());
-      EXPECT_EQ(fifo.front(), out++);
-      fifo.pop_front();
-    }
-  }
-  EXPECT_EQ(fifo.empty(), in == out);
 }
 
 }  // namespace

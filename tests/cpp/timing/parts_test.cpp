@@ -3,7 +3,6 @@
 #include "kernels.h"
 #include "timing/control_barriers.h"
 #include "timing/dram.h"
-#include "timing/fifo.h"
 #include "timing/instruction_stream.h"
 #include "timing/interconnect.h"
 #include "timing/l2_slice.h"
@@ -174,21 +173,6 @@ TEST(MshrFile, WithoutACapacityItNeverFills) {
   for (std::uint64_t line = 0; line < 10000; ++line) mshrs.allocate(line, 1);
   EXPECT_FALSE(mshrs.is_full());
   EXPECT_EQ(mshrs.size(), 10000u);
-}
-
-TEST(Fifo, KeepsItsOrderWhileItGrowsAndWraps) {
-  Fifo<int> fifo;
-  int next = 0;
-  int expected = 0;
-  for (int round = 0; round < 50; ++round) {
-    for (int i = 0; i < 7; ++i) fifo.push(next++);
-    for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(fifo.front(), expected++);
-      fifo.pop();
-    }
-  }
-  EXPECT_EQ(fifo.size(), 100u);
-  EXPECT_EQ(fifo[0], expected);
 }
 
 TEST(Interconnect, SourcesTakeTurns) {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
-namespace warpstack::timing {
+namespace warpstack {
 
 /// A queue in a ring that grows when it is full.
 template <typename T>
@@ -43,4 +44,4 @@ class Fifo {
   std::size_t size_ = 0;
 };
 
-}  // namespace warpstack::timing
+}  // namespace warpstack
