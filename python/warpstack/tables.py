@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -222,7 +223,11 @@ def check_csv_numbers(where: str, table: pd.DataFrame, columns: Iterable[str], l
         column = table[name]
         if column.dtype.kind in "iu":
             continue
-        values = pd.to_numeric(column, errors="coerce")
+        numbers = column
+        if column.dtype.kind != "f":
+            # Whole numbers past the largest double, which pandas reads as they are and cannot convert.
+            numbers = column.map(lambda value: math.inf if _is_huge(value) else value)
+        values = pd.to_numeric(numbers, errors="coerce")
         wrong = (values.isna() & column.notna()) | np.isinf(values.astype(float))
         if column.dtype.kind != "f":
             wrong |= column.map(lambda value: isinstance(value, (bool, list, dict)))
@@ -230,7 +235,7 @@ def check_csv_numbers(where: str, table: pd.DataFrame, columns: Iterable[str], l
             row = int(wrong.to_numpy().argmax())
             place = f"line {row + 2}" if lines else f"entry {row + 1}"
             value = shown(column.iloc[row])
-            kind = "a finite number" if isinstance(column.iloc[row], float) else "a number"
+            kind = "a finite number" if np.isinf(float(values.iloc[row])) else "a number"
             raise InputError(
                 f"{where}: {place}: {name} = {value} is not {kind}; correct it or remove the row"
             )
@@ -257,7 +262,12 @@ def _is_number(value: object) -> bool:
         return True
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
-    return not isinstance(value, int) or abs(value) < 2**1000
+    return not _is_huge(value)
+
+
+def _is_huge(value: object) -> bool:
+    """Return whether a value is a whole number that a double may not hold."""
+    return isinstance(value, int) and abs(value) >= 2**1000
 
 
 def _texts(what: str, column: pd.Series) -> pd.Series:

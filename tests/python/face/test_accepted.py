@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -105,11 +106,21 @@ def test_numbers_of_numpy_are_shown_as_numbers(kernel):
     assert shown({np.int64(7): [np.float32(0.5)]}) == "{7: [0.5]}"
 
 
-@pytest.mark.parametrize("text", ["kernel,cycles\n1,5\n2,1e400\n", "kernel,cycles\n1,5\n2,-inf\n"])
-def test_infinite_values_of_a_file_have_a_place(text, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("kernel,cycles\n1,5\n2,1e400\n", "line 3: cycles = inf"),
+        ("kernel,cycles\n1,5\n2,-inf\n", "line 3: cycles = -inf"),
+        # Whole numbers that no double holds, which pandas reads as numbers of Python.
+        (f"kernel,cycles\n1,5\n2,{9**400}\n", f"line 3: cycles = {shown(9**400)}"),
+        (f"kernel,cycles\n1,{-(9**400)}\n2,x\n", f"line 2: cycles = {shown(str(-(9**400)))}"),
+        (f'[{{"kernel": "1", "cycles": {9**400}}}]', f"entry 1: cycles = {shown(9**400)}"),
+    ],
+)
+def test_infinite_values_of_a_file_have_a_place(text, place, tmp_path):
     path = tmp_path / "p.csv"
     path.write_text(text)
-    with pytest.raises(ws.InputError, match=r"p\.csv: line 3: cycles = -?inf is not a finite"):
+    with pytest.raises(ws.InputError, match=re.escape(f"p.csv: {place} is not a finite number")):
         read_predictions(str(path), "cycles")
 
 
