@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "memory/cache.h"
@@ -21,6 +22,10 @@ struct Request {
   bool evict_first : 1;  ///< L2 shall replace the line next
   bool is_awaited : 1;   ///< in the timed order, by a warp
 };
+
+/// Of an SM in a batch: room for these is made at once, because a short launch would spend much of
+/// its time on growing.
+inline constexpr std::size_t usual_requests = 64;
 
 /// What L2 says about a request.
 struct Outcome {

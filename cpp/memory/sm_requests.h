@@ -181,7 +181,12 @@ class alignas(128) Sm {
                      l2.config().write_miss == WriteMiss::fetch_on_partial_write),
         counts_lanes_(config.atomic_lane_turns > 0),
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
-        outcomes_(num_threads) {}
+        outcomes_(num_threads) {
+    accesses_.reserve(usual_requests);
+    requests_.reserve(usual_requests);
+    for (Outcomes& mine : outcomes_) mine.by_request.reserve(usual_requests);
+    if (timed_) issued_.reserve(usual_requests);
+  }
 
   // `schedule_` and `timed_`, which points into it, stay where they are.
   Sm(const Sm&) = delete;
@@ -331,23 +336,34 @@ class alignas(128) Sm {
         load_lines_left(worker.totals);
       }
       accesses_.back().goes_on = !lines_left_.empty();
-      const trace::WarpPosition warp = timed_->warp();
-      const bool waits = timed_->is_waited_for();
-      const bool ends_wait = timed_->waits_after_this();
-      issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
-      if (recorder_ && !accesses_.back().goes_on) {
-        recorder_->end_access(accesses_.back().row, warp, timed_->now(), waits,
-                              ends_wait || timed_->was_last());
-      }
-      if (followers_ && !accesses_.back().goes_on) {
-        followers_->begin_turns_until(turn_);
-        followers_->follow(warp, timed_->was_last());
+      if (recorder_ || followers_) {
+        end_noted_access(worker.per_row);
+      } else {
+        issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
       }
     }
     begin_turns_until(turns_of_window);
     if (!followers_) return;
     followers_->begin_turns_until(turns_of_window);
     if (timed_->done()) followers_->finish();
+  }
+
+  /// Ends an access that a recorder or followers have to know of.
+  [[gnu::noinline]] void end_noted_access(std::vector<InstructionCounters>& per_row) {
+    const IssuedAccess& access = accesses_.back();
+    const trace::WarpPosition warp = timed_->warp();
+    const bool waits = timed_->is_waited_for();
+    const bool ends_wait = timed_->waits_after_this();
+    issued_.push_back(timed_->end_access(access.goes_on, per_row));
+    if (access.goes_on) return;
+    if (recorder_) {
+      recorder_->end_access(access.row, warp, timed_->now(), waits,
+                            ends_wait || timed_->was_last());
+    }
+    if (followers_) {
+      followers_->begin_turns_until(turn_);
+      followers_->follow(warp, timed_->was_last());
+    }
   }
 
   /// What follows leaves in a turn before this one at the latest.

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "memory/request.h"
+
 namespace warpstack::memory {
 TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                              const Paces& paces, std::vector<std::uint32_t> blocks,
@@ -19,6 +21,14 @@ TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& fl
       queue_(std::max<std::size_t>(order.queue_entries, 1)),
       under_way_in_(order.reserves_lines ? sets : 0),
       reserved_(order.reserves_lines ? sets * ways : 0) {
+  std::size_t warps = left_.size();
+  if (!blocks_.empty()) warps *= trace.blocks().warps(blocks_.front()).size();
+  warps_.reserve(warps);
+  places_.reserve(warps);
+  ages_.reserve(warps);
+  waiting_.reserve(warps);
+  waiting_rows_.reserve(warps);
+  flights_.reserve(usual_requests);
   for (std::uint32_t slot = 0; slot < left_.size(); ++slot) fill(slot, 0);
 }
 
@@ -29,15 +39,20 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
     for (std::uint32_t w = 0; w < num_warps; ++w) {
       WarpStream stream(*trace_, *flags_, {block, w});
       if (stream.done()) continue;
+      Warp warp{.pace = paces_->before_first,
+                .issue = now,
+                .data = {now, MissEvent::l1_hit},
+                .slot = slot,
+                .stream = std::move(stream)};
+      auto place = static_cast<std::uint32_t>(warps_.size());
       if (free_.empty()) {
-        free_.push_back(static_cast<std::uint32_t>(warps_.size()));
-        warps_.emplace_back();
+        warps_.push_back(std::move(warp));
         places_.emplace_back();
+      } else {
+        place = free_.back();
+        free_.pop_back();
+        warps_[place] = std::move(warp);
       }
-      const std::uint32_t place = free_.back();
-      free_.pop_back();
-      warps_[place] = std::make_unique<Warp>(std::move(stream), slot, paces_->before_first, now,
-                                             Arrival{now, MissEvent::l1_hit});
       places_[place] = static_cast<std::uint32_t>(ages_.size());
       ages_.push_back(place);
       ++resident_;
@@ -49,7 +64,7 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
 }
 
 void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
-  Warp& warp = *warps_[id];
+  Warp& warp = warps_[id];
   // A warp is done when its data are there.
   const bool waits = warp.pace.waits || warp.stream.done();
   num_blocked_ -= warp.is_blocked;
@@ -59,13 +74,16 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
   warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
   if (waits) {
     const auto source = static_cast<std::size_t>(warp.data.source());
-    for (const WaitingRow& waiting : warp.rows) {
-      ++(*per_row)[waiting.row].waits[source];
-      (*per_row)[waiting.row].wait_cycles[source] +=
+    while (warp.rows != none) {
+      WaitingRow& waiting = waiting_rows_[warp.rows];
+      InstructionCounters& counters = (*per_row)[waiting.row];
+      ++counters.waits[source];
+      counters.wait_cycles[source] +=
           std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent),
                    ReferenceCycle{gpu::ReferenceMachine::round_trips[source]});
+      // It becomes the first of those that are free.
+      free_rows_ = std::exchange(warp.rows, std::exchange(waiting.next, free_rows_));
     }
-    warp.rows.clear();
     warp.data = {warp.data.time(), MissEvent::l1_hit};
   }
   waiting_.add(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
@@ -103,7 +121,7 @@ inline std::size_t TimedSchedule::choose() const {
 }
 
 const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
-  if (interrupted_) return time_ < end ? &warps_[issued_]->stream.current() : nullptr;
+  if (interrupted_) return time_ < end ? &warps_[issued_].stream.current() : nullptr;
   while (resident_ > 0) {
     ReferenceCycle now = std::max(now_, queue_[queue_head_]);
     wake_until(now);
@@ -118,7 +136,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
     now_ = now;  // even if nobody issues: who has become ready was not so before
     if (std::max(now, time_) >= end) return nullptr;
     const std::uint32_t id = ages_[chosen];
-    Warp& warp = *warps_[id];
+    Warp& warp = warps_[id];
     ready_[chosen / 64] &= ~(std::uint64_t{1} << chosen % 64);
     // What it did since its last access takes its share of the issue slots, once.
     if (warp.pace.instructions > 0) {
@@ -206,9 +224,21 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
   return false;
 }
 
+inline void TimedSchedule::note_row(Warp& warp) {
+  if (free_rows_ == none) {
+    free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
+    waiting_rows_.push_back({0, 0, none});
+  }
+  const std::uint32_t place = free_rows_;
+  WaitingRow& waiting = waiting_rows_[place];
+  free_rows_ = waiting.next;
+  waiting = {time_, warp.stream.current().row, warp.rows};
+  warp.rows = place;
+}
+
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
                                                 std::vector<InstructionCounters>& per_row) {
-  Warp& warp = *warps_[issued_];
+  Warp& warp = warps_[issued_];
   const Issued issued{issued_, own_, joined_};
   warp.data = std::max(warp.data, data_);
   if (own_ > 0 || joined_ > 0) ++warp.unknown;
@@ -218,7 +248,7 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
   queue_[queue_head_] = time_;
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
   warp.issue = now_;
-  if (waited_for_) warp.rows.push_back({warp.stream.current().row, time_});
+  if (waited_for_) note_row(warp);
   warp.pace = paces_->after[warp.stream.current().row];
   warp.stream.advance();
   if (!warp.stream.done()) warp.stream.prefetch();
@@ -228,11 +258,10 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
 
 void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
   const std::uint32_t gone = ages_[place];
-  const std::uint32_t slot = warps_[gone]->slot;
+  const std::uint32_t slot = warps_[gone].slot;
   if (issued_ == gone) has_issued_ = false;
-  warps_[gone].reset();
   free_.push_back(gone);
-  ages_[place] = no_warp;
+  ages_[place] = none;
   --resident_;
   if (ages_.size() >= 2 * resident_ + 64) close_gaps();
   if (--left_[slot] == 0) fill(slot, now);
@@ -242,7 +271,7 @@ void TimedSchedule::close_gaps() {
   std::vector<std::uint64_t> ready(ready_.size());
   std::uint32_t last = 0;
   for (std::size_t place = 0; place < ages_.size(); ++place) {
-    if (ages_[place] == no_warp) continue;
+    if (ages_[place] == none) continue;
     ready[last / 64] |= (ready_[place / 64] >> place % 64 & 1) << last % 64;
     places_[ages_[place]] = last;
     ages_[last++] = ages_[place];

@@ -4,7 +4,6 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "common/fifo.h"
@@ -67,18 +66,18 @@ class TimedSchedule {
   /// Before this time nothing happens, whatever L2 says; `never`: nothing is left.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const;
   /// The warp of the access that next() returned last.
-  [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_]->stream.position(); }
+  [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_].stream.position(); }
   [[nodiscard]] ReferenceCycle now() const { return time_; }
   /// Before end_access(): whether the warp waits for data of this access at some time, and whether
   /// its pace says that it does so before its next one.
   [[nodiscard]] bool is_waited_for() const { return waited_for_; }
   [[nodiscard]] bool waits_after_this() const {
-    return paces_->after[warps_[issued_]->stream.current().row].waits;
+    return paces_->after[warps_[issued_].stream.current().row].waits;
   }
   /// No warp has an access left.
   [[nodiscard]] bool done() const { return resident_ == 0 && !interrupted_; }
   /// After end_access(): its warp has no access left.
-  [[nodiscard]] bool was_last() const { return warps_[issued_]->stream.done(); }
+  [[nodiscard]] bool was_last() const { return warps_[issued_].stream.done(); }
 
   /// Begins a window; L2 has answered what was asked before.
   void begin_window() {
@@ -105,7 +104,7 @@ class TimedSchedule {
     data_ = std::max(data_, Arrival{time_ + gpu::ReferenceMachine::normal, MissEvent::l1_hit});
     const UnderWay& entry = under_way(line);
     if (entry.line != line) return;
-    if (entry.flight != UnderWay::none) {
+    if (entry.flight != none) {
       all_joined_.push_back(entry.flight);
       ++joined_;
     } else {
@@ -156,14 +155,14 @@ class TimedSchedule {
       UnderWay& entry = under_way(flight.line);
       if (entry.line == flight.line && entry.flight == answered_) {
         entry.back = flight.back;
-        entry.flight = UnderWay::none;
+        entry.flight = none;
       }
     }
     ++answered_;
   }
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
-    Warp& warp = *warps_[access.warp];
+    Warp& warp = warps_[access.warp];
     Arrival data = warp.data;
     for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
       data = std::max(data, flights_[i].back);
@@ -181,21 +180,23 @@ class TimedSchedule {
   }
 
  private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
   /// An instruction whose data are on their way, and when its last line was sent.
   struct WaitingRow {
-    std::uint32_t row;
     ReferenceCycle sent;
+    std::uint32_t row;
+    std::uint32_t next;  ///< of the same warp, in waiting_rows_; or none
   };
-  struct Warp {
-    WarpStream stream;
-    std::uint32_t slot;  ///< of its block
-    Pace pace;           ///< since its last access
+  struct alignas(64) Warp {
+    Pace pace;  ///< since its last access
     ReferenceCycle issue = 0;
-    Arrival data;                  ///< the last of its data, as far as they are known
-    std::vector<WaitingRow> rows;  ///< whose data it has not waited for
-    ReferenceCycle begin = 0;      ///< of what it does since
-    std::uint32_t unknown = 0;     ///< accesses that L2 has not answered
-    bool is_blocked = false;       ///< until L2 answers
+    Arrival data;               ///< the last of its data, as far as they are known
+    ReferenceCycle begin = 0;   ///< of what it does since its last access
+    std::uint32_t slot = 0;     ///< of its block
+    std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
+    std::uint32_t rows = none;  ///< whose data it has not waited for: the last, in waiting_rows_
+    bool is_blocked = false;    ///< until L2 answers
+    WarpStream stream;
   };
   /// A request that is on its way.
   struct Flight {
@@ -217,7 +218,6 @@ class TimedSchedule {
   };
   /// The last miss to a line of those with the same place.
   struct UnderWay {
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::uint64_t line = ~std::uint64_t{0};
     Arrival back;
     std::uint32_t flight = none;  ///< none: `back` is known
@@ -238,6 +238,8 @@ class TimedSchedule {
     const std::uint32_t place = places_[warp];
     ready_[place / 64] |= std::uint64_t{1} << place % 64;
   }
+  /// Of the access that ends: its warp waits for its data some time.
+  void note_row(Warp& warp);
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
   void close_gaps();
@@ -270,10 +272,11 @@ class TimedSchedule {
   std::uint32_t ways_;
   std::size_t next_block_ = 0;
 
-  std::vector<std::unique_ptr<Warp>> warps_;  ///< null: free
-  std::vector<std::uint32_t> free_;           ///< places in warps_
-  static constexpr std::uint32_t no_warp = ~std::uint32_t{0};
-  std::vector<std::uint32_t> ages_;    ///< places in warps_, oldest first, with gaps: no_warp
+  std::vector<Warp> warps_;
+  std::vector<std::uint32_t> free_;  ///< places in warps_
+  std::vector<WaitingRow> waiting_rows_;
+  std::uint32_t free_rows_ = none;     ///< the first one free in waiting_rows_, as a list
+  std::vector<std::uint32_t> ages_;    ///< places in warps_, oldest first, with gaps: none
   std::vector<std::uint32_t> places_;  ///< in ages_, by place in warps_
   std::size_t resident_ = 0;           ///< of ages_, without the gaps
   std::vector<std::uint64_t> ready_;   ///< a bit for each of ages_

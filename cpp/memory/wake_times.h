@@ -23,6 +23,8 @@ class WakeTimes {
   /// When the first one happens; `never` if there is none.
   [[nodiscard]] ReferenceCycle first() const { return first_; }
 
+  /// Makes room for things with numbers below this.
+  void reserve(std::size_t things) { next_.reserve(things); }
   /// What should have happened before happens now.
   void add(ReferenceCycle time, std::uint32_t id) {
     time = std::max(time, now_);

@@ -21,13 +21,12 @@ RowFlags::RowFlags(const std::vector<trace::StaticInstruction>& instructions) {
 
 WarpStream::WarpStream(const trace::KernelTrace& trace, const RowFlags& flags,
                        trace::WarpPosition position)
-    : trace_(&trace), flags_(&flags), position_(position) {
+    : flags_(&flags), position_(position), trace_(&trace) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
   warp_end_ += trace.blocks().warps(position.block)[position.warp].counts();
   // Instructions other than memory instructions are never read.
   window_end_.instructions = warp_end_.instructions = 0;
-  memory_ = static_cast<std::size_t>(-1);
   advance();
 }
 
@@ -50,32 +49,35 @@ bool WarpStream::load_window() {
       if (flags_->writes[row]) last.stores += counts.memory_count[i];
     }
   }
-  window_ = trace_->blocks().read(position_.block, first, last, scratch_);
+  const trace::ColumnView window = trace_->blocks().read(position_.block, first, last, scratch_);
+  rows_ = window.memory_static;
+  counts_ = window.memory_count.data();
+  sectors_ = window.sector.data();
+  stores_ = window.store_bytes.data();
   window_end_ = last;
-  memory_ = sector_ = store_ = 0;
   return true;
 }
 
 void WarpStream::advance() {
   while (true) {
-    ++memory_;
-    while (memory_ >= window_.memory_static.size()) {
+    while (rows_.empty()) {
       if (!load_window()) {
         done_ = true;
         return;
       }
     }
-    const std::uint32_t row = window_.memory_static[memory_];
-    const std::size_t count = window_.memory_count[memory_];
+    const std::uint32_t row = rows_.front();
+    const std::size_t count = *counts_;
+    rows_ = rows_.subspan(1);
+    ++counts_;
     if (count == 0 || !flags_->uses_caches[row]) continue;
     current_.row = row;
-    current_.sectors = window_.sector.subspan(sector_, count);
-    sector_ += count;
+    current_.sectors = {sectors_, count};
+    sectors_ += count;
+    current_.store_bytes = {};
     if (flags_->writes[row]) {
-      current_.store_bytes = window_.store_bytes.subspan(store_, count);
-      store_ += count;
-    } else {
-      current_.store_bytes = {};
+      current_.store_bytes = {stores_, count};
+      stores_ += count;
     }
     return;
   }

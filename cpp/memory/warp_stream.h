@@ -48,17 +48,20 @@ class WarpStream {
  private:
   bool load_window();
 
-  const trace::KernelTrace* trace_;
+  // Thousands of warps take turns: what each access needs is together.
+  MemoryAccess current_;
   const RowFlags* flags_;
   trace::WarpPosition position_;
+  bool done_ = false;
+  // The rest of the window, behind the access at the cursor:
+  std::span<const std::uint32_t> rows_;
+  const std::uint16_t* counts_ = nullptr;
+  const std::uint64_t* sectors_ = nullptr;
+  const std::uint32_t* stores_ = nullptr;
+
+  const trace::KernelTrace* trace_;
   trace::ColumnCounts window_end_;  ///< one past the window, within the block
   trace::ColumnCounts warp_end_;    ///< one past the warp
-  trace::ColumnView window_;
-  std::size_t memory_ = 0;  ///< positions in the window
-  std::size_t sector_ = 0;
-  std::size_t store_ = 0;
-  bool done_ = false;
-  MemoryAccess current_;
   std::vector<std::byte> scratch_;
 };
 
