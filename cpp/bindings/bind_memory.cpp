@@ -5,6 +5,7 @@
 #include "memory/pace.h"
 #include "memory/profile_words.h"
 #include "memory/sample_bounds.h"
+#include "memory/sampling.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -47,6 +48,31 @@ py::dict counters_to_dict(const memory::MemoryProfile& profile) {
           [e, member](const memory::InstructionCounters& c) { return (c.*member)[e]; });
     }
   }
+  return result;
+}
+
+/// Errors of all and of each row; columns of the simulated SMs.
+py::dict sample_to_dict(const memory::SampleSummary& sample) {
+  using Sm = memory::SampleSummary::Sm;
+  using Errors = memory::SampleErrors;
+  py::dict row_errors;
+  row_errors["requests"] =
+      column_of<double>(sample.row_errors, [](const Errors& errors) { return errors.requests; });
+  row_errors["waits"] =
+      column_of<double>(sample.row_errors, [](const Errors& errors) { return errors.waits; });
+  py::dict totals;
+  for (std::size_t i = 0; i < memory::num_totals; ++i) {
+    const auto total = static_cast<memory::Total>(i);
+    totals[py::str(std::string(name_of(total)))] =
+        column_of<double>(sample.sms, [total](const Sm& sm) { return sm.totals[total]; });
+  }
+  py::dict result;
+  result["working_sms"] = sample.working_sms;
+  result["weights"] = column_of<double>(sample.sms, [](const Sm& sm) { return sm.weight; });
+  result["totals"] = totals;
+  result["errors"] = py::dict(py::arg("requests") = sample.errors.requests,
+                              py::arg("waits") = sample.errors.waits);
+  result["row_errors"] = row_errors;
   return result;
 }
 
@@ -115,18 +141,21 @@ void bind_memory(py::module_& module) {
       .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
       .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
       .def_readonly("most_read_sectors", &memory::MemoryProfile::most_read_sectors)
-      .def_property_readonly("sample",
-                             [](const memory::MemoryProfile& p) {
-                               py::dict sample;
-                               sample["simulated_sms"] = p.sample.simulated_sms;
-                               sample["working_sms"] = p.sample.working_sms;
-                               sample["request_error"] = p.sample.request_error;
-                               sample["wait_error"] = p.sample.wait_error;
-                               return sample;
-                             })
+      .def_property_readonly("num_sampled_sms",
+                             [](const memory::MemoryProfile& p) { return p.sample.sms.size(); })
+      .def_property_readonly(
+          "sample", [](const memory::MemoryProfile& p) { return sample_to_dict(p.sample); })
       .def("bound", &memory::bound_of, py::arg("sign"))
       .def_property_readonly("num_observed",
                              [](const memory::MemoryProfile& p) { return p.observed.size(); });
+
+  using Numbers = Contiguous<double>;
+  module.def(
+      "ratio_error",
+      [](const Numbers& weights, const Numbers& x, const Numbers& y) {
+        return memory::ratio_error(span_of(weights), span_of(x), span_of(y));
+      },
+      py::arg("weights"), py::arg("x"), py::arg("y"));
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
       .def(py::init([](const py::dict& fields, unsigned num_threads) {

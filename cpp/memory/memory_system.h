@@ -112,13 +112,24 @@ class MemoryTotals {
   std::array<std::uint64_t, num_totals> values_{};
 };
 
-/// How a sample of the SMs stands for all (sampling.h). Errors are half the widths of intervals of
-/// 95 % confidence, relative to the value.
+/// What a sample leaves uncertain: half the widths of intervals of 95 % confidence, relative to the
+/// value.
+struct SampleErrors {
+  double requests = 0;  ///< of what leaves L1
+  double waits = 0;     ///< of the cycles that warps wait for data from L2 and DRAM
+};
+
+/// How a sample of the SMs stands for all (sampling.h). Where all were simulated, it is empty.
 struct SampleSummary {
-  std::uint32_t simulated_sms = 0;  ///< 0: all were simulated
-  std::uint32_t working_sms = 0;    ///< that have blocks; 0: all were simulated
-  double request_error = 0;         ///< of what leaves L1
-  double wait_error = 0;            ///< of the cycles that warps wait for data from L2 and DRAM
+  /// A simulated SM.
+  struct Sm {
+    double weight = 1;    ///< SMs that it stands for, itself included
+    MemoryTotals totals;  ///< its own
+  };
+  std::vector<Sm> sms;
+  std::uint32_t working_sms = 0;  ///< that have blocks
+  SampleErrors errors;
+  std::vector<SampleErrors> row_errors;  ///< by row of the static instruction table
 };
 
 /// One access of the observed warp, without what L1 writes back later.

@@ -12,9 +12,13 @@ namespace {
 
 constexpr std::size_t words_per_row = 9 + 3 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
+/// Of a sample: by row, and by simulated SM.
+constexpr std::size_t words_per_row_errors = 2;
+constexpr std::size_t words_per_sm = 1 + num_totals;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits
-/// for a place, most sectors of an SM, the sample, number of slices.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 4 + 1;
+/// for a place, most sectors of an SM, errors of the sample and its working SMs, numbers of its
+/// simulated SMs and of slices.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 3 + 2;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -31,6 +35,13 @@ void for_each_counter(Counters& counters, Visit visit) {
   for (auto& event : counters.events) visit(event);
   for (auto& wait : counters.waits) visit(wait);
   for (auto& cycles : counters.wait_cycles) visit(cycles);
+}
+
+void push_number(std::vector<std::uint64_t>& words, double number) {
+  words.push_back(std::bit_cast<std::uint64_t>(number));
+}
+void push_totals(std::vector<std::uint64_t>& words, const MemoryTotals& totals) {
+  for (std::size_t i = 0; i < num_totals; ++i) words.push_back(totals[static_cast<Total>(i)]);
 }
 
 class WordReader {
@@ -50,6 +61,9 @@ class WordReader {
     }
     return number;
   }
+  void next_totals(MemoryTotals& totals) {
+    for (std::size_t i = 0; i < num_totals; ++i) totals[static_cast<Total>(i)] = next();
+  }
 
  private:
   std::span<const std::uint64_t> words_;
@@ -61,12 +75,12 @@ class WordReader {
 std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   std::vector<std::uint64_t> words;
   words.reserve(words_of_kernel + profile.per_row.size() * words_per_row +
+                profile.sample.row_errors.size() * words_per_row_errors +
+                profile.sample.sms.size() * words_per_sm +
                 profile.observed.size() * words_per_observed + profile.slice_turns.size());
   words.push_back(profile.per_row.size());
   words.push_back(profile.observed.size());
-  for (std::size_t i = 0; i < num_totals; ++i) {
-    words.push_back(profile.totals[static_cast<Total>(i)]);
-  }
+  push_totals(words, profile.totals);
   words.push_back(profile.occupancy.blocks_per_sm);
   words.push_back(profile.occupancy.warps_per_block);
   words.push_back(static_cast<std::uint64_t>(profile.occupancy.limit));
@@ -75,23 +89,29 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(profile.simulated_instructions);
   for (const std::uint64_t cycles : profile.place_wait_cycles) words.push_back(cycles);
   words.push_back(profile.most_read_sectors);
-  words.push_back(profile.sample.simulated_sms);
+  push_number(words, profile.sample.errors.requests);
+  push_number(words, profile.sample.errors.waits);
   words.push_back(profile.sample.working_sms);
-  words.push_back(std::bit_cast<std::uint64_t>(profile.sample.request_error));
-  words.push_back(std::bit_cast<std::uint64_t>(profile.sample.wait_error));
+  words.push_back(profile.sample.sms.size());
   words.push_back(profile.slice_turns.size());
   for (std::size_t row = 0; row < profile.per_row.size(); ++row) {
     for_each_counter(profile.per_row[row], [&](std::uint64_t count) { words.push_back(count); });
-    words.push_back(std::bit_cast<std::uint64_t>(profile.atomic_lanes[row]));
+    push_number(words, profile.atomic_lanes[row]);
+  }
+  for (const SampleErrors& errors : profile.sample.row_errors) {
+    push_number(words, errors.requests);
+    push_number(words, errors.waits);
+  }
+  for (const SampleSummary::Sm& sm : profile.sample.sms) {
+    push_number(words, sm.weight);
+    push_totals(words, sm.totals);
   }
   for (const ObservedAccess& access : profile.observed) {
     words.insert(words.end(),
                  {access.row, access.l2_requests, access.l2_request_sectors, access.dram_requests,
                   access.dram_sectors, static_cast<std::uint64_t>(access.event)});
   }
-  for (const double turns : profile.slice_turns) {
-    words.push_back(std::bit_cast<std::uint64_t>(turns));
-  }
+  for (const double turns : profile.slice_turns) push_number(words, turns);
   return words;
 }
 
@@ -100,9 +120,11 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   const auto is_whole = [&] {
     if (words.size() < words_of_kernel) return false;
     const std::uint64_t slices = words[words_of_kernel - 1];
-    if (words[0] > most || words[1] > most || slices > most) return false;
-    return words.size() ==
-           words_of_kernel + words[0] * words_per_row + words[1] * words_per_observed + slices;
+    const std::uint64_t sms = words[words_of_kernel - 2];
+    if (words[0] > most || words[1] > most || sms > most || slices > most) return false;
+    const std::uint64_t per_row = words_per_row + (sms > 0 ? words_per_row_errors : 0);
+    return words.size() == words_of_kernel + words[0] * per_row + sms * words_per_sm +
+                               words[1] * words_per_observed + slices;
   };
   if (!is_whole()) {
     throw InputError("a memory profile of " + std::to_string(words.size()) +
@@ -112,9 +134,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   MemoryProfile profile;
   profile.per_row.resize(reader.next());
   profile.observed.resize(reader.next());
-  for (std::size_t i = 0; i < num_totals; ++i) {
-    profile.totals[static_cast<Total>(i)] = reader.next();
-  }
+  reader.next_totals(profile.totals);
   profile.occupancy.blocks_per_sm = reader.next32();
   profile.occupancy.warps_per_block = reader.next32();
   profile.occupancy.limit = static_cast<OccupancyLimit>(
@@ -124,14 +144,22 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.simulated_instructions = reader.next();
   for (std::uint64_t& cycles : profile.place_wait_cycles) cycles = reader.next();
   profile.most_read_sectors = reader.next();
-  profile.sample.simulated_sms = reader.next32();
+  profile.sample.errors.requests = reader.next_number();
+  profile.sample.errors.waits = reader.next_number();
   profile.sample.working_sms = reader.next32();
-  profile.sample.request_error = reader.next_number();
-  profile.sample.wait_error = reader.next_number();
+  profile.sample.sms.resize(reader.next());
+  if (!profile.sample.sms.empty()) profile.sample.row_errors.resize(profile.per_row.size());
   profile.slice_turns.resize(reader.next());
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
     profile.atomic_lanes.push_back(reader.next_number());
+  }
+  for (SampleErrors& errors : profile.sample.row_errors) {
+    errors = {reader.next_number(), reader.next_number()};
+  }
+  for (SampleSummary::Sm& sm : profile.sample.sms) {
+    sm.weight = reader.next_number();
+    reader.next_totals(sm.totals);
   }
   for (ObservedAccess& access : profile.observed) {
     access.row = reader.next32();

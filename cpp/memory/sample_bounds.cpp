@@ -14,8 +14,8 @@ void scale(std::uint64_t& count, double factor) {
 
 MemoryProfile bound_of(const MemoryProfile& profile, double sign) {
   MemoryProfile bound = profile;
-  const double requests = std::max(1 + sign * profile.sample.request_error, 0.0);
-  const double waits = std::max(1 + sign * profile.sample.wait_error, 0.0);
+  const double requests = std::max(1 + sign * profile.sample.errors.requests, 0.0);
+  const double waits = std::max(1 + sign * profile.sample.errors.waits, 0.0);
   for (InstructionCounters& row : bound.per_row) {
     scale(row.l2_requests, requests);
     scale(row.l2_request_sectors, requests);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "common/error.h"
+
 namespace warpstack::memory {
 namespace {
 
@@ -32,30 +34,6 @@ std::uint64_t scaled(double count) {
 }
 
 double ratio(double a, double b, double otherwise = 1) { return b > 0 ? a / b : otherwise; }
-
-/// Half the width of the interval of 95 % confidence of a ratio estimate, relative to it:
-/// sum of weight * y / sum of weight * x, of a sample without replacement.
-double relative_error(std::span<const double> weights, std::span<const double> x,
-                      std::span<const double> y) {
-  double sum_x = 0;
-  double sum_y = 0;
-  double all = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    sum_x += weights[i] * x[i];
-    sum_y += weights[i] * y[i];
-    all += weights[i];
-  }
-  if (!(sum_x > 0) || !(sum_y > 0)) return 0;
-  const double rate = sum_y / sum_x;
-  const auto n = static_cast<double>(weights.size());
-  double squares = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double rest = weights[i] * (y[i] - rate * x[i]);
-    squares += rest * rest;
-  }
-  const double variance = (1 - n / all) * n / (n - 1) * squares;
-  return student(weights.size() - 1) * std::sqrt(variance) / sum_y;
-}
 
 }  // namespace
 
@@ -96,6 +74,51 @@ std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> b
   return groups;
 }
 
+double ratio_error(std::span<const double> weights, std::span<const double> x,
+                   std::span<const double> y) {
+  if (x.size() != weights.size() || y.size() != weights.size()) {
+    throw InputError("a ratio needs as many weights as values");
+  }
+  double sum_x = 0;
+  double sum_y = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    sum_x += weights[i] * x[i];
+    sum_y += weights[i] * y[i];
+    all += weights[i];
+  }
+  if (!(sum_x > 0) || !(sum_y > 0)) return 0;
+  const double rate = sum_y / sum_x;
+  const auto n = static_cast<double>(weights.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double rest = weights[i] * (y[i] - rate * x[i]);
+    squares += rest * rest;
+  }
+  const double variance = (1 - n / all) * n / (n - 1) * squares;
+  return student(weights.size() - 1) * std::sqrt(variance) / sum_y;
+}
+
+namespace {
+
+/// Of what leaves L1, per line; and of the cycles that are waited, per access.
+SampleErrors errors_of(std::span<const double> weights,
+                       std::span<const InstructionCounters> of_leaders) {
+  std::vector<double> lines;
+  std::vector<double> requests;
+  std::vector<double> accesses;
+  std::vector<double> waits;
+  for (const InstructionCounters& mine : of_leaders) {
+    lines.push_back(static_cast<double>(mine.requests));
+    requests.push_back(static_cast<double>(mine.l2_requests));
+    accesses.push_back(static_cast<double>(mine.events[0] + mine.events[1] + mine.events[2]));
+    waits.push_back(static_cast<double>(mine.wait_cycles[1] + mine.wait_cycles[2]));
+  }
+  return {ratio_error(weights, lines, requests), ratio_error(weights, accesses, waits)};
+}
+
+}  // namespace
+
 SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
                                      const Followers::Launch& launch, Cache& l2,
@@ -103,7 +126,7 @@ SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const Make
     : instructions_(launch.trace.instructions()),
       l2_(l2),
       slice_turns_(std::move(slice_turns)),
-      turns_of_slices_(l2.config().slices) {
+      known_slice_turns_(l2.config().slices) {
   // In the order of the SMs, in which L2 takes their requests.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {
@@ -149,6 +172,7 @@ void SampledSimulation::serve(std::size_t turns) {
   const auto serve_follower = [&](const Request& request, const ByteMasks& bytes) {
     const Outcome outcome = port.serve(request, bytes);
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
+    known_slice_turns_[l2_.slice_of(request.set)] += slice_turns_(request, bytes);
     return outcome;
   };
   for (Leader& leader : leaders_) leader.sm->outcomes(0).resize(leader.sm->num_requests());
@@ -171,8 +195,9 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
     const Outcome outcome = port.serve(request, sm.bytes(request));
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
     sm.outcomes(0)[i] = outcome;
-    turns_of_slices_[l2_.slice_of(request.set)] +=
-        leader.group.weight() * slice_turns_(request, sm.bytes(request));
+    const double turns = slice_turns_(request, sm.bytes(request));
+    known_slice_turns_[l2_.slice_of(request.set)] += turns;
+    slice_turns_of_all_ += leader.group.weight() * turns;
   }
 }
 
@@ -220,6 +245,7 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
   double lines = 0;
   double requests = 0;
   double sectors = 0;
+  double dram_requests = 0;
   Levels events{};
   Levels waits{};
   Levels cycles{};
@@ -237,6 +263,7 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
     lines += weight * static_cast<double>(mine.requests);
     requests += weight * static_cast<double>(mine.l2_requests);
     sectors += weight * static_cast<double>(mine.l2_request_sectors);
+    dram_requests += weight * static_cast<double>(mine.dram_requests);
     for (std::size_t e = 0; e < num_miss_events; ++e) {
       events[e] += weight * static_cast<double>(mine.events[e]);
       waits[e] += weight * static_cast<double>(mine.waits[e]);
@@ -247,9 +274,15 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
   all.l2_requests = scaled(by_lines * requests);
   all.l2_request_sectors = scaled(by_lines * sectors);
   // Of lines that several SMs want, the first one waits for DRAM; the leaders may be the first more
-  // often than others. Whose accesses went to DRAM is known of all SMs.
+  // often than others. How many lines came from DRAM is known of all SMs, but not in how many
+  // accesses: the lines that miss L1 together in a leader do not miss together in those that
+  // follow.
   const double left = events[l2] + events[dram];
-  const double to_dram = left * ratio(known[1], known[0] + known[1], 0);
+  const double to_dram = dram_requests > 0
+                             ? std::min(events[dram] * static_cast<double>(all.dram_requests) /
+                                            (by_lines * dram_requests),
+                                        left)
+                             : left * ratio(known[1], known[0] + known[1], 0);
   const double more = ratio(to_dram, events[dram]);
   const double waiting = waits[l2] + waits[dram];
   const Levels mean = {0, ratio(cycles[l2], waits[l2], gpu::ReferenceMachine::round_trips[l2]),
@@ -295,7 +328,11 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   for (const Total total : {Total::dram_read_sectors, Total::dram_write_sectors}) {
     profile.totals[total] = of_all[total];
   }
-  profile.slice_turns = turns_of_slices_;
+  // Which slices are busier than others is seen best in the requests of all SMs.
+  const double known = std::accumulate(known_slice_turns_.begin(), known_slice_turns_.end(), 0.0);
+  for (const double turns : known_slice_turns_) {
+    profile.slice_turns.push_back(turns * ratio(slice_turns_of_all_, known));
+  }
   std::array<double, 2> waits{};
   for (const Leader& leader : leaders_) {
     for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -308,24 +345,25 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
 }
 
 void SampledSimulation::estimate_errors(MemoryProfile& profile) const {
+  SampleSummary& sample = profile.sample;
   std::vector<double> weights;
-  std::vector<double> lines;
-  std::vector<double> requests;
-  std::vector<double> accesses;
-  std::vector<double> waits;
+  double working_sms = 0;
   for (const Leader& leader : leaders_) {
-    InstructionCounters sum;
-    for (const InstructionCounters& mine : leader.worker.per_row) sum += mine;
     weights.push_back(leader.group.weight());
-    lines.push_back(static_cast<double>(sum.requests));
-    requests.push_back(static_cast<double>(sum.l2_requests));
-    accesses.push_back(static_cast<double>(sum.events[0] + sum.events[1] + sum.events[2]));
-    waits.push_back(static_cast<double>(sum.wait_cycles[1] + sum.wait_cycles[2]));
-    profile.sample.working_sms += static_cast<std::uint32_t>(leader.group.weight());
+    working_sms += weights.back();
+    sample.sms.push_back({weights.back(), leader.worker.totals});
   }
-  profile.sample.simulated_sms = static_cast<std::uint32_t>(leaders_.size());
-  profile.sample.request_error = relative_error(weights, lines, requests);
-  profile.sample.wait_error = relative_error(weights, accesses, waits);
+  sample.working_sms = static_cast<std::uint32_t>(working_sms);
+  std::vector<InstructionCounters> counters(leaders_.size());
+  std::vector<InstructionCounters> sums(leaders_.size());
+  for (std::size_t row = 0; row < instructions_.size(); ++row) {
+    for (std::size_t i = 0; i < leaders_.size(); ++i) {
+      counters[i] = leaders_[i].worker.per_row[row];
+      sums[i] += counters[i];
+    }
+    sample.row_errors.push_back(errors_of(weights, counters));
+  }
+  sample.errors = errors_of(weights, sums);
 }
 
 }  // namespace warpstack::memory

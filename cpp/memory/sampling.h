@@ -33,6 +33,11 @@ struct SampleGroup {
 std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> blocks_of_sms,
                                    double share, std::optional<std::uint32_t> observed_block);
 
+/// Half the width of the interval of 95 % confidence of a ratio, relative to it: the sum of
+/// weight * y over that of weight * x, estimated from a sample without replacement. 0 of nothing.
+double ratio_error(std::span<const double> weights, std::span<const double> x,
+                   std::span<const double> y);
+
 /// A launch whose leaders are simulated: on one thread, window by window as MemorySystem does it.
 class SampledSimulation {
  public:
@@ -76,8 +81,9 @@ class SampledSimulation {
   Cache& l2_;
   SliceTurns slice_turns_;
   std::vector<Leader> leaders_;
-  std::vector<double> turns_of_slices_;
-  MemoryTotals of_followers_;  ///< what L2 and DRAM do for them
+  std::vector<double> known_slice_turns_;  ///< of the requests that L2 gets
+  double slice_turns_of_all_ = 0;          ///< as the leaders stand for it
+  MemoryTotals of_followers_;              ///< what L2 and DRAM do for them
   // Of every 16th line by its hash:
   std::unordered_set<std::uint64_t> missed_lines_;
   std::uint64_t repeated_misses_ = 0;

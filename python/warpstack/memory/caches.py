@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args, overload
@@ -122,7 +122,7 @@ class MemoryProfile:
     @property
     def sampled_sms(self) -> int:
         """SMs that were simulated where a sample stands for all; 0: all were."""
-        return int(self._core.sample["simulated_sms"])
+        return self._core.num_sampled_sms
 
     @property
     def errors(self) -> dict[str, float]:
@@ -130,9 +130,23 @@ class MemoryProfile:
 
         They are relative to the value, and 0 where all SMs were simulated: ``requests`` (of what
         leaves L1) and ``waits`` (of the cycles that warps wait for data from L2 and DRAM).
+        `hit_rate_errors` has those of the hit rates, `errors_per_pc` those of single instructions.
         """
-        sample = self._core.sample
-        return {"requests": sample["request_error"], "waits": sample["wait_error"]}
+        errors: dict[str, float] = self._core.sample["errors"]
+        return errors
+
+    @property
+    def errors_per_pc(self) -> pd.DataFrame:
+        """What a sample leaves uncertain of each memory instruction, as `errors` of them all.
+
+        One row per row of `per_pc`; columns ``pc``, ``requests`` and ``waits``, 0 where all SMs were
+        simulated.
+        """
+        table = self.per_pc[["pc"]].copy()
+        errors = self._core.sample["row_errors"]
+        for column in ("requests", "waits"):
+            table[column] = errors[column][table.index] if self.sampled_sms else 0.0
+        return table
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row with what `warpstack.validate` compares with a profiler's counters.
@@ -171,6 +185,27 @@ class MemoryProfile:
         """
         return hit_rates(self.totals)
 
+    def hit_rate_errors(self) -> dict[str, float]:
+        """Return what a sample leaves uncertain of the hit rates: half the widths of intervals of 95 %.
+
+        Returns
+        -------
+        dict
+            The names of `hit_rates`. 0.02: the rate may be 2 points higher or lower. 0 where all SMs
+            were simulated, NaN without accesses. Those of L2 are upper bounds: of what misses
+            there, the SMs that are not simulated are counted, too.
+        """
+        sample = self._core.sample
+        errors = {}
+        for name, rate in self.hit_rates().items():
+            errors[name] = 0 * rate
+            if self.sampled_sms:
+                hits, accesses = _hits_and_accesses(name, sample["totals"])
+                of_sample = hits @ sample["weights"] / max(accesses @ sample["weights"], 1)
+                relative = _core.ratio_error(sample["weights"], accesses, hits)
+                errors[name] += of_sample * relative
+        return errors
+
     def divergence(self) -> dict[str, float]:
         """Return lines and sectors per active warp instruction of global and local memory.
 
@@ -198,12 +233,8 @@ class MemoryProfile:
             for name, rate in self.hit_rates().items()
             if name in ("l1_read", "l1_write", "l2_read", "l2_write")
         )
-        sample = self._core.sample
-        part = (
-            f", from {sample['simulated_sms']} of {sample['working_sms']} SMs"
-            if sample["simulated_sms"]
-            else ""
-        )
+        working = self._core.sample["working_sms"]
+        part = f", from {self.sampled_sms} of {working} SMs" if self.sampled_sms else ""
         return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}{part}>"
 
     def _repr_html_(self) -> str:
@@ -475,30 +506,38 @@ def check_share(sampling: float) -> None:
         )
 
 
-def hit_rates(totals: dict[str, int]) -> dict[str, float]:
+def hit_rates(totals: Mapping[str, int]) -> dict[str, float]:
     """Return the hit rates of sectors that the counters of a kernel give; NaN without accesses."""
+    rates = {}
+    for name in _RATES:
+        hits, accesses = _hits_and_accesses(name, totals)
+        rates[name] = hits / accesses if accesses else float("nan")
+    return rates
 
-    def rate(*counts: tuple[int, int]) -> float:
-        hits, accesses = (sum(values) for values in zip(*counts, strict=True))
-        return hits / accesses if accesses else float("nan")
 
-    def of(name: str) -> tuple[int, int]:
-        return totals[f"{name}_sector_hits"], totals[f"{name}_sectors"]
+#: Of each hit rate, the accesses that count, and those of them that do not.
+_RATES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "l1": (("l1_read", "l1_write"), ()),
+    "l1_global": (("l1_read", "l1_write"), ("l1_local_read", "l1_local_write")),
+    "l1_global_load": (("l1_read",), ("l1_local_read",)),
+    "l1_read": (("l1_read",), ()),
+    "l1_write": (("l1_write",), ()),
+    "l2": (("l2_read", "l2_write", "l2_atomic"), ()),
+    "l2_read": (("l2_read",), ()),
+    "l2_write": (("l2_write",), ()),
+}
 
-    def without_local(kind: str) -> tuple[int, int]:
-        (hits, accesses), (local_hits, local) = of(f"l1_{kind}"), of(f"l1_local_{kind}")
-        return hits - local_hits, accesses - local
 
-    return {
-        "l1": rate(of("l1_read"), of("l1_write")),
-        "l1_global": rate(without_local("read"), without_local("write")),
-        "l1_global_load": rate(without_local("read")),
-        "l1_read": rate(of("l1_read")),
-        "l1_write": rate(of("l1_write")),
-        "l2": rate(of("l2_read"), of("l2_write"), of("l2_atomic")),
-        "l2_read": rate(of("l2_read")),
-        "l2_write": rate(of("l2_write")),
-    }
+def _hits_and_accesses(rate: str, totals: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the sectors that hit and all sectors of a hit rate: of totals, or of columns of them."""
+    these, others = _RATES[rate]
+
+    def count(unit: str) -> Any:
+        return sum(totals[f"{kind}_{unit}"] for kind in these) - sum(
+            totals[f"{kind}_{unit}"] for kind in others
+        )
+
+    return count("sector_hits"), count("sectors")
 
 
 @contextlib.contextmanager

@@ -70,6 +70,12 @@ def test_equals_plain_definition(seed, changes):
     assert profile._core.slice_turns == pytest.approx(system.slice_turns)
     for name, expected in system.errors().items():
         assert profile.errors[name] == pytest.approx(expected, rel=3e-3), name
+    for row, found in profile.errors_per_pc.iterrows():
+        for name, expected in system.errors(of_row=row).items():
+            assert found[name] == pytest.approx(expected, rel=3e-3), (row, name)
+    for name in ("l1_read", "l1_write", "l2_read", "l2_write"):
+        expected = system.rate_error(f"{name}_sector_hits", f"{name}_sectors")
+        assert profile.hit_rate_errors()[name] == pytest.approx(expected, rel=3e-3), name
 
 
 def test_the_error_is_students_interval_of_a_ratio():
@@ -121,7 +127,38 @@ def test_a_profile_says_that_it_is_of_a_sample():
     assert profile.to_frame()["sampled_sms"].tolist() == [3]
     assert profile.errors["requests"] > 0
     core = type(profile._core).from_words(profile._core.words)
-    assert core.sample == profile._core.sample
+    assert np.array_equal(core.words, profile._core.words)
+    again = ws.MemoryProfile(core, profile.kernel, profile.gpu)
+    assert again.errors_per_pc.equals(profile.errors_per_pc)
+    assert again.hit_rate_errors() == profile.hit_rate_errors()
+
+
+def test_a_profile_of_all_sms_has_no_errors():
+    profile = ws.simulate_caches(mixture(3), small_gpu())
+    assert profile.errors == {"requests": 0, "waits": 0}
+    assert profile.errors_per_pc["pc"].tolist() == profile.per_pc["pc"].tolist()
+    assert not profile.errors_per_pc[["requests", "waits"]].to_numpy().any()
+    # Nothing is local, and every rate is of something.
+    assert profile.hit_rate_errors() == dict.fromkeys(profile.hit_rates(), 0)
+
+
+@pytest.mark.slow
+def test_what_followers_do_not_know_is_not_taken_from_them():
+    """Warps that read texts: lanes come to their next lines at steps of their own, in each SM at others.
+
+    A follower's lines miss where its leader's do. So they come from DRAM, but not in as many accesses
+    as they would; and the busiest slice of a few SMs is not that of all.
+    """
+    app = ws.workloads.load("pageview-count")
+    for number in (0, 4):
+        exact = ws.simulate_caches(app[number], "v100-sxm2")
+        of_sample = ws.simulate_caches(app[number], "v100-sxm2", sampling=0.25)
+        assert of_sample.sampled_sms
+        for column in ("dram_events", "dram_wait_cycles"):
+            found = of_sample.per_pc[column].sum() / exact.per_pc[column].sum()
+            assert found == pytest.approx(1, abs=0.1), column
+        turns = [max(profile._core.slice_turns) for profile in (of_sample, exact)]
+        assert turns[0] == pytest.approx(turns[1], rel=0.1)
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])

@@ -681,13 +681,18 @@ class PlainMemorySystem:
 
         Return (sectors, whether one missed, sectors moved by DRAM, whether DRAM must be asked).
         """
-        kind, line, part, evict_first, row = request
+        kind, line, part, evict_first, _ = request
         serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
+        self.count_turns(request, l1)
+        self.read_sectors[id(l1)] += len(part) * (kind == "read")
+        return len(part), *serve(line, part, l1, totals, evict_first)
+
+    def count_turns(self, request, l1):
+        """Count the turns of slices of L2 that a request takes."""
+        kind, line, part, _, row = request
         for l2_line, touched in self.l2_lines(line, part, l1):
             turns = self.atomic_turns(row, touched) if kind == "atomic" else 1
             self.slice_turns[self.l2.place(l2_line)[0]] += turns
-        self.read_sectors[id(l1)] += len(part) * (kind == "read")
-        return len(part), *serve(line, part, l1, totals, evict_first)
 
     def atomic_turns(self, row, touched):
         """Return how often a slice is busy with an atomic's line of {sector: bytes}."""

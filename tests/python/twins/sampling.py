@@ -150,7 +150,7 @@ class SampledMemorySystem(PlainMemorySystem):
         self.lanes, self.lanes_per_byte = timed.atomic_lanes(kernel)
         if not self.config["atomics_per_lane"]:
             self.lanes = dict.fromkeys(self.lanes, 1)
-        self.slice_turns = [0] * self.l2.slices
+        self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
         self.read_sectors = Counter()
         pace, l1 = timed.paces(kernel), self.l1_config(kernel)
         self.weights = [1 + len(followers) for _, followers in chosen]
@@ -171,6 +171,8 @@ class SampledMemorySystem(PlainMemorySystem):
                 for request in self.leaving_line(written_back):
                     outcome = self.serve_leader(leader, weight, request)
                     self.count(request, outcome, None, leader.rows)
+        known = sum(self.slice_turns)
+        self.slice_turns = [t * self.turns_of_all / known if known else 0 for t in self.slice_turns]
         return self.estimate(kernel, leaders)
 
     def play(self, leaders):
@@ -201,11 +203,9 @@ class SampledMemorySystem(PlainMemorySystem):
             end = (max(end, min(left)) + timed.WINDOW) if left else end
 
     def serve_leader(self, leader, weight, request):
-        before = list(self.slice_turns)
+        before = sum(self.slice_turns)
         outcome = self.serve(request, leader.l1, leader.totals)
-        self.slice_turns = [
-            old + weight * (new - old) for old, new in zip(before, self.slice_turns, strict=True)
-        ]
+        self.turns_of_all += weight * (sum(self.slice_turns) - before)
         return outcome
 
     def serve_followers(self, leader, turn, followers):
@@ -213,6 +213,7 @@ class SampledMemorySystem(PlainMemorySystem):
         for when, follower, request, begins in leader.asked:
             if when != turn or follower not in followers:
                 continue
+            self.count_turns(request, leader.l1)
             kind, line, part, evict_first, row = request
             serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
             missed, moved, asks_dram = serve(line, part, leader.l1, self.of_followers, evict_first)
@@ -259,7 +260,11 @@ class SampledMemorySystem(PlainMemorySystem):
             result[name] = weighted[name] * lines
         beyond = weighted["l2_hit_events"] + weighted["dram_events"]
         all_beyond = known["l2_hit_events"] + known["dram_events"]
-        dram = beyond * known["dram_events"] / all_beyond if all_beyond else 0
+        if weighted["dram_requests"]:
+            more = known["dram_requests"] / (lines * weighted["dram_requests"])
+            dram = min(weighted["dram_events"] * more, beyond)
+        else:
+            dram = beyond * known["dram_events"] / all_beyond if all_beyond else 0
         events = [weighted["l1_hit_events"], beyond - dram, dram]
         waiting = weighted["l2_waits"] + weighted["dram_waits"]
         more = dram / weighted["dram_events"] if weighted["dram_events"] else 1
@@ -280,12 +285,20 @@ class SampledMemorySystem(PlainMemorySystem):
                 result[name] = value / sum(events) if sum(events) else 0
         return result
 
-    def errors(self):
-        """Return the errors of what leaves L1, per line, and of the cycles waited, per access."""
+    def errors(self, of_row=None):
+        """Return the errors of what leaves L1, per line, and of the cycles waited, per access.
+
+        Those of one row, or of all of them.
+        """
 
         def sums(*names):
             return [
-                sum(row[name] for row in leader.rows.values() for name in names)
+                sum(
+                    counts[name]
+                    for row, counts in leader.rows.items()
+                    for name in names
+                    if of_row in (None, row)
+                )
                 for leader in self.leaders
             ]
 
@@ -294,6 +307,16 @@ class SampledMemorySystem(PlainMemorySystem):
             "requests": error(self.weights, sums("requests"), sums("l2_requests")),
             "waits": error(self.weights, accesses, sums("l2_wait_cycles", "dram_wait_cycles")),
         }
+
+    def rate_error(self, hits, accesses):
+        """Return the error of a rate of two totals, absolute."""
+        hits, accesses = (
+            [leader.totals[name] for leader in self.leaders] for name in (hits, accesses)
+        )
+        of_sample = sum(w * count for w, count in zip(self.weights, hits, strict=True)) / max(
+            sum(w * count for w, count in zip(self.weights, accesses, strict=True)), 1
+        )
+        return of_sample * error(self.weights, accesses, hits)
 
 
 def error(weights, x, y):
