@@ -340,6 +340,23 @@ std::optional<std::uint32_t> block_of(const std::optional<trace::WarpPosition>& 
   return observed ? std::optional(observed->block) : std::nullopt;
 }
 
+/// Whether the leaders execute every load that any SM executes: of others nobody knows the hits.
+bool have_all_loads(const trace::KernelTrace& trace, const RowFlags& flags,
+                    const std::vector<trace::RowCounts>& counts,
+                    const std::vector<SampleGroup>& groups,
+                    const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
+  std::vector<std::vector<std::uint32_t>> of_leaders;
+  for (const SampleGroup& group : groups) of_leaders.push_back(blocks_of_sms[group.leader]);
+  const std::vector<trace::RowCounts> known = count_rows(trace, flags, of_leaders);
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    const bool is_store = trace.instructions()[row].kind == trace::MemoryKind::store;
+    if (flags.uses_caches[row] && !is_store && counts[row].active > 0 && known[row].active == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Whether L2 asks which bytes are written.
 bool keeps_bytes(const CacheConfig& l2) {
   return l2.write_miss == WriteMiss::write_validate ||
@@ -477,10 +494,9 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   };
   const bool can_sample =
       timed && config_.filter_l1_hits && trace.totals().sectors >= least_sampled_sectors;
-  if (std::vector<SampleGroup> groups = can_sample
-                                            ? sample_of(blocks_of_sms, share, block_of(observed))
-                                            : std::vector<SampleGroup>{};
-      !groups.empty()) {
+  std::vector<SampleGroup> groups;
+  if (can_sample) groups = sample_of(blocks_of_sms, share, block_of(observed));
+  if (!groups.empty() && have_all_loads(trace, flags, counts, groups, blocks_of_sms)) {
     const auto make_leader = [&](std::size_t i) {
       return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
                                   l2_, 1);

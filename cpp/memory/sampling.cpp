@@ -20,9 +20,12 @@ double student(std::size_t degrees) {
                                              2.365,  2.306, 2.262, 2.228, 2.201, 2.179};
   if (degrees == 0) return values[0];
   if (degrees <= values.size()) return values[degrees - 1];
-  // Cornish-Fisher expansion: exact to three digits from here on.
+  // Cornish-Fisher expansion: exact to four digits from here on.
   constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * static_cast<double>(degrees));
+  constexpr double z3 = z * z * z;
+  constexpr double z5 = z3 * z * z;
+  const auto n = static_cast<double>(degrees);
+  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n);
 }
 
 /// The number that leads a group of so many: another one from group to group, so that what repeats
@@ -40,7 +43,8 @@ double ratio(double a, double b, double otherwise = 1) { return b > 0 ? a / b : 
 std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> blocks_of_sms,
                                    double share, std::optional<std::uint32_t> observed_block) {
   const std::size_t sms = blocks_of_sms.size();
-  const auto per_group = static_cast<std::size_t>(std::max(1.0, std::round(1 / share)));
+  const auto per_group = static_cast<std::size_t>(
+      std::clamp(std::round(1 / share), 1.0, static_cast<double>(std::max<std::size_t>(sms, 1))));
   if (per_group == 1 || sms < least_leaders * 2) return {};
   // Neighbours with as many blocks, which then run as many at the same time.
   std::vector<std::size_t> order(sms);
@@ -270,9 +274,23 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
       cycles[e] += weight * static_cast<double>(mine.wait_cycles[e]);
     }
   }
+  if (lines == 0) {
+    // Stores that only followers execute: all their lines go to L2.
+    lines = requests = static_cast<double>(all.requests);
+    sectors = static_cast<double>(all.sectors);
+    events[l2] = known[0];
+    events[dram] = known[1];
+  }
   const double by_lines = ratio(static_cast<double>(all.requests), lines);
   all.l2_requests = scaled(by_lines * requests);
   all.l2_request_sectors = scaled(by_lines * sectors);
+  // A follower may ask for a line that it has, which L2 has lost.
+  if (all.dram_requests > all.l2_requests) {
+    all.dram_sectors =
+        scaled(static_cast<double>(all.dram_sectors) * static_cast<double>(all.l2_requests) /
+               static_cast<double>(all.dram_requests));
+    all.dram_requests = all.l2_requests;
+  }
   // Of lines that several SMs want, the first one waits for DRAM; the leaders may be the first more
   // often than others. How many lines came from DRAM is known of all SMs, but not in how many
   // accesses: the lines that miss L1 together in a leader do not miss together in those that

@@ -63,6 +63,7 @@ void WarpStream::advance() {
     while (rows_.empty()) {
       if (!load_window()) {
         done_ = true;
+        scratch_ = std::vector<std::byte>();  // a done warp may stay for long
         return;
       }
     }

@@ -65,7 +65,7 @@ def shown(value: object) -> str:
     try:
         text = _SHORT.repr(value)
     except Exception:  # a repr is anyone's code, and numbers may have too many digits for Python
-        return f"a {type(value).__name__} that cannot be printed"
+        return f"{with_article(type(value).__name__)} that cannot be printed"
     if " at 0x" in text or "\n" in text or re.match(r"<.*(\.\.\.|>)", text):
         return with_article(type(value).__name__)
     return text if len(text) <= 200 else f"{text[:200]}..."

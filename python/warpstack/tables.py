@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +28,8 @@ __all__ = [
     "TIME",
     "add_up",
     "as_records",
-    "check_csv_numbers",
     "checked_table",
+    "csv_numbers",
     "require",
     "row",
     "totals",
@@ -214,31 +214,64 @@ def checked_table(
     return table.assign(**changed) if changed else table
 
 
-def check_csv_numbers(where: str, table: pd.DataFrame, columns: Iterable[str], lines: bool) -> None:
-    """Raise `InputError` for the first value of a file that is not a finite number: line, column, value.
+def csv_numbers(
+    where: str,
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    place: Callable[[int], str],
+    whole: Iterable[str] = (),
+    texts: bool = True,
+) -> pd.DataFrame:
+    """Return the table of a file with the columns as numbers; missing values stay so.
 
-    `lines`: each row is a line, after one with the names of the columns; else an entry.
+    Parameters
+    ----------
+    where
+        The file, for messages.
+    table
+        As pandas read it.
+    columns
+        Those of numbers that the table has.
+    place
+        Says where the row of a number is in the file.
+    whole
+        Those of whole numbers below 2^53.
+    texts
+        Whether a number may be a text, as in CSV.
+
+    Raises
+    ------
+    InputError
+        For the first value that is not such a finite number: place, column, value.
     """
+    found: dict[str, pd.Series] = {}
     for name in columns:
-        column = table[name]
-        if column.dtype.kind in "iu":
-            continue
-        numbers = column
-        if column.dtype.kind != "f":
+        column = numbers = table[name]
+        if column.dtype.kind not in "iuf":
             # Whole numbers past the largest double, which pandas reads as they are and cannot convert.
             numbers = column.map(lambda value: math.inf if _is_huge(value) else value)
-        values = pd.to_numeric(numbers, errors="coerce")
-        wrong = (values.isna() & column.notna()) | np.isinf(values.astype(float))
-        if column.dtype.kind != "f":
-            wrong |= column.map(lambda value: isinstance(value, (bool, list, dict)))
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            place = f"line {row + 2}" if lines else f"entry {row + 1}"
-            value = shown(column.iloc[row])
-            kind = "a finite number" if np.isinf(float(values.iloc[row])) else "a number"
-            raise InputError(
-                f"{where}: {place}: {name} = {value} is not {kind}; correct it or remove the row"
+            no_numbers = (bool, list, dict) if texts else (bool, list, dict, str)
+            numbers = numbers.map(
+                lambda value, no=no_numbers: "-" if isinstance(value, no) else value
             )
+        values = pd.to_numeric(numbers, errors="coerce")
+        as_doubles = values.to_numpy(dtype=float)
+        wrong = (np.isnan(as_doubles) & column.notna().to_numpy()) | np.isinf(as_doubles)
+        if name in whole:
+            finite = np.where(np.isfinite(as_doubles), as_doubles, 0)
+            wrong |= (finite % 1 != 0) | (np.abs(finite) >= 2**53)
+        if wrong.any():
+            row = int(wrong.argmax())
+            kind = "a finite number" if np.isinf(as_doubles[row]) else "a number"
+            if name in whole and np.isfinite(as_doubles[row]):
+                kind = "a whole number below 2^53"
+            raise InputError(
+                f"{where}: {place(row)}: {name} = {shown(column.iloc[row])} is not {kind}; correct it or "
+                "remove the row"
+            )
+        if numbers is not column:
+            found[name] = values
+    return table.assign(**found) if found else table
 
 
 def _numbers(what: str, column: pd.Series, least: float, missing: bool) -> pd.Series:

@@ -206,6 +206,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.KernelTrace.warp, self=g.kernel, block=0, warp=0)
     add(ws.MemoryProfile, core=g.memory._core, kernel=g.kernel, gpu=g.gpu, access_order="greedy")
     add(ws.MemoryProfile.hit_rates, self=g.memory)
+    add(ws.MemoryProfile.hit_rate_errors, self=g.memory)
     add(ws.MemoryProfile.divergence, self=g.memory)
     add(ws.MemoryProfile.to_frame, self=g.memory)
     add(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.output import add_output, print_table
 from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.errors import shown
 
 SUMMARY = "errors of predictions against references"
 
@@ -25,6 +27,8 @@ _LEFT = (
     *("metric", "profiler_metric"),
     *("largest_stall_predicted", "largest_stall_measured"),
 )
+#: Columns of numbers that times are computed with.
+_OF_TIMES = ("clock_ghz", "time_us", "launch_us", "time_s", "launches")
 #: What CPI stacks say, which only some references have.
 _OF_STACKS = (
     *("stack_distance", "largest_stall_predicted", "largest_stall_measured"),
@@ -145,7 +149,7 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     InputError
         If the file is something else; the message names the file and the place in it.
     """
-    from warpstack.tables import STACK, check_csv_numbers, checked_table
+    from warpstack.tables import STACK, checked_table, csv_numbers
     from warpstack.traces.io.common import reading
     from warpstack.validation.quantities import COMPARABLE
 
@@ -153,23 +157,54 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     where = printable(place)
     with reading(place):
         text = read_input(place, "table", MAX_TABLE_BYTES)
+    is_json = text.lstrip()[:1] == b"["
     try:
-        if text.lstrip()[:1] == b"[":
+        if is_json:
             records = json.loads(text)
             if not all(isinstance(record, dict) for record in records):
                 raise ValueError("not a list of objects")
             table = pd.DataFrame([_flat(record) for record in records])
         else:
+            _check_head(text)
             table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
+            if not isinstance(table.index, pd.RangeIndex):
+                raise ValueError("rows have more values than there are names of columns")
     except (ValueError, RecursionError) as error:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
     if "kernel" not in table:
         raise ws.InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
     metrics = COMPARABLE if metric in (None, "all") else (metric,)
-    wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK))
+    wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK, *_OF_TIMES))
     numbers = [name for name in wanted if name in table]
-    check_csv_numbers(where, table, numbers, lines=text.lstrip()[:1] != b"[")
+
+    def place(row: int) -> str:
+        return f"entry {row + 1}" if is_json else f"line {_line_of_row(text, row)}"
+
+    if (missing := table["kernel"].isna().to_numpy()).any():
+        raise ws.InputError(f"{where}: {place(int(missing.argmax()))}: kernel is missing")
+    table = csv_numbers(where, table, numbers, place, whole=("kernel",), texts=not is_json)
     return checked_table(where, table, texts=_TEXT_COLUMNS)
+
+
+def _check_head(text: bytes) -> None:
+    """Raise a `ValueError` if a CSV text names a column twice, of which pandas would rename one."""
+    names = next(csv.reader(io.StringIO(text.decode("utf-8-sig", "replace"))), [])
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"the column {shown(twice[0])} is there twice")
+
+
+def _line_of_row(text: bytes, row: int) -> int:
+    """Return the line in which a row of a CSV text begins: empty lines are none, values may have several."""
+    reader = csv.reader(io.StringIO(text.decode("utf-8-sig", "replace")))
+    begin = 1
+    rows = -1  # the names of the columns
+    for values in reader:
+        if values:
+            if rows == row:
+                break
+            rows += 1
+        begin = reader.line_num + 1
+    return begin
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:

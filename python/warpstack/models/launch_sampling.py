@@ -41,7 +41,8 @@ def launch_groups(
     """Group launches that do about the same.
 
     Those of a group have the same name, threads per block, registers and shared memory, and follow
-    launches of the same name, as what L2 holds depends on that. Such sets are halved in the middle
+    launches of the same name, as what L2 holds depends on that; so does whether a launch touches more
+    than twice as many sectors as each one of its name before. Such sets are halved in the middle
     of their widest feature, those with most work times width first, until the features of all are
     within a tenth of each other, or until there is a group for every 20 launches, or 100.
 
@@ -52,24 +53,29 @@ def launch_groups(
     gpu
         The number of its SMs.
     by_predecessor
-        Whether the launch before counts.
+        Whether the launches before count.
 
     Returns
     -------
     list of ndarray
         Positions of the launches of each group, ascending; groups in the order of their first.
     """
-    features = np.array([_features(kernel, gpu) for kernel in kernels])
+    counts = [kernel._core.launch_features() for kernel in kernels]
+    features = np.array([_features(*each, gpu) for each in zip(kernels, counts, strict=True)])
     work = np.array([kernel.num_instructions for kernel in kernels], dtype=float)
     sets: dict[tuple[object, ...], list[int]] = {}
     before = ""
+    most_touched: dict[str, int] = {}
     for position, kernel in enumerate(kernels):
+        known = most_touched.get(kernel.name, 0)
+        touched = counts[position]["read_sectors"] + counts[position]["written_sectors"]
+        most_touched[kernel.name] = max(known, touched)
         key = (
             kernel.name,
             kernel.block,
             kernel.registers_per_thread,
             kernel.shared_memory_bytes,
-            before if by_predecessor else "",
+            (before, touched > 2 * known) if by_predecessor else "",
         )
         sets.setdefault(key, []).append(position)
         before = kernel.name
@@ -100,12 +106,11 @@ def launch_groups(
     return sorted(groups, key=lambda members: int(members[0]))
 
 
-def _features(kernel: KernelTrace, gpu: Gpu) -> list[float]:
+def _features(kernel: KernelTrace, counts: Mapping[str, int], gpu: Gpu) -> list[float]:
     """Return logarithms of what a launch does: differences are ratios."""
-    counts = list(kernel._core.launch_features().values())
     blocks = kernel.num_blocks
-    counts += [kernel.num_warps, blocks, math.ceil(blocks / gpu.num_sms)]
-    return [math.log1p(count) for count in counts]
+    all_counts = [*counts.values(), kernel.num_warps, blocks, math.ceil(blocks / gpu.num_sms)]
+    return [math.log1p(count) for count in all_counts]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
+
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
 from warpstack.memory.caches import MemoryProfile, MemorySystem, check_share
@@ -47,7 +49,7 @@ def as_sampling(given: Sampling) -> Sampling:
     """
     if given == "auto":
         return given
-    if isinstance(given, (str, bool)):
+    if isinstance(given, (str, bool, np.bool_)):
         raise InputError(
             f"sampling = {shown(given)} is not a share of the SMs; give a number above 0, at most 1 "
             "(all), or auto"

@@ -107,21 +107,39 @@ def test_numbers_of_numpy_are_shown_as_numbers(kernel):
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "problem"),
     [
-        ("kernel,cycles\n1,5\n2,1e400\n", "line 3: cycles = inf"),
-        ("kernel,cycles\n1,5\n2,-inf\n", "line 3: cycles = -inf"),
+        ("kernel,cycles\n1,5\n2,1e400\n", "line 3: cycles = inf is not a finite number"),
+        ("kernel,cycles\n1,5\n2,-inf\n", "line 3: cycles = -inf is not a finite number"),
         # Whole numbers that no double holds, which pandas reads as numbers of Python.
-        (f"kernel,cycles\n1,5\n2,{9**400}\n", f"line 3: cycles = {shown(9**400)}"),
-        (f"kernel,cycles\n1,{-(9**400)}\n2,x\n", f"line 2: cycles = {shown(str(-(9**400)))}"),
-        (f'[{{"kernel": "1", "cycles": {9**400}}}]', f"entry 1: cycles = {shown(9**400)}"),
+        (f"kernel,cycles\n1,5\n2,{9**400}\n", f"line 3: cycles = {shown(9**400)} is not a finite"),
+        (f"kernel,cycles\n1,{-(9**400)}\n2,x\n", "line 2: cycles = '-49774"),
+        (
+            f'[{{"kernel": 1, "cycles": {9**400}}}]',
+            f"entry 1: cycles = {shown(9**400)} is not a fin",
+        ),
+        ('[{"kernel": 1, "cycles": "12"}]', "entry 1: cycles = '12' is not a number"),
+        ("kernel,cycles\n1.5,5\n", "line 2: kernel = 1.5 is not a whole number below 2^53"),
+        ("kernel,cycles\n1,5\n,5\n", "line 3: kernel is missing"),
+        ("kernel,cycles,clock_ghz\n1,5,abc\n", "line 2: clock_ghz = 'abc' is not a number"),
+        ("kernel,cycles,cpi_base\n1,5,x\n", "line 2: cpi_base = 'x' is not a number"),
+        ("kernel,cycles\n\n1,5\n\n2,x\n", "line 5: cycles = 'x' is not a number"),
+        ('kernel,name,cycles\n1,"a\nb",5\n2,c,x\n', "line 4: cycles = 'x' is not a number"),
+        ("kernel,cycles\n1,2,3\n", "rows have more values than there are names of columns"),
+        ("kernel,kernel,cycles\n1,1,3\n", "the column 'kernel' is there twice"),
     ],
 )
-def test_infinite_values_of_a_file_have_a_place(text, place, tmp_path):
+def test_what_is_wrong_in_predictions_has_a_place(text, problem, tmp_path):
     path = tmp_path / "p.csv"
     path.write_text(text)
-    with pytest.raises(ws.InputError, match=re.escape(f"p.csv: {place} is not a finite number")):
+    with pytest.raises(ws.InputError, match=rf"p\.csv: (.*: )?{re.escape(problem)}"):
         read_predictions(str(path), "cycles")
+
+
+def test_large_numbers_beside_others_are_numbers(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("kernel,cycles\n1,0.5\n2,18446744073709551616\n")
+    assert read_predictions(str(path), "cycles")["cycles"].tolist() == [0.5, 2.0**64]
 
 
 def test_textures_that_were_not_made_end_quietly(capfd):

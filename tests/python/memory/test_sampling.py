@@ -7,6 +7,7 @@ import warpstack as ws
 from effort import rounds
 from plain_caches import COUNTERS
 from twins.sampling import SampledMemorySystem, error
+from warpstack import _core
 from warpstack._core import ENUM_NAMES
 from warpstack.memory.caches import BlockSchedule, memory_config
 
@@ -82,6 +83,56 @@ def test_the_error_is_students_interval_of_a_ratio():
     """By hand: 4 of 8 SMs, y = 1, 1, 2, 2 of x = 1: rate 1.5, rests of 1, variance 4/2 * 4/3."""
     found = error([2, 2, 2, 2], [1, 1, 1, 1], [1, 1, 2, 2])
     assert found == pytest.approx(3.182 * np.sqrt(4 / 2 * 4 / 3) / 12, rel=1e-3)
+
+
+@pytest.mark.parametrize("leaders", [2, 5, 13, 14, 15, 20, 40, 100])
+def test_the_quantile_is_students(leaders):
+    draw = np.random.default_rng(leaders)
+    weights, x, y = 4 * np.ones(leaders), draw.random(leaders), draw.random(leaders)
+    assert _core.ratio_error(weights, x, y) == pytest.approx(error(weights, x, y), rel=1e-3)
+    with pytest.raises(ws.InputError, match="as many weights"):
+        _core.ratio_error(weights, x, y[1:])
+
+
+def one_block_does_more(kind, block):
+    """Return a launch one block of which executes what no other does."""
+    k = ws.patterns.KernelBuilder("apart", grid=60, block=256)
+    for step in range(12):
+        k.emit("LDG.E", dst=4, src=2, address=2**23 + 4 * k.thread + 2**22 * step)
+    for step in range(6):
+        scattered = 2**26 + 128 * ((k.thread * 13 + step * 977) % 50000)
+        registers = {"src": (2, 4)} if kind == "STG.E" else {"dst": 4, "src": 4}
+        k.emit(kind, address=scattered, where=k.thread // 256 == block, **registers)
+    return k.build()
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_loads_that_no_leader_executes_are_not_guessed(block):
+    """Of three SMs in a row one is simulated: of three blocks in a row two have loads it has not."""
+    kernel, gpu = one_block_does_more("LDG.E", block), small_gpu()
+    exact = ws.simulate_caches(kernel, gpu).per_pc
+    of_sample = ws.simulate_caches(kernel, gpu, sampling=0.34).per_pc
+    events = ["l1_hit_events", "l2_hit_events", "dram_events"]
+    assert of_sample[events].sum(axis=1).tolist() == exact[events].sum(axis=1).tolist()
+    assert (of_sample["dram_events"] > 0).all()
+
+
+def test_stores_that_no_leader_executes_reach_l2():
+    gpu, profiles = small_gpu(), []
+    for block in range(3):
+        kernel = one_block_does_more("STG.E", block)
+        profiles.append(ws.simulate_caches(kernel, gpu, sampling=0.34))
+        rows = profiles[-1].per_pc
+        events = rows[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
+        assert events.tolist() == rows["active_executions"].tolist()
+        assert rows["l2_requests"].iloc[-6:].tolist() == [256] * 6
+    assert all(profile.sampled_sms for profile in profiles)
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-21, 5e-324])
+def test_the_smallest_shares_are_shares(share):
+    profile = ws.simulate_caches(mixture(3), small_gpu(), sampling=share)
+    assert profile.totals["load_instructions"] > 0
 
 
 def test_small_launches_and_other_orders_simulate_all_sms():

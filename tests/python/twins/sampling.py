@@ -127,6 +127,21 @@ class Leader(timed.Sm):
             begins = False
 
 
+def have_all_loads(table, lists, chosen):
+    """Return whether the leaders execute all rows but stores that anybody executes."""
+
+    def rows(mine):
+        return {
+            row
+            for _, warps in mine
+            for _, accesses in warps
+            for row, *_ in accesses
+            if table.kind[row] != "store"
+        }
+
+    return set().union(*map(rows, lists)) == set().union(*(rows(lists[n]) for n, _ in chosen))
+
+
 class SampledMemorySystem(PlainMemorySystem):
     """The memory system of a GPU that simulates a part of the SMs."""
 
@@ -145,7 +160,7 @@ class SampledMemorySystem(PlainMemorySystem):
             for w in range(len(warps[b]))
         }
         chosen = groups(lists, share)
-        if not chosen:
+        if not chosen or not have_all_loads(kernel.instructions, lists, chosen):
             return None
         self.lanes, self.lanes_per_byte = timed.atomic_lanes(kernel)
         if not self.config["atomics_per_lane"]:
@@ -255,13 +270,25 @@ class SampledMemorySystem(PlainMemorySystem):
         result = Counter(
             {name: known[name] for name in ("sectors", "requests", "dram_requests", "dram_sectors")}
         )
+        if not weighted["requests"]:
+            weighted.update(
+                requests=known["requests"],
+                l2_requests=known["requests"],
+                l2_request_sectors=known["sectors"],
+                l2_hit_events=known["l2_hit_events"],
+                dram_events=known["dram_events"],
+            )
         lines = known["requests"] / weighted["requests"] if weighted["requests"] else 1
         for name in ("l2_requests", "l2_request_sectors"):
             result[name] = weighted[name] * lines
+        if known["dram_requests"] > round(result["l2_requests"]):
+            most = round(result["l2_requests"])
+            result["dram_sectors"] = known["dram_sectors"] * most / known["dram_requests"]
+            result["dram_requests"] = most
         beyond = weighted["l2_hit_events"] + weighted["dram_events"]
         all_beyond = known["l2_hit_events"] + known["dram_events"]
         if weighted["dram_requests"]:
-            more = known["dram_requests"] / (lines * weighted["dram_requests"])
+            more = result["dram_requests"] / (lines * weighted["dram_requests"])
             dram = min(weighted["dram_events"] * more, beyond)
         else:
             dram = beyond * known["dram_events"] / all_beyond if all_beyond else 0
