@@ -20,7 +20,7 @@ double student(std::size_t degrees) {
                                              2.365,  2.306, 2.262, 2.228, 2.201, 2.179};
   if (degrees == 0) return values[0];
   if (degrees <= values.size()) return values[degrees - 1];
-  // Cornish-Fisher expansion: exact to four digits from here on.
+  // Cornish-Fisher expansion: exact to three digits from here on.
   constexpr double z = 1.959964;
   constexpr double z3 = z * z * z;
   constexpr double z5 = z3 * z * z;
