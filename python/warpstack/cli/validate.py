@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import warpstack as ws
@@ -177,34 +179,40 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK, *_OF_TIMES))
     numbers = [name for name in wanted if name in table]
 
-    def place(row: int) -> str:
+    def of_row(row: int) -> str:
         return f"entry {row + 1}" if is_json else f"line {_line_of_row(text, row)}"
 
     if (missing := table["kernel"].isna().to_numpy()).any():
-        raise ws.InputError(f"{where}: {place(int(missing.argmax()))}: kernel is missing")
-    table = csv_numbers(where, table, numbers, place, whole=("kernel",), texts=not is_json)
+        raise ws.InputError(f"{where}: {of_row(int(missing.argmax()))}: kernel is missing")
+    table = csv_numbers(where, table, numbers, of_row, whole=("kernel",), texts=not is_json)
     return checked_table(where, table, texts=_TEXT_COLUMNS)
 
 
 def _check_head(text: bytes) -> None:
     """Raise a `ValueError` if a CSV text names a column twice, of which pandas would rename one."""
-    names = next(csv.reader(io.StringIO(text.decode("utf-8-sig", "replace"))), [])
+    names = next((values for _, values in _lines_and_rows(text)), [])
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"the column {shown(twice[0])} is there twice")
 
 
 def _line_of_row(text: bytes, row: int) -> int:
-    """Return the line in which a row of a CSV text begins: empty lines are none, values may have several."""
-    reader = csv.reader(io.StringIO(text.decode("utf-8-sig", "replace")))
-    begin = 1
-    rows = -1  # the names of the columns
-    for values in reader:
-        if values:
-            if rows == row:
-                break
-            rows += 1
-        begin = reader.line_num + 1
-    return begin
+    """Return the line in which a row of a CSV text begins; the names of the columns are no row."""
+    rows = itertools.islice(_lines_and_rows(text), row + 1, None)
+    return next((line for line, _ in rows), row + 2)
+
+
+def _lines_and_rows(text: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yield where each row of a CSV text begins and its values, as far as it is one.
+
+    Empty lines are no rows, and values may have several lines.
+    """
+    reader = csv.reader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=None))
+    line = 1
+    with contextlib.suppress(csv.Error):  # pandas reads more than the csv module, or says why not
+        for values in reader:
+            if values:
+                yield line, values
+            line = reader.line_num + 1
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
