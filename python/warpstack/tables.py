@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._core import __version__
@@ -203,8 +204,7 @@ def checked_table(
                 found[name] = _numbers(what, table[name], float(least), missing)
     for name in whole:
         if name in table:
-            values = found[name].to_numpy(dtype=float)
-            wrong = ~np.isnan(values) & ((values % 1 != 0) | (np.abs(values) >= 2**53))
+            wrong = _are_not_whole(found[name].to_numpy(dtype=float))
             if wrong.any():
                 raise _wrong(what, table[name], wrong, "a whole number")
     for name in texts:
@@ -244,27 +244,29 @@ def csv_numbers(
     InputError
         For the first value that is not such a finite number: place, column, value.
     """
+    no_numbers = (bool, list, dict) if texts else (bool, list, dict, str)
+
+    def convertible(value: object) -> object:
+        if _is_huge(value):  # pandas reads it as it is and cannot convert it
+            return math.inf
+        return "no number" if isinstance(value, no_numbers) else value
+
     found: dict[str, pd.Series] = {}
     for name in columns:
         column = numbers = table[name]
         if column.dtype.kind not in "iuf":
-            # Whole numbers past the largest double, which pandas reads as they are and cannot convert.
-            numbers = column.map(lambda value: math.inf if _is_huge(value) else value)
-            no_numbers = (bool, list, dict) if texts else (bool, list, dict, str)
-            numbers = numbers.map(
-                lambda value, no=no_numbers: "-" if isinstance(value, no) else value
-            )
+            numbers = column.map(convertible)
         values = pd.to_numeric(numbers, errors="coerce")
         as_doubles = values.to_numpy(dtype=float)
         wrong = (np.isnan(as_doubles) & column.notna().to_numpy()) | np.isinf(as_doubles)
         if name in whole:
-            finite = np.where(np.isfinite(as_doubles), as_doubles, 0)
-            wrong |= (finite % 1 != 0) | (np.abs(finite) >= 2**53)
+            wrong |= _are_not_whole(as_doubles)
         if wrong.any():
             row = int(wrong.argmax())
-            kind = "a finite number" if np.isinf(as_doubles[row]) else "a number"
-            if name in whole and np.isfinite(as_doubles[row]):
+            if np.isfinite(as_doubles[row]):
                 kind = "a whole number below 2^53"
+            else:
+                kind = "a finite number" if np.isinf(as_doubles[row]) else "a number"
             raise InputError(
                 f"{where}: {place(row)}: {name} = {shown(column.iloc[row])} is not {kind}; correct it or "
                 "remove the row"
@@ -272,6 +274,13 @@ def csv_numbers(
         if numbers is not column:
             found[name] = values
     return table.assign(**found) if found else table
+
+
+def _are_not_whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which numbers are not whole, or so large that doubles are not exact; NaN is none."""
+    with np.errstate(invalid="ignore"):
+        wrong: npt.NDArray[np.bool_] = (values % 1 != 0) | (np.abs(values) >= 2**53)
+    return wrong & ~np.isnan(values)
 
 
 def _numbers(what: str, column: pd.Series, least: float, missing: bool) -> pd.Series:

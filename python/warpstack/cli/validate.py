@@ -179,12 +179,12 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK, *_OF_TIMES))
     numbers = [name for name in wanted if name in table]
 
-    def of_row(row: int) -> str:
+    def place_of(row: int) -> str:
         return f"entry {row + 1}" if is_json else f"line {_line_of_row(text, row)}"
 
     if (missing := table["kernel"].isna().to_numpy()).any():
-        raise ws.InputError(f"{where}: {of_row(int(missing.argmax()))}: kernel is missing")
-    table = csv_numbers(where, table, numbers, of_row, whole=("kernel",), texts=not is_json)
+        raise ws.InputError(f"{where}: {place_of(int(missing.argmax()))}: kernel is missing")
+    table = csv_numbers(where, table, numbers, place_of, whole=("kernel",), texts=not is_json)
     return checked_table(where, table, texts=_TEXT_COLUMNS)
 
 
