@@ -181,7 +181,7 @@ def _is_same(first: Path, second: Path) -> bool:
 
 def existing(texts: Iterable[object]) -> tuple[Path, ...]:
     """Return the files and folders among the values of a command's arguments."""
-    found = []
+    found: list[Path] = []
     for text in texts:
         if isinstance(text, (list, tuple)):
             found.extend(existing(text))

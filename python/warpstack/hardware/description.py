@@ -87,11 +87,7 @@ class Gpu(GpuValues):
                 expected = "a tuple" if kind is tuple else "a dictionary"
                 raise not_a(f"GPU {text}", expected, getattr(self, text))
         for text in ("name", "description"):
-            value = getattr(self, text)
-            if not isinstance(value, str):
-                raise InputError(f"GPU {text} = {shown(value)} is not text")
-            if printable_text(value) != value or (text == "name" and not value.isprintable()):
-                raise InputError(f"GPU {text} = {shown(value)} has characters that are not text")
+            _check_text(text, getattr(self, text))
         for field in value_fields():
             object.__setattr__(
                 self, field.name, checked_value(field, getattr(self, field.name), self.name)
@@ -136,8 +132,7 @@ class Gpu(GpuValues):
         440.0
         """
         check_field_names(changes, f"GPU {shown_name(self.name)}")
-        given: dict[str, Any] = {**changes}
-        changed = dataclasses.replace(self, **given)
+        changed = self._changed(changes)
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)
@@ -160,14 +155,27 @@ class Gpu(GpuValues):
                     sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
                     if confidences.get(name) in ("measured", "documented"):
                         confidences[name] = "derived"
-        # A copy of the copy would check everything again.
-        for field in value_fields() if scaled else ():
-            if field.name in scaled:
-                value = checked_value(field, scaled[field.name], self.name)
-                object.__setattr__(changed, field.name, value)
-        object.__setattr__(changed, "sources", sources)
-        object.__setattr__(changed, "confidences", confidences)
-        object.__setattr__(changed, "changes", noted)
+        values = vars(changed)
+        for name, value in scaled.items():
+            values[name] = checked_value(_fields_by_name()[name], value, self.name)
+        values.update(sources=sources, confidences=confidences, changes=noted)
+        return changed
+
+    def _changed(self, changes: Mapping[str, Any]) -> Gpu:
+        """Return a copy; only what changes is checked, as the rest was when this one was made."""
+        changed = object.__new__(type(self))
+        values = vars(changed)
+        values.update(vars(self))
+        values.pop("digest", None)
+        for text in ("name", "description"):
+            if text in changes:
+                _check_text(text, changes[text])
+                values[text] = changes[text]
+        fields = _fields_by_name()
+        # In the order in which a description is checked, so that of several errors the same one is told.
+        for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
+            values[name] = checked_value(fields[name], changes[name], changed.name)
+        check_geometry(changed)
         return changed
 
     @property
@@ -347,11 +355,29 @@ def value_fields() -> tuple[dataclasses.Field[Any], ...]:
     return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
 
 
+@cache
+def _fields_by_name() -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in value_fields()}
+
+
+@cache
+def _place_of_field(name: str) -> int:
+    return list(_fields_by_name()).index(name)
+
+
+def _check_text(text: str, value: Any) -> None:
+    """Raise `InputError` unless the name or the description of a GPU is text."""
+    if not isinstance(value, str):
+        raise InputError(f"GPU {text} = {shown(value)} is not text")
+    if printable_text(value) != value or (text == "name" and not value.isprintable()):
+        raise InputError(f"GPU {text} = {shown(value)} has characters that are not text")
+
+
 def check_field_names(names: Iterable[str], where: str) -> None:
     """Raise `InputError` for the first name that is not a field of `Gpu`, and suggest the nearest."""
-    known = [f.name for f in value_fields()] + ["name", "description"]
     for name in names:
-        if name not in known:
+        if name not in _fields_by_name() and name not in ("name", "description"):
+            known = [*_fields_by_name(), "name", "description"]
             remedy = "`warpstack gpus --fields` lists the fields"
             # A file, which adds its own place, may also name the description that it changes.
             near = known if where else ["based_on", *known]
