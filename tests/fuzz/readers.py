@@ -175,8 +175,12 @@ def _read_gpu(folder: Path, data: bytes) -> None:
 
 
 def _read_config(folder: Path, data: bytes) -> None:
+    """Read a configuration, and again with a changed trace.config of the same text."""
     (folder / "gpgpusim.config").write_bytes(data)
-    ws.Gpu.from_gpgpusim(folder / "gpgpusim.config")
+    alone = ws.Gpu.from_gpgpusim(folder / "gpgpusim.config")
+    (folder / "mine.config").write_bytes(data)
+    again = ws.Gpu.from_gpgpusim(folder / "gpgpusim.config", trace_config=folder / "mine.config")
+    assert again.values() == alone.values(), "the same options again mean something else"
 
 
 def _read_reference(folder: Path, data: bytes) -> None:
