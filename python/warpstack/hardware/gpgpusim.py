@@ -227,7 +227,7 @@ class _Description(Values):
                 "give a multiple",
             )
         most = cache.ways * (total * 1024 // configured)
-        carve_outs = []
+        carve_outs: list[float] = []
         for shared in sorted(set(choices)):
             ways = math.floor(most * (1 - shared / total) + 0.5)
             if ways <= 0:
