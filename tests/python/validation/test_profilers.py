@@ -166,6 +166,9 @@ class TestTorch:
                 r"traceEvents\[1\]: dur is not",
             ),
             ('[{"cat": "kernel", "ts": 1, "dur": -1}]', r"traceEvents\[1\]: dur is not a time"),
+            (f'[{{"cat": "kernel", "ts": {"9" * 400}, "dur": 1}}]', r"\[1\]: ts is not a time"),
+            ('[{"cat": "kernel", "ts": NaN, "dur": 1}]', r"\[1\]: ts is not a time"),
+            ("[" * 100_000, "damaged JSON"),
         ],
     )
     def test_refused(self, tmp_path, text, message):

@@ -93,13 +93,13 @@ def read_summary(sections: list[Section]) -> pd.DataFrame:
         for line, row in section.rows():
             launches = whole_number(line, "Instances", row["Instances"])
             total = number(line, column, row[column], unit)
-            about = {"source": "nsys", "kernel": pd.NA, "launches": 0}
+            about: dict[str, Any] = {"source": "nsys", "kernel": pd.NA, "launches": 0}
             about |= {"name": plain_name(row["Name"]), "time_s": 0.0}
             found = rows.setdefault(row["Name"], about)
             found["launches"] += launches
             found["time_s"] += total
-    for row in rows.values():
-        row["time_s"] = row["time_s"] / row["launches"] if row["launches"] else float("nan")
+    for found in rows.values():
+        found["time_s"] = found["time_s"] / found["launches"] if found["launches"] else float("nan")
     return pd.DataFrame(rows.values())
 
 

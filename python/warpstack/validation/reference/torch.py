@@ -44,19 +44,21 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
     for number, event in enumerate(events, 1):
         if not isinstance(event, dict) or str(event.get("cat", "")).lower() != "kernel":
             continue
-        start, duration = event.get("ts"), event.get("dur")
-        for name, value in (("ts", start), ("dur", duration)):
+        times = {"ts": math.nan, "dur": math.nan}
+        for name in times:
+            value = event.get(name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise InputError(f"{where}: traceEvents[{number}]: {name} is not a number")
-            if not math.isfinite(value) or value < 0:
+            if not 0 <= value < 2**63:  # microseconds
                 raise InputError(f"{where}: traceEvents[{number}]: {name} is not a time")
-        row = {"source": "torch", "name": plain_name(str(event.get("name", "")))}
+            times[name] = float(value)
+        row: dict[str, Any] = {"source": "torch", "name": plain_name(str(event.get("name", "")))}
         arguments = event.get("args")
         for size in ("grid", "block"):
             value = arguments.get(size) if isinstance(arguments, dict) else None
             if isinstance(value, list) and len(value) == 3:
                 row[size] = tuple(value)
-        rows.append((float(start), {**row, "time_s": duration * 1e-6}))
+        rows.append((times["ts"], {**row, "time_s": times["dur"] * 1e-6}))
     if not rows:
         raise InputError(
             f"{where}: a trace of PyTorch's profiler without a kernel of a GPU; profile with "
