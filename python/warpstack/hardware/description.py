@@ -301,14 +301,23 @@ class Gpu(GpuValues):
         return _read_yaml(as_path("GPU description", path))
 
     @classmethod
-    def from_gpgpusim(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Gpu:
+    def from_gpgpusim(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        trace_config: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+    ) -> Gpu:
         """Read a GPGPU-Sim or Accel-Sim configuration.
 
         Parameters
         ----------
         path
-            A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives
-            the latencies of machine instructions.
+            A ``gpgpusim.config`` of GPGPU-Sim 3 or 4, or the folder that holds it.
+        trace_config
+            The ``trace.config`` of Accel-Sim, or its folder; by default the one beside the file, if
+            there is one. Its options hold where both files have them, as in Accel-Sim, and its
+            latencies and intervals of machine instructions go before those of PTX.
         name
             Name of the description; by default the name of the folder.
 
@@ -321,14 +330,20 @@ class Gpu(GpuValues):
         Warns
         -----
         UnusedOptionWarning
-            Once, naming the options that are not used.
+            Once, naming the options that are not used, what is simplified, the defaults that are
+            taken for options that are not given, and options that are given twice.
 
         Raises
         ------
         InputError
-            If the file lacks an option that a field needs or an option is malformed.
+            If the file does not say how large the GPU is, an option is malformed, or the GPU has no
+            description here, such as one without an L2 of global memory.
         """
-        return _read_gpgpusim(as_path("GPGPU-Sim configuration", path), name)
+        return _read_gpgpusim(
+            as_path("GPGPU-Sim configuration", path),
+            name,
+            None if trace_config is None else as_path("trace_config", trace_config),
+        )
 
     def _repr_html_(self) -> str:
         import html
@@ -465,11 +480,11 @@ def _described(written: Written, name: str, parent: Gpu | None) -> Gpu:
     return Gpu(**values, sources=written.sources, confidences=written.confidences)
 
 
-def _read_gpgpusim(path: Path, name: str | None) -> Gpu:
+def _read_gpgpusim(path: Path, name: str | None, trace_config: Path | None = None) -> Gpu:
     """Read a configuration of GPGPU-Sim, and warn of the options that are not used."""
     from warpstack.hardware.gpgpusim import read_config
 
-    found = read_config(path, name)
+    found = read_config(path, name, trace_config)
     defaults = [f.name for f in value_fields() if f.name not in found.values]
     default = "no option; this package's default"
     try:

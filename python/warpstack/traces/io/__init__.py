@@ -10,6 +10,8 @@ from pathlib import Path
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.files import check_folder, wait_until_there
+from warpstack._util.foreign_file import foreign
+from warpstack._util.input_file import open_input
 from warpstack.errors import InputError, not_a, not_one_of, shown
 from warpstack.traces.io import accelsim, parquet, pptgpu
 from warpstack.traces.io.common import LoadOptions, reading
@@ -178,6 +180,9 @@ def load(
             raise InputError(f"{printable(place)}: no such file or folder")
         candidates = (*_registered.values(), *FORMATS)
         candidate = next((format_ for format_ in candidates if format_.matches(place)), None)
+        is_ours = candidate is not None and candidate.name not in ("accelsim", "pptgpu")
+        if not is_ours and place.is_file() and (known := _foreign(place)):
+            raise InputError(f"{printable(place)}: {known}")
         if candidate is not None:
             app = candidate.read(place, options)
             warn_of_gaps(app.kernels, printable(place))
@@ -188,6 +193,16 @@ def load(
         "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
         f"a folder written by warpstack.save, got another {what}"
     )
+
+
+def _foreign(path: Path) -> str:
+    """Return what a file of another tool is and what to do instead; empty for a trace."""
+    with open_input(path) as file:
+        head = file.read(1 << 16)
+    if path.suffix in (".gz", ".xz", ".zst"):
+        return ""  # traces may be packed
+    known = foreign(path.name, head)
+    return f"{known[0]}; {known[1]}" if known else ""
 
 
 @checked
