@@ -23,6 +23,7 @@ ELSEWHERE |= dict.fromkeys(
     ("applypriority", "createpolicy", "discard", "pmevent", "prefetch", "prefetchu", "setmaxnreg"),
     "no result that a program sees",
 )
+ELSEWHERE |= dict.fromkeys(("alloca", "stackrestore", "stacksave"), "test_ptx_functions.py")
 ELSEWHERE |= dict.fromkeys(("suld", "sust", "tex", "txq"), "objects: test_ptx_textures.py")
 ELSEWHERE |= dict.fromkeys(
     ("wmma", "wgmma", "stmatrix"), "layout of fragments: test_ptx_matrix.py, test_ptx_warpgroup.py"
@@ -234,7 +235,8 @@ def movement():
         yield from (
             form(f"cvt.{r}.{to}.{t}", to, t) for t in FLOATS for r in ("rni", "rzi", "rmi", "rpi")
         )
-        yield from (form(f"cvt.{r}.{t}.{to}", t, to) for t in FLOATS for r in ("rn", "rz"))
+        source = "number64" if to[1:] == "64" else to
+        yield from (form(f"cvt.{r}.{t}.{to}", t, source) for t in FLOATS for r in ("rn", "rz"))
         yield from (form(f"cvt.{to}.{t}8", to, f"{t}16") for t in "us")
     yield form("cvt.f64.f32", "f64", "f32")
     yield form("cvt.rn.f32.f64", "f32", "f64")
@@ -242,7 +244,7 @@ def movement():
     yield from (form(f"cvt.f32.{t}", "f32", t) for t in ("f16", "bf16"))
     yield from (form(f"cvt.rn.{t}x2.f32", f"{t}x2", "f32 f32") for t in ("f16", "bf16"))
     for space in ("global", "shared", "local"):
-        yield form(f"cvta.{space}.u64", "u64", "u64")
+        yield form(f"cvta.{space}.u64", "u64", "offset")
     yield from (form(f"isspacep.{s}", "pred", "u64") for s in ("global", "shared", "local"))
 
 

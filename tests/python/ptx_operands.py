@@ -41,6 +41,9 @@ LIMITED = {
     "shift": (32, [0, 1, 15, 16, 31, 32, 33, 63, 64, 255, 2**32 - 1]),
     # ptxas takes the least integer for 0 when it is a constant.
     "sign": (32, [0, 1, -1, 7, -2147483647]),
+    "offset": (64, [0, 8, 1000, 2**16]),  # in the space of an address
+    # The least and the greatest power of two are immediates of I2F whose upper word alone is there.
+    "number64": (64, [0, 1, -1, 7, 2**40 + 1, -(2**50) - 3]),
     "lane": (32, [0, 1, 5, 31]),
     "nth": (32, [-3, -1, 0, 1, 2]),
     "clamp": (32, [0, 31, 0x1C1F, 0x1F1F]),
@@ -268,8 +271,8 @@ def store(register, kind, place):
 
 
 SCRATCH = (
-    "st.global.v2.u64 [%base], {%in, %in}; st.shared.v2.u32 [%sbase], {%t, %sbase};"
-    " st.shared.v2.u32 [%sbase+8], {%sbase, %t}; bar.warp.sync -1;"
+    "st.global.v2.u64 [%base], {%in, %in}; st.shared.v2.u32 [%sbase], {%t, %t};"
+    " st.shared.v2.u32 [%sbase+8], {%zero, %t}; bar.warp.sync -1;"
 )
 
 

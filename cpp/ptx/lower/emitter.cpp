@@ -54,6 +54,13 @@ ProgramFunction Emitter::run(std::uint32_t& first_register) {
 }
 
 void Emitter::enter_function() {
+  if (layout_.stack_bytes != 0) {
+    if (draft_.is_kernel) {
+      copy(stack_top(), constant(0, 8), Type::u64);
+    } else {
+      load_value(*this, draft_.result.parameters.back(), stack_top(), 8);
+    }
+  }
   if (draft_.is_kernel) return;
   const std::vector<Variable>& parameters = draft_.text.parameters;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -175,6 +182,11 @@ std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes) {
 
 std::uint32_t Emitter::predicate_constant(bool holds) {
   return constant(holds ? 0xffffffffu : 0, 4);
+}
+
+std::uint32_t Emitter::stack_top() {
+  if (stack_top_ == none) stack_top_ = temporary(8);
+  return stack_top_;
 }
 
 std::uint32_t Emitter::carry() {
@@ -342,6 +354,24 @@ Step& Emitter::lanes(const LaneForm& form, std::uint32_t target,
 void Emitter::define_second(std::uint32_t target) {
   draft_.result.steps.back().operands.target2 = target;
   draft_.effects.back().definitions.push_back(target);
+}
+
+void Emitter::trap_where(std::uint32_t predicate) {
+  const std::uint32_t guard = guard_;
+  const bool guard_negated = guard_negated_;
+  if (guard != none) {  // both hold
+    const std::uint32_t both = temporary_predicate();
+    guard_ = none;
+    copy(both, constant(0, 4), Type::pred);
+    guard_ = guard;
+    lanes({.operation = Operation::mov, .type = Type::pred}, both, {predicate});
+    predicate = both;
+  }
+  guard_ = predicate;
+  guard_negated_ = false;
+  emit(Action::trap, {}, {});
+  guard_ = guard;
+  guard_negated_ = guard_negated;
 }
 
 void Emitter::copy(std::uint32_t target, std::uint32_t source, Type type) {

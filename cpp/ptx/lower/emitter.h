@@ -53,6 +53,8 @@ class Emitter {
   std::uint32_t predicate_constant(bool holds);
   /// The carry flag, which instructions with `.cc` write.
   std::uint32_t carry();
+  /// How many bytes of the thread's stack are in use, 64 bits wide.
+  std::uint32_t stack_top();
   /// Bytes of a value in a lane: 4 or 8.
   [[nodiscard]] std::uint32_t width_of(std::uint32_t value) const {
     return draft_.values[value].units * 4;
@@ -93,6 +95,8 @@ class Emitter {
               std::uint32_t immediate = 0);
   /// Gives the last step a second result.
   void define_second(std::uint32_t target);
+  /// Stops the launch when the predicate holds in a lane of the instruction.
+  void trap_where(std::uint32_t predicate);
   void copy(std::uint32_t target, std::uint32_t source, Type type);
   /// The form that the instruction's row in the table begins.
   [[nodiscard]] LaneForm form() const { return {.operation = opcode_->operation}; }
@@ -151,6 +155,7 @@ class Emitter {
   std::vector<std::uint32_t> first_value_;  ///< of each register
   std::map<std::pair<std::uint64_t, bool>, std::uint32_t> constants_;
   std::uint32_t carry_ = none;
+  std::uint32_t stack_top_ = none;
 
   // The instruction at hand.
   std::uint32_t instruction_number_ = 0;

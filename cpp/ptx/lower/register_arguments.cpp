@@ -72,6 +72,20 @@ void store_to_piece(Emitter& e, const Call::Piece& piece, const Operand& source,
   }
 }
 
+void load_value(Emitter& e, const Call::Piece& piece, std::uint32_t target, std::uint32_t bytes) {
+  ParameterAccess access = access_of(piece, 0, bits_type(bytes));
+  access.values[0] = target;
+  access.value_bytes[0] = access.bytes;
+  e.emit(Action::parameter_load, e.program().parameter_accesses, access, {target}, {});
+}
+
+void store_value(Emitter& e, const Call::Piece& piece, std::uint32_t source, std::uint32_t bytes) {
+  ParameterAccess access = access_of(piece, 0, bits_type(bytes));
+  access.values[0] = source;
+  access.value_bytes[0] = access.bytes;
+  e.emit(Action::parameter_store, e.program().parameter_accesses, access, {}, {source});
+}
+
 Operand register_of(const Function& function, const Variable& parameter) {
   Operand reg;
   reg.kind = Operand::Kind::reg;

@@ -19,6 +19,10 @@ void load_from_piece(Emitter& e, const Call::Piece& piece, const Operand& target
 /// Stores a register, the elements of a vector register, or a constant to one.
 void store_to_piece(Emitter& e, const Call::Piece& piece, const Operand& source, Type type);
 
+/// The same of a value of 4 or 8 bytes.
+void load_value(Emitter& e, const Call::Piece& piece, std::uint32_t target, std::uint32_t bytes);
+void store_value(Emitter& e, const Call::Piece& piece, std::uint32_t source, std::uint32_t bytes);
+
 /// The register, or vector register, that a parameter is.
 Operand register_of(const Function& function, const Variable& parameter);
 

@@ -30,7 +30,10 @@ void Variables::place(ProgramFunction& result) {
       result.parameters.push_back(place(variable));
     }
   }
-  std::uint64_t local = 0;
+  if (!is_kernel_ && layout_.stack_bytes != 0) {
+    result.parameters.push_back(place(stack_parameter()));
+  }
+  std::uint64_t local = is_kernel_ ? layout_.stack_bytes : 0;
   for (const Variable& variable : function_.variables) {
     if (variable.space == Space::param) {
       argument_bytes_[variable.name] = place(variable).bytes;
@@ -42,6 +45,14 @@ void Variables::place(ProgramFunction& result) {
   }
   declared_end_ = parameter_end_ = end;
   result.local_bytes = static_cast<std::uint32_t>(align(local, 16));
+}
+
+Variable Variables::stack_parameter() {
+  Variable parameter;
+  parameter.name = "the stack";  // no name of PTX
+  parameter.type = Type::u64;
+  parameter.alignment = parameter.size = 8;
+  return parameter;
 }
 
 Call::Piece Variables::temporary_argument(const Variable& parameter, std::uint64_t& end) {

@@ -41,6 +41,9 @@ class Variables {
   /// A piece of the parameter area for an argument of a call that is not a `.param` variable. `end`
   /// is where the pieces of this call end, 0 before the first, and is moved behind the new one.
   Call::Piece temporary_argument(const Variable& parameter, std::uint64_t& end);
+  /// The parameter that functions have besides their own where threads allocate on their stacks:
+  /// how many bytes of the stack are in use.
+  static Variable stack_parameter();
   /// Bytes of the parameter area.
   [[nodiscard]] std::uint32_t parameter_bytes() const;
   /// Addresses that are known before a launch: of shared, global and constant variables, of kernel

@@ -163,6 +163,49 @@ def test_elements_of_parameters_and_addresses():
     assert out.to_host().tolist() == [30, 40, 4, 2, 7, 9]
 
 
+ALLOCATE = (
+    "cvt.u64.u32 %l3, %t; mul.lo.u64 %l3, %l3, 4; add.u64 %l3, %l3, 4; alloca.u64 %l1, %l3, 16;"
+)
+
+
+def test_alloca_of_each_thread():
+    """Threads allocate different sizes; the memory is local, and generic by cvta."""
+    body = (
+        ".local .align 4 .b8 frame[20]; st.local.u32 [frame+16], 77;"
+        + ALLOCATE
+        + "mov.u32 %r0, 0; mov.u64 %l2, %l1; again: st.local.u32 [%l2], %r0; add.u64 %l2, %l2, 4;"
+        "add.u32 %r0, %r0, 1; setp.le.u32 %p0, %r0, %t; @%p0 bra again; cvta.local.u64 %l4, %l1;"
+        "mad.wide.u32 %l4, %t, 4, %l4; ld.u32 %r0, [%l4]; ld.local.u32 %r1, [frame+16];"
+        "alloca.u32 %r2, 8; cvt.u32.u64 %r3, %l1; sub.u32 %r2, %r2, %r3; and.b32 %r3, %r3, 15;"
+    )
+    found, _ = results(body, words=4)
+    assert found == [[lane, 77, (4 * lane + 4 + 7) // 8 * 8, 0] for lane in range(32)]
+
+
+def test_the_stack_is_given_back():
+    """What a function allocates ends with it; stackrestore gives back what came after stacksave."""
+    outside = (
+        ".func (.reg .u64 r) f (.reg .u32 n) { .reg .pred %p; .reg .u64 %x; alloca.u64 r, 400;"
+        " st.local.u32 [r+396], n; setp.gt.u32 %p, n, 40; @%p ret; alloca.u64 %x, 8; }"
+    )
+    body = (
+        "alloca.u64 %l1, 8; mov.u32 %r4, 0; again: call (%l2), f, (%r4); add.u32 %r4, %r4, 1;"
+        "setp.lt.u32 %p0, %r4, 50; @%p0 bra again; alloca.u64 %l3, 8; stacksave.u64 %l6;"
+        "alloca.u64 %l4, 900; stackrestore.u64 %l6; alloca.u64 %l5, 900;"
+        "sub.u64 %l2, %l2, %l1; cvt.u32.u64 %r0, %l2; sub.u64 %l3, %l3, %l1; cvt.u32.u64 %r1, %l3;"
+        "sub.u64 %l5, %l5, %l4; cvt.u32.u64 %r2, %l5;"
+    )
+    found, _ = results(body, outside, 3)
+    assert found == [[8, 8, 0]] * 32
+
+
+def test_the_stack_is_limited():
+    for body in ("alloca.u64 %l0, 1000; alloca.u64 %l1, 32;", "alloca.u64 %l0, -1;"):
+        assert re.search(r"PTX line N, alloca.u64.*the kernel executed a trap", message_of(body))
+    run("alloca.u64 %l0, 1000; alloca.u64 %l1, 24;", np.zeros(32, np.uint32))
+    assert "not a power of two" in message_of("alloca.u64 %l0, 8, 12;")
+
+
 #: Instructions that are not understood, in the ways in which they can be.
 NOT_UNDERSTOOD = {
     "unknown opcode": "frobnicate.sync.b32 %r0, %r1, {%r2, 5}, [%l0+4];",

@@ -77,6 +77,11 @@ std::vector<Call::Piece> pieces(Emitter& e, const Operand& list,
   return result;
 }
 
+/// Whether what is called is a function of the module, and not one of CUDA's own.
+bool calls_text(const Emitter& e, const Operand& callee) {
+  return callee.kind == Operand::Kind::reg || e.layout().function_numbers.contains(callee.name);
+}
+
 /// Moves the arguments or results that are not `.param` variables.
 template <class Move>
 void for_registers(Emitter& e, const Operand& list, const std::vector<Call::Piece>& places,
@@ -122,6 +127,10 @@ void call(Emitter& e, Modifiers& modifiers) {
   call.results = pieces(e, results, formal.returns, end);
   call.arguments = pieces(e, arguments, formal.parameters, end);
   for_registers(e, arguments, call.arguments, formal.parameters, store_to_piece);
+  if (e.layout().stack_bytes != 0 && calls_text(e, callee)) {
+    call.arguments.push_back(e.variables().temporary_argument(Variables::stack_parameter(), end));
+    store_value(e, call.arguments.back(), e.stack_top(), 8);
+  }
   if (callee.kind == Operand::Kind::reg) {
     call.address = e.in(callee, Type::u64);
     e.emit(Action::indirect_call, e.program().calls, call, {}, {call.address});
@@ -145,7 +154,7 @@ void call(Emitter& e, Modifiers& modifiers) {
   if (call.built_in == Call::BuiltIn::none) {
     call.function = found->second;
     const Function& text = *e.layout().functions[call.function];
-    if (text.parameters.size() != call.arguments.size() ||
+    if (text.parameters.size() != arguments.elements.size() ||
         text.returns.size() != call.results.size()) {
       throw Unsupported{callee.name + " has another number of parameters"};
     }
