@@ -1,5 +1,6 @@
 #include "ptx/lower/register_arguments.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
