@@ -58,8 +58,9 @@ struct Variable {
   /// Initial bytes; shorter than `size`: the rest is zero.
   std::vector<std::uint8_t> initial;
   std::vector<AddressInitializer> addresses;
-  std::uint32_t line = 0;    ///< in the PTX text
-  std::uint32_t object = 0;  ///< see Module::objects
+  std::uint32_t line = 0;            ///< in the PTX text
+  std::uint32_t object = 0;          ///< see Module::objects
+  std::optional<std::uint32_t> reg;  ///< of a parameter in a register: that of the function
 
   [[nodiscard]] bool is_extern() const { return linkage == Linkage::external; }
 };
@@ -80,7 +81,8 @@ struct Operand {
     integer,   ///< `integer`: a constant, as 64 bits
     floating,  ///< `integer`: the bits of a constant; `literal`: f32 (0f…), f64 (0d… or decimal)
     predicate_constant,  ///< `integer`: 0 or 1 (`PT` forms, `!PT`)
-    variable,   ///< `name` of a variable, function or parameter, `integer`: offset added to it
+    variable,   ///< `name` of a variable, function or parameter, `integer`: offset added to it;
+                ///< `a[r]`: `elements[0]` is r, a register, and `index` the bytes of an element
     label,      ///< `index`: instruction of the body, or its size for a label at the end
     address,    ///< `[base + offset]`: `elements[0]` is a reg, variable or integer; `integer` the
                 ///< offset
@@ -122,6 +124,8 @@ struct Instruction {
   SourcePosition source;
   /// Where the outermost caller of inlined code is; equal to `source` elsewhere.
   SourcePosition outermost;
+  /// Why the text of the instruction could not be read: lower() refuses it. Empty: it was read.
+  std::string problem;
 
   /// "ld.global.v4.f32"
   [[nodiscard]] std::string full_opcode() const;
@@ -194,7 +198,8 @@ struct Module {
 };
 
 /// Reads a PTX file: directives, declarations, and instructions in their syntactic form. What an
-/// instruction means, and whether it is supported, is decided later, by lower().
+/// instruction means, and whether it is supported, is decided later, by lower(). An instruction
+/// that cannot be read has a `problem` when its end is certain, so that other kernels can run.
 ///
 /// Throws InputError with `file`, line, what was expected and what was found.
 Module parse(std::string_view text, std::string file);

@@ -4,9 +4,20 @@
 #include <bit>
 
 #include "common/error.h"
+#include "ptx/lower/register_arguments.h"
 #include "ptx/lower/source_text.h"
 
 namespace warpstack::ptx {
+namespace {
+
+bool names_register(const std::vector<Operand>& operands, std::uint32_t number) {
+  return std::ranges::any_of(operands, [number](const Operand& operand) {
+    return (operand.kind == Operand::Kind::reg && operand.index == number) ||
+           names_register(operand.elements, number);
+  });
+}
+
+}  // namespace
 
 Emitter::Emitter(const Module& module, const SymbolTable& symbols, const KernelLayout& layout,
                  KernelProgram& program, const Function& function, bool is_kernel)
@@ -27,15 +38,46 @@ ProgramFunction Emitter::run(std::uint32_t& first_register) {
   const auto note_first_step = [this] {
     draft_.first_step.push_back(static_cast<std::uint32_t>(draft_.result.steps.size()));
   };
+  enter_function();
   for (std::uint32_t i = 0; i < draft_.text.body.size(); ++i) {
     note_first_step();
     lower_instruction(i);
   }
   note_first_step();
+  guard_ = none;
+  if (!draft_.text.body.empty()) leave_function();  // at its end
+  draft_.result.parameter_bytes = variables_.parameter_bytes();
   connect_branches(draft_, program_);
   place_values(draft_, program_);
   add_rows(draft_, program_, first_register);
   return std::move(draft_.result);
+}
+
+void Emitter::enter_function() {
+  if (layout_.stack_bytes != 0) {
+    if (draft_.is_kernel) {
+      copy(stack_top(), constant(0, 8), Type::u64);
+    } else {
+      load_value(*this, draft_.result.parameters.back(), stack_top(), 8);
+    }
+  }
+  if (draft_.is_kernel) return;
+  const std::vector<Variable>& parameters = draft_.text.parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].reg) continue;
+    load_from_piece(*this, draft_.result.parameters[i], register_of(draft_.text, parameters[i]),
+                    parameters[i].type);
+  }
+}
+
+void Emitter::leave_function() {
+  if (draft_.is_kernel) return;
+  const std::vector<Variable>& results = draft_.text.returns;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].reg) continue;
+    store_to_piece(*this, draft_.result.results[i], register_of(draft_.text, results[i]),
+                   results[i].type);
+  }
 }
 
 // --- the instruction at hand --------------------------------------------------------------------
@@ -49,8 +91,15 @@ void Emitter::lower_instruction(std::uint32_t number) {
   row_ = {};
   is_folded_ = false;
   parts_.clear();
+  row_step_.reset();
   std::vector<Step>& steps = draft_.result.steps;
   const std::size_t first = steps.size();
+  const auto refuse = [this](std::string_view reason) {
+    throw InputError(module_.file_of(draft_.text) + ":" + std::to_string(instruction_->line) +
+                     ": kernel " + program_.name + ": cannot simulate " +
+                     instruction_->full_opcode() + ": " + std::string(reason));
+  };
+  if (!instruction_->problem.empty()) refuse(instruction_->problem);
   try {
     if (instruction_->guard) prepare_guard();
     opcode_ = find_opcode(instruction_->opcode);
@@ -60,9 +109,7 @@ void Emitter::lower_instruction(std::uint32_t number) {
     opcode_->handler(*this, modifiers);
     modifiers.finish();
   } catch (const Unsupported& problem) {
-    throw InputError(module_.file_of(draft_.text) + ":" + std::to_string(instruction_->line) +
-                     ": kernel " + program_.name + ": cannot simulate " +
-                     instruction_->full_opcode() + ": " + problem.reason);
+    refuse(problem.reason);
   }
   if (steps.size() == first) emit(Action::nothing, {}, {});
   steps[first].begins = true;
@@ -76,10 +123,7 @@ void Emitter::prepare_guard() {
   std::uint32_t guard = value_of(reg);
   note_read(guard);
   // An instruction of several steps must not change its own guard between them.
-  const bool own_target = std::ranges::any_of(instruction_->operands, [&](const Operand& o) {
-    return o.kind == Operand::Kind::reg && o.index == reg.index;
-  });
-  if (own_target) {
+  if (names_register(instruction_->operands, reg.index)) {
     const std::uint32_t value = guard;
     guard = temporary_predicate();
     copy(guard, value, Type::pred);
@@ -136,6 +180,15 @@ std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes) {
   return entry->second;
 }
 
+std::uint32_t Emitter::predicate_constant(bool holds) {
+  return constant(holds ? 0xffffffffu : 0, 4);
+}
+
+std::uint32_t Emitter::stack_top() {
+  if (stack_top_ == none) stack_top_ = temporary(8);
+  return stack_top_;
+}
+
 std::uint32_t Emitter::carry() {
   if (carry_ == none) carry_ = temporary(4);
   return carry_;
@@ -165,14 +218,13 @@ std::uint32_t Emitter::in(const Operand& source, Type type) {
       return value;
     }
     case Operand::Kind::integer:
+      if (type == Type::pred) return predicate_constant(source.integer != 0);
       if (is_float(type) && bytes > 2) break;
       return constant(static_cast<std::uint64_t>(source.integer), bytes);
     case Operand::Kind::floating:
       return float_constant(source, type);
-    case Operand::Kind::predicate_constant: {
-      const bool set = (source.integer != 0) != source.negated;
-      return constant(set ? 0xffffffffu : 0, 4);
-    }
+    case Operand::Kind::predicate_constant:
+      return predicate_constant((source.integer != 0) != source.negated);
     case Operand::Kind::special: {
       const std::uint32_t value = type == Type::pred ? temporary_predicate() : temporary(bytes);
       read_special(source, value);
@@ -219,6 +271,7 @@ std::uint32_t Emitter::register_bytes(const Operand& reg) const {
 }
 
 std::uint32_t Emitter::address_of(const Operand& variable, std::uint32_t bytes) {
+  if (!variable.elements.empty()) return element_address(variable, bytes);
   const auto addend = static_cast<std::uint64_t>(variable.integer);
   const auto local = variables_.local().find(variable.name);
   if (local == variables_.local().end()) {
@@ -230,6 +283,22 @@ std::uint32_t Emitter::address_of(const Operand& variable, std::uint32_t bytes) 
   step.operands.target = value;
   step.operands.immediate = bytes;
   return value;
+}
+
+/// The address of `a[r]`.
+std::uint32_t Emitter::element_address(const Operand& variable, std::uint32_t bytes) {
+  Operand array = variable;
+  array.elements.clear();
+  const Type type = bytes == 8 ? Type::u64 : Type::u32;
+  const Type index_type = register_bytes(variable.elements[0]) == 8 ? Type::u64 : Type::u32;
+  const std::uint32_t base = address_of(array, bytes);
+  const std::uint32_t index = temporary(bytes);
+  lanes({.operation = Operation::cvt, .type = type, .source = index_type}, index,
+        {in(variable.elements[0], index_type)});
+  const std::uint32_t address = temporary(bytes);
+  lanes({.operation = Operation::mad_lo, .type = type}, address,
+        {index, constant(variable.index, bytes), base});
+  return address;
 }
 
 void Emitter::read_special(const Operand& source, std::uint32_t target) {
@@ -285,6 +354,24 @@ Step& Emitter::lanes(const LaneForm& form, std::uint32_t target,
 void Emitter::define_second(std::uint32_t target) {
   draft_.result.steps.back().operands.target2 = target;
   draft_.effects.back().definitions.push_back(target);
+}
+
+void Emitter::trap_where(std::uint32_t predicate) {
+  const std::uint32_t guard = guard_;
+  const bool guard_negated = guard_negated_;
+  if (guard != none) {  // both hold
+    const std::uint32_t both = temporary_predicate();
+    guard_ = none;
+    copy(both, constant(0, 4), Type::pred);
+    guard_ = guard;
+    lanes({.operation = Operation::mov, .type = Type::pred}, both, {predicate});
+    predicate = both;
+  }
+  guard_ = predicate;
+  guard_negated_ = false;
+  emit(Action::trap, {}, {});
+  guard_ = guard;
+  guard_negated_ = guard_negated;
 }
 
 void Emitter::copy(std::uint32_t target, std::uint32_t source, Type type) {
@@ -369,7 +456,7 @@ void Emitter::add_pending_rows() {
     row.destinations = std::move(row_destinations_);
     row.sources = std::move(row_sources_);
   }
-  Step& step = draft_.result.steps.back();
+  Step& step = row_step_ ? draft_.result.steps[*row_step_] : draft_.result.steps.back();
   step.first_row = static_cast<std::uint32_t>(first);
   step.num_rows = static_cast<std::uint16_t>(draft_.rows.size() - first);
 }

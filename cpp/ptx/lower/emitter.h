@@ -39,6 +39,7 @@ class Emitter {
   [[nodiscard]] const KernelLayout& layout() const { return layout_; }
   [[nodiscard]] const SymbolTable& symbols() const { return symbols_; }
   [[nodiscard]] const Variables& variables() const { return variables_; }
+  [[nodiscard]] Variables& variables() { return variables_; }
   [[nodiscard]] KernelProgram& program() { return program_; }
 
   // ---- values ----
@@ -48,8 +49,12 @@ class Emitter {
   std::uint32_t temporary(std::uint32_t bytes);
   std::uint32_t temporary_predicate();
   std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes);
+  /// A predicate that holds in all lanes, or in none: a bit for each.
+  std::uint32_t predicate_constant(bool holds);
   /// The carry flag, which instructions with `.cc` write.
   std::uint32_t carry();
+  /// How many bytes of the thread's stack are in use, 64 bits wide.
+  std::uint32_t stack_top();
   /// Bytes of a value in a lane: 4 or 8.
   [[nodiscard]] std::uint32_t width_of(std::uint32_t value) const {
     return draft_.values[value].units * 4;
@@ -90,6 +95,8 @@ class Emitter {
               std::uint32_t immediate = 0);
   /// Gives the last step a second result.
   void define_second(std::uint32_t target);
+  /// Stops the launch when the predicate holds in a lane of the instruction.
+  void trap_where(std::uint32_t predicate);
   void copy(std::uint32_t target, std::uint32_t source, Type type);
   /// The form that the instruction's row in the table begins.
   [[nodiscard]] LaneForm form() const { return {.operation = opcode_->operation}; }
@@ -107,6 +114,11 @@ class Emitter {
   void note_written(std::uint32_t value) { row_destinations_.push_back(value); }
   /// Values that the rows read so far.
   [[nodiscard]] const std::vector<std::uint32_t>& values_read() const { return row_sources_; }
+  /// The rows belong to the last step so far, and not to the instruction's last.
+  void set_row_step() { row_step_ = draft_.result.steps.size() - 1; }
+  /// What a function does before it returns, besides: its results leave their registers, and its
+  /// stack what it has allocated.
+  void leave_function();
   /// The instruction has no row: machine code has none for it.
   void fold() { is_folded_ = true; }
   /// Folds the copy of a value.
@@ -126,10 +138,12 @@ class Emitter {
   };
 
   void declare_registers();
+  void enter_function();
   void lower_instruction(std::uint32_t number);
   void prepare_guard();
   void add_pending_rows();
   PendingRow new_row() const;
+  std::uint32_t element_address(const Operand& variable, std::uint32_t bytes);
   std::uint32_t float_constant(const Operand& source, Type type);
 
   const Module& module_;
@@ -141,6 +155,7 @@ class Emitter {
   std::vector<std::uint32_t> first_value_;  ///< of each register
   std::map<std::pair<std::uint64_t, bool>, std::uint32_t> constants_;
   std::uint32_t carry_ = none;
+  std::uint32_t stack_top_ = none;
 
   // The instruction at hand.
   std::uint32_t instruction_number_ = 0;
@@ -150,6 +165,7 @@ class Emitter {
   bool guard_negated_ = false;
   bool is_folded_ = false;
   StaticInstruction row_;
+  std::optional<std::size_t> row_step_;  ///< nothing: the instruction's last step
   std::vector<std::uint32_t> row_destinations_;
   std::vector<std::uint32_t> row_sources_;
   std::vector<Part> parts_;

@@ -92,6 +92,16 @@ void find_functions(const Module& module, const Function& kernel, KernelLayout& 
   }
 }
 
+void reserve_stack(KernelLayout& layout) {
+  for (const Function* function : layout.functions) {
+    for (const Instruction& instruction : function->body) {
+      if (instruction.opcode == "alloca" || instruction.opcode == "stacksave") {
+        layout.stack_bytes = usual_stack_bytes;
+      }
+    }
+  }
+}
+
 void place_shared(const Module& module, KernelLayout& layout, KernelProgram& program) {
   std::set<std::string> named;
   for (const Function* function : layout.functions) {

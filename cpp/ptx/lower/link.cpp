@@ -59,6 +59,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   program.parameter_bytes = parameter_bytes(module, *entry);
   KernelLayout layout;
   find_functions(module, *entry, layout);
+  reserve_stack(layout);
   place_shared(module, layout, program);
   for (std::uint32_t i = 0; i < layout.functions.size(); ++i) {
     program.function_addresses[function_address(module, *layout.functions[i])] = i;

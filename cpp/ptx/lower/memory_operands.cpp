@@ -36,7 +36,7 @@ Address address(Emitter& e, const Operand& operand) {
       result.is_64_bits = e.width_of(result.value) == 8;
       return result;
     case Operand::Kind::variable:
-      if (e.variables().local().contains(base.name)) {
+      if (e.variables().local().contains(base.name) || !base.elements.empty()) {
         result.value = e.address_of(base, 8);
         return result;
       }

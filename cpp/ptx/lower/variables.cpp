@@ -1,5 +1,7 @@
 #include "ptx/lower/variables.h"
 
+#include <algorithm>
+
 #include "ptx/lower/draft.h"
 #include "ptx/lower/modifiers.h"
 
@@ -28,7 +30,10 @@ void Variables::place(ProgramFunction& result) {
       result.parameters.push_back(place(variable));
     }
   }
-  std::uint64_t local = 0;
+  if (!is_kernel_ && layout_.stack_bytes != 0) {
+    result.parameters.push_back(place(stack_parameter()));
+  }
+  std::uint64_t local = is_kernel_ ? layout_.stack_bytes : 0;
   for (const Variable& variable : function_.variables) {
     if (variable.space == Space::param) {
       argument_bytes_[variable.name] = place(variable).bytes;
@@ -38,8 +43,28 @@ void Variables::place(ProgramFunction& result) {
       local += variable.size;
     }
   }
-  result.parameter_bytes = static_cast<std::uint32_t>(align(end, 16));
+  declared_end_ = parameter_end_ = end;
   result.local_bytes = static_cast<std::uint32_t>(align(local, 16));
+}
+
+Variable Variables::stack_parameter() {
+  Variable parameter;
+  parameter.name = "the stack";  // no name of PTX
+  parameter.type = Type::u64;
+  parameter.alignment = parameter.size = 8;
+  return parameter;
+}
+
+Call::Piece Variables::temporary_argument(const Variable& parameter, std::uint64_t& end) {
+  const std::uint64_t begin =
+      placed(parameter, std::max(end, declared_end_), "parameters of it and of its calls");
+  end = begin + parameter.size;
+  parameter_end_ = std::max(parameter_end_, end);
+  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(parameter.size)};
+}
+
+std::uint32_t Variables::parameter_bytes() const {
+  return static_cast<std::uint32_t>(align(parameter_end_, 16));
 }
 
 std::uint64_t Variables::placed(const Variable& variable, std::uint64_t end,

@@ -34,6 +34,18 @@ class Variables {
   /// The piece of the parameter area that a `.param` variable of a call is. Throws Unsupported for
   /// other names.
   [[nodiscard]] Call::Piece argument(const std::string& name) const;
+  /// Whether a name is a `.param` variable that calls can have as an argument.
+  [[nodiscard]] bool is_argument(const std::string& name) const {
+    return argument_bytes_.contains(name);
+  }
+  /// A piece of the parameter area for an argument of a call that is not a `.param` variable. `end`
+  /// is where the pieces of this call end, 0 before the first, and is moved behind the new one.
+  Call::Piece temporary_argument(const Variable& parameter, std::uint64_t& end);
+  /// The parameter that functions have besides their own where threads allocate on their stacks:
+  /// how many bytes of the stack are in use.
+  static Variable stack_parameter();
+  /// Bytes of the parameter area.
+  [[nodiscard]] std::uint32_t parameter_bytes() const;
   /// Addresses that are known before a launch: of shared, global and constant variables, of kernel
   /// parameters (offsets) and functions.
   [[nodiscard]] std::uint64_t static_address(const std::string& name) const;
@@ -51,6 +63,8 @@ class Variables {
   Offsets parameters_;
   Offsets kernel_parameters_;
   Offsets local_;
+  std::uint64_t declared_end_ = 0;  ///< of the declared variables in the parameter area
+  std::uint64_t parameter_end_ = 0;
   std::map<std::string, std::uint32_t> argument_bytes_;
 };
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "ptx/text/constant.h"
@@ -7,6 +9,17 @@
 // Kernels and functions: heads, scopes, labels and the directives between instructions.
 
 namespace warpstack::ptx {
+namespace {
+
+/// Directives that stand behind a declaration without a semicolon.
+bool begins_module_item(std::string_view word) {
+  static constexpr std::string_view words[] = {"extern", "visible", "weak",  "common",      "entry",
+                                               "func",   "global",  "const", "shared",      "tex",
+                                               "file",   "section", "alias", "address_size"};
+  return std::ranges::find(words, word) != std::end(words);
+}
+
+}  // namespace
 
 void Parser::parse_parameters(std::vector<Variable>& parameters, bool is_prototype) {
   // '(' is taken.
@@ -20,7 +33,8 @@ void Parser::parse_parameters(std::vector<Variable>& parameters, bool is_prototy
     Variable variable = new_variable(name, is_register ? Space::none : Space::param);
     if (is_register) {
       variable.type = head.type;
-      variable.alignment = variable.size = bytes_of(head.type);
+      variable.alignment = head.type == Type::pred ? 4 : bytes_of(head.type);
+      variable.size = std::uint64_t{variable.alignment} * head.vector;
     } else {
       finish_variable(variable, head);
     }
@@ -31,6 +45,7 @@ void Parser::parse_parameters(std::vector<Variable>& parameters, bool is_prototy
                     .line = name.line,
                     .index = unnamed_register,
                     .name = variable.name};
+      if (is_register) variable.reg = register_index(name.text, symbol);
       scopes_.declare(name.text, std::move(symbol));
       local_names_.emplace(variable.name, 1);
     }
@@ -72,6 +87,7 @@ void Parser::parse_performance_directives(Function& function) {
     const bool has_dimensions =
         word == "maxntid" || word == "reqntid" || word == "reqnctapercluster";
     if (!has_count && !stands_alone && !has_dimensions) {
+      if (begins_module_item(word)) return;
       lexer_.fail_expected("the body or ';' after the head of " + quoted(function.name));
     }
     lexer_.take();
@@ -114,7 +130,9 @@ void Parser::parse_function(bool is_entry, Linkage linkage) {
   function_.is_declaration = !lexer_.at("{");
   const std::size_t index = declare_function(function_);
   if (function_.is_declaration) {
-    expect(";", "or a body after the head of " + quoted(function_.name));
+    // Old compilers wrote no semicolon.
+    const bool goes_on = lexer_.at(Token::Kind::directive) || lexer_.at(Token::Kind::end);
+    if (!goes_on) expect(";", "or a body after the head of " + quoted(function_.name));
     return;
   }
   if (linkage == Linkage::external) {

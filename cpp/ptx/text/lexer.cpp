@@ -81,6 +81,29 @@ void Lexer::skip_line() {
   read();
 }
 
+bool Lexer::skip_statement(const Lexer& within) {
+  if (within.at(Token::Kind::end)) return false;
+  *this = within;
+  position_ = static_cast<std::size_t>(token_.text.data() - text_.data());
+  line_ = token_.line;
+  std::size_t depth = 0;
+  for (;; ++position_) {
+    skip_blanks();
+    if (position_ == text_.size()) return false;
+    const char c = text_[position_];
+    if (c == ';') break;
+    if (c == '{') ++depth;
+    if (c == '}' && depth-- == 0) return false;
+    if (c == ':') {
+      if (text_.substr(position_, 2) != "::") return false;
+      ++position_;
+    }
+  }
+  ++position_;
+  read();
+  return true;
+}
+
 void Lexer::skip_blanks() {
   bool starts_line = position_ == 0;
   while (position_ < text_.size()) {

@@ -50,6 +50,10 @@ class Lexer {
   bool accept(std::string_view symbol);
   /// Goes on to the first token of the next line.
   void skip_line();
+  /// Goes on behind the semicolon that ends a statement of which `within` is a token, whatever
+  /// stands before it. Returns false where there is none before a label or the end of a scope; then
+  /// the lexer must not be used any more.
+  bool skip_statement(const Lexer& within);
 
   [[nodiscard]] bool at(Token::Kind kind) const { return token_.kind == kind; }
   [[nodiscard]] bool at(std::string_view symbol) const { return token_.is(symbol); }

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <utility>
 
+#include "common/error.h"
 #include "ptx/special_register.h"
 #include "ptx/text/constant.h"
 #include "ptx/text/parser.h"
@@ -46,6 +48,21 @@ Operand named_operand(Operand::Kind kind, std::string_view name) {
   return result;
 }
 
+/// What an error says without the file and line, which lower() names.
+std::string reason_of(const InputError& error, const std::string& file) {
+  const std::string text = error.what();
+  const std::size_t line = file.size() + 1;
+  return text.substr(text.find_first_not_of("0123456789", line) + 2);
+}
+
+/// A vector register without a component stands for all of them.
+Operand whole_vector(const Operand& reg, std::uint8_t elements) {
+  Operand result = new_operand(Operand::Kind::vector);
+  result.elements.assign(elements, reg);
+  for (std::uint8_t i = 0; i < elements; ++i) result.elements[i].component = i;
+  return result;
+}
+
 }  // namespace
 
 std::uint32_t Parser::register_index(std::string_view name, Symbol& symbol) {
@@ -56,18 +73,37 @@ std::uint32_t Parser::register_index(std::string_view name, Symbol& symbol) {
   return symbol.index;
 }
 
+/// Reads an instruction. One that is not understood gets a problem, and the rest of the text
+/// counts.
 void Parser::parse_instruction(std::optional<Token> opcode) {
+  const Lexer begin = lexer_;
+  const std::size_t size = function_.body.size();
+  const std::size_t labels = pending_labels_.size();
+  const std::size_t names = pending_names_.size();
+  try {
+    read_instruction(opcode);
+  } catch (const InputError& error) {
+    if (is_unended_ || !lexer_.skip_statement(begin)) throw;
+    Instruction refused;
+    refused.opcode = opcode ? opcode->text : begin.token().text;
+    refused.line = opcode ? opcode->line : begin.token().line;
+    if (function_.body.size() > size) refused = std::move(function_.body.back());
+    refused.operands.clear();
+    refused.problem = reason_of(error, module_.file);
+    function_.body.resize(size);
+    function_.body.push_back(std::move(refused));
+    pending_labels_.resize(labels);
+    pending_names_.resize(names);
+  }
+}
+
+void Parser::read_instruction(std::optional<Token> opcode) {
   Instruction instruction;
+  std::optional<Token> guard;
   if (!opcode) {
     lexer_.take();  // '@'
     instruction.guard_negated = lexer_.accept("!");
-    const Token name = expect_name("a predicate register after '@'");
-    Symbol* const symbol = scopes_.find(name.text);
-    if (!symbol) lexer_.fail(name.line, "undefined register " + quoted(name.text));
-    if (symbol->kind != Symbol::Kind::reg || symbol->type != Type::pred) {
-      lexer_.fail(name.line, "the guard " + quoted(name.text) + " is not a predicate register");
-    }
-    instruction.guard = register_index(name.text, *symbol);
+    guard = expect_name("a predicate register after '@'");
     opcode = expect_name("an instruction after the guard");
   }
   instruction.opcode = opcode->text;
@@ -79,7 +115,17 @@ void Parser::parse_instruction(std::optional<Token> opcode) {
     lexer_.take();
   }
   function_.body.push_back(std::move(instruction));
+  if (guard) function_.body.back().guard = guard_register(*guard);
   parse_operands();
+}
+
+std::uint32_t Parser::guard_register(const Token& name) {
+  Symbol* const symbol = scopes_.find(name.text);
+  if (!symbol) lexer_.fail(name.line, "undefined register " + quoted(name.text));
+  if (symbol->kind != Symbol::Kind::reg || symbol->type != Type::pred) {
+    lexer_.fail(name.line, "the guard " + quoted(name.text) + " is not a predicate register");
+  }
+  return register_index(name.text, *symbol);
 }
 
 void Parser::parse_operands() {
@@ -122,9 +168,14 @@ void Parser::parse_operands() {
       }
     } while (lexer_.accept(","));
   }
-  if (!lexer_.accept(";")) {
-    lexer_.fail_expected("';' after the operands of " + function_.body.back().full_opcode());
-  }
+  end_instruction();
+}
+
+void Parser::end_instruction() {
+  if (lexer_.accept(";")) return;
+  // What begins a line begins the next instruction, too.
+  is_unended_ = lexer_.token().line > lexer_.last_line() && !lexer_.at(Token::Kind::symbol);
+  lexer_.fail_expected("';' after the operands of " + function_.body.back().full_opcode());
 }
 
 Operand Parser::parse_operand(int depth) {
@@ -168,7 +219,16 @@ Operand Parser::parse_operand(int depth) {
     if (value.is_floating()) operand.literal = value.type;
     return operand;
   }
-  if (token.kind == Token::Kind::identifier) return parse_name();
+  if (token.kind == Token::Kind::identifier) {
+    Operand operand = parse_name();
+    if (operand.kind != Operand::Kind::variable || !lexer_.at("[")) return operand;
+    parse_index(operand);
+    // `ld.global.u32 x, a[2]` loads the element, `mov.u64 x, a[2]` takes its address.
+    if (depth > 0 || function_.body.back().opcode == "mov") return operand;
+    Operand element = new_operand(Operand::Kind::address, std::exchange(operand.integer, 0));
+    element.elements.push_back(std::move(operand));
+    return element;
+  }
   lexer_.fail_expected("an operand of " + function_.body.back().full_opcode());
 }
 
@@ -192,7 +252,7 @@ Operand Parser::parse_bracket(int depth) {
   if (base.kind == Operand::Kind::reg) {
     result.integer = parse_addends(lexer_);
   } else if (base.kind == Operand::Kind::variable) {
-    result.integer = std::exchange(base.integer, 0);
+    result.integer = std::exchange(base.integer, 0) + parse_addends(lexer_);
   } else if (base.kind != Operand::Kind::integer || lexer_.at(",")) {
     lexer_.fail(first.line, "expected a register, a variable or a number as the address of " +
                                 function_.body.back().full_opcode() + ", found " +
@@ -226,6 +286,8 @@ Operand Parser::parse_name() {
                                      std::string(lexer_.token().text) + " of it is used");
         }
         operand.component = parse_component(name.text, symbol->vector);
+      } else if (symbol->vector > 1) {
+        return whole_vector(operand, symbol->vector);
       }
       return operand;
     }
@@ -257,6 +319,42 @@ Operand Parser::parse_name() {
   Operand operand = named_operand(Operand::Kind::variable, text);
   operand.integer = parse_addends(lexer_);
   return operand;
+}
+
+/// Type of the elements of a variable that the function sees.
+Type Parser::element_type(const std::string& variable) const {
+  for (const auto* own : {&function_.variables, &function_.parameters, &function_.returns}) {
+    const auto found = std::ranges::find(*own, variable, &Variable::name);
+    if (found != own->end()) return found->type;
+  }
+  const auto found = names_.find(variable);
+  if (found == names_.end() || found->second.is_function) return Type::none;
+  return module_.variables[found->second.index].type;
+}
+
+/// `[i]` behind the name of an array: its element i, a constant or a register.
+void Parser::parse_index(Operand& array) {
+  const Token bracket = lexer_.take();
+  const std::uint32_t bytes = bytes_of(element_type(array.name));
+  if (bytes == 0) lexer_.fail(bracket.line, quoted(array.name) + " is not an array");
+  if (lexer_.at(Token::Kind::identifier) && !starts_constant(lexer_.token())) {
+    const Token name = lexer_.token();
+    Operand index = parse_name();
+    if (index.kind != Operand::Kind::reg) {
+      lexer_.fail(name.line, "expected a number or a register as the index of " +
+                                 quoted(array.name) + ", found " + quoted(name.text));
+    }
+    array.index = bytes;
+    array.integer += parse_addends(lexer_) * bytes;
+    array.elements.push_back(std::move(index));
+  } else {
+    const Constant index = parse_constant(lexer_);
+    if (index.is_floating()) {
+      lexer_.fail(bracket.line, "the index of " + quoted(array.name) + " is not an integer");
+    }
+    array.integer += static_cast<std::int64_t>(index.bits * bytes);
+  }
+  expect("]", "after the index of " + quoted(array.name));
 }
 
 std::uint8_t Parser::parse_component(std::string_view name, std::uint32_t elements) {

@@ -102,6 +102,8 @@ class Parser {
   void parse_target_list(std::string_view what);
   void parse_prototype();
   void parse_instruction(std::optional<Token> opcode);
+  void read_instruction(std::optional<Token> opcode);
+  std::uint32_t guard_register(const Token& name);
   /// Connects the names of the scope's labels; those of outer scopes stay for them.
   void close_scope();
   void declare_local_variable(Variable variable, std::string_view name);
@@ -109,10 +111,13 @@ class Parser {
 
   // --- operands ---
   void parse_operands();
+  void end_instruction();
   Operand parse_operand(int depth);
   Operand parse_list(Operand::Kind kind, std::string_view end, int depth);
   Operand parse_bracket(int depth);
   Operand parse_name();
+  void parse_index(Operand& array);
+  [[nodiscard]] Type element_type(const std::string& variable) const;
   std::uint8_t parse_component(std::string_view name, std::uint32_t elements);
 
   // --- small words ---
@@ -142,6 +147,7 @@ class Parser {
   // The function being read.
   Function function_;
   Scopes scopes_;
+  bool is_unended_ = false;  ///< an instruction lacks its semicolon
   std::vector<PendingLabel> pending_labels_;
   std::unordered_map<std::string, std::uint32_t> local_names_;  ///< to the last suffix tried
   SourceLines lines_;

@@ -23,10 +23,17 @@ inline std::string kernel_text(const std::string& body) {
          "\n}\n";
 }
 
-/// The message of the InputError that the parser throws.
+/// The message of the InputError that the parser throws, or what it says of the first instruction
+/// that it cannot read.
 inline std::string error_in(const std::string& text) {
   try {
-    parse(text, "k.ptx");
+    const Module module = parse(text, "k.ptx");
+    for (const Function& function : module.functions) {
+      for (const Instruction& instruction : function.body) {
+        if (instruction.problem.empty()) continue;
+        return "k.ptx:" + std::to_string(instruction.line) + ": " + instruction.problem;
+      }
+    }
   } catch (const InputError& error) {
     return error.what();
   }

@@ -62,6 +62,7 @@ void place_parameter(Emitter& e, ParameterAccess& access, const Operand& operand
   if (base.kind == Operand::Kind::variable) {
     const auto found = offsets.find(base.name);
     if (found == offsets.end()) throw Unsupported{"it names no parameter of this function"};
+    if (!base.elements.empty()) throw Unsupported{"parameters are not indexed by registers"};
     access.offset = found->second + static_cast<std::uint64_t>(base.integer) +
                     static_cast<std::uint64_t>(operand.integer);
     return;

@@ -180,6 +180,55 @@ void cvta(Emitter& e, Modifiers& modifiers) {
           {source, e.constant(window, 8)});
 }
 
+/// alloca: the stack grows upwards, so that the address is how much of it was in use.
+void stack_allocate(Emitter& e, Modifiers& modifiers) {
+  const Type type = modifiers.need_type();
+  constexpr std::int64_t usual_alignment = 8;
+  constexpr std::int64_t largest_alignment = std::int64_t{1} << 23;
+  std::int64_t alignment = usual_alignment;
+  if (e.num_operands() > 2) {
+    alignment = e.operand(2).integer;
+    if (e.operand(2).kind != Operand::Kind::integer || alignment < 1 ||
+        alignment > largest_alignment || (alignment & (alignment - 1)) != 0) {
+      throw Unsupported{"its alignment is not a power of two up to 2^23"};
+    }
+  }
+  const auto binary = [&e](Operation operation, std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t result = e.temporary(8);
+    e.lanes({.operation = operation, .type = Type::u64}, result, {a, b});
+    return result;
+  };
+  const std::uint32_t size = e.temporary(8);
+  e.lanes({.operation = Operation::cvt, .type = Type::u64, .source = type}, size, {e.in(1, type)});
+  const auto mask = static_cast<std::uint64_t>(alignment - 1);
+  const std::uint32_t past = binary(Operation::add, e.stack_top(), e.constant(mask, 8));
+  const std::uint32_t address = binary(Operation::bit_and, past, e.constant(~mask, 8));
+  const std::uint32_t room = e.constant(e.layout().stack_bytes, 8);
+  // A size beyond the whole stack must not wrap around.
+  const std::uint32_t end =
+      binary(Operation::add, address,
+             binary(Operation::min, size, e.constant(e.layout().stack_bytes + 1, 8)));
+  const std::uint32_t overflows = e.temporary_predicate();
+  e.lanes({.operation = Operation::setp, .type = Type::u64, .comparison = Comparison::gt},
+          overflows, {end, room});
+  e.trap_where(overflows);
+  e.copy(e.stack_top(), end, Type::u64);
+  e.lanes({.operation = Operation::cvt, .type = type, .source = Type::u64}, e.out(0, type),
+          {address});
+}
+
+void stack_save(Emitter& e, Modifiers& modifiers) {
+  const Type type = modifiers.need_type();
+  e.lanes({.operation = Operation::cvt, .type = type, .source = Type::u64}, e.out(0, type),
+          {e.stack_top()});
+}
+
+void stack_restore(Emitter& e, Modifiers& modifiers) {
+  const Type type = modifiers.need_type();
+  e.lanes({.operation = Operation::cvt, .type = Type::u64, .source = type}, e.stack_top(),
+          {e.in(0, type)});
+}
+
 void isspacep(Emitter& e, Modifiers& modifiers) {
   const auto space = take_window(modifiers);
   if (!space || *space == 4) throw Unsupported{"this state space is not supported"};
