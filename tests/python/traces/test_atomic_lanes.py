@@ -218,7 +218,7 @@ ret;
 }
 """
     values = np.random.default_rng(5).integers(0, 20, 96).astype(np.uint32)
-    data, bins = ws.cuda.array(values), ws.cuda.empty(20, np.uint32)
+    data, bins = ws.cuda.array(values), ws.cuda.array(np.zeros(20, np.uint32))
     kernel = ws.cuda.compile(source).kernel("count").launch(1, 96, data, bins)
     expected = []
     for warp in values.reshape(-1, 32).tolist():
